@@ -28,7 +28,7 @@ import numpy as np
 
 from tc_jupyter.compiler.peers import INTO, LIBRARIES, LOOPS
 from tc_jupyter.function import Function
-from tc_jupyter.runtime.arguments import parameters_of
+from tc_jupyter.runtime.arguments import Formula, parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 
 HALIDE_THREADS = 2
@@ -133,9 +133,17 @@ def make_data(workload: Workload, function: Function, sizes: Mapping[str, int]) 
             scope = {"np": np, "rng": rng, **sizes}
             value = eval(workload.data[parameter.name], scope)
         else:
-            shape = tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in parameter.dims)
+            shape = tuple(
+                sizes[dim]
+                if isinstance(dim, str)
+                else dim.value.evaluate(sizes)
+                if isinstance(dim, Formula)
+                else dim or 1
+                for dim in parameter.dims
+            )
             value = rng.uniform(-1, 1, shape)
-        found[parameter.name] = np.asarray(value, numpy_dtype(parameter.dtype)) if parameter.rank else value
+        made = np.asarray(value, numpy_dtype(parameter.dtype))
+        found[parameter.name] = made if parameter.rank else made.item()
     return found
 
 

@@ -35,7 +35,7 @@ from tests.simulator.test_programs import PROGRAMS, through_the_simulator
 from tests.simulator.test_programs import SIZES as FEW_POINTS
 from tests.speed import Speeds
 from tests.strategies import programs, sizes
-from tests.tc_programs import drawn, judge
+from tests.tc_programs import drawn, drawn_left_sides, judge
 from tests.test_properties import compare
 
 DRAWS = 500
@@ -104,10 +104,14 @@ class Campaign:
 
         each()
 
-    def cells(self, number: int) -> None:
+    def cells(self, number: int, draw: Callable[[int], tuple[str, dict[str, int], int]] = drawn) -> None:
         """The cells of one seed."""
         for place in range(number * DRAWS, (number + 1) * DRAWS):
-            self.one(*drawn(place))
+            self.one(*draw(place))
+
+    def left_sides(self, number: int) -> None:
+        """The cells of one seed that have expressions on the left."""
+        self.cells(number, drawn_left_sides)
 
 
 def _on_five_architectures() -> Check:
@@ -126,6 +130,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path, default=Path("campaign.log"))
     parser.add_argument("--gpu", action="store_true", help="CUDA kernels: five architectures, and the simulator")
     parser.add_argument("--cells", action="store_true", help="cells of every kind, compared with the evaluator")
+    parser.add_argument("--left", action="store_true", help="the same with expressions on the left")
     parser.add_argument(
         "--simulate", action="store_true", help="what a call launches: the simulator and the interpreter"
     )
@@ -141,11 +146,12 @@ def main() -> None:
     elif options.simulate:
         campaign = Campaign(options.log, through_the_simulator, PROGRAMS, FEW_POINTS)
     else:
-        check = _on_five_architectures() if options.gpu else judge if options.cells else compare
+        check = _on_five_architectures() if options.gpu else judge if options.cells or options.left else compare
         campaign = Campaign(options.log, check)
     start, number = time.monotonic(), options.seed
+    draw = campaign.left_sides if options.left else campaign.cells if options.cells else campaign.draw
     while campaign.compared() < options.programs:
-        (campaign.cells if options.cells else campaign.draw)(number)
+        draw(number)
         number += 1
         campaign.say(
             f"seed {number - 1}: {campaign.compared()} programs {dict(campaign.count)} {time.monotonic() - start:.0f} s"

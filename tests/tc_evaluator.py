@@ -62,6 +62,14 @@ class Apply:
 
 
 @dataclass(frozen=True)
+class Bordered:
+    """`X(i - 1) else 0`."""
+
+    read: object
+    other: object
+
+
+@dataclass(frozen=True)
 class Extent:
     name: str
     dimension: int
@@ -97,6 +105,9 @@ class Statement:
     ranges: dict = field(default_factory=dict)
     lets: dict = field(default_factory=dict)
     exists: list = field(default_factory=list)
+    places: dict = field(default_factory=dict)
+    """Subscripts of the left side that are no indices, by the names (`@0`) that stand for them in `left`."""
+    unique: bool = False
     at: object = None
     extreme: tuple | None = None
 
@@ -106,6 +117,15 @@ class CallDef:
     targets: list
     callee: str
     args: list
+
+
+@dataclass
+class Dimension:
+    """`low:high` or, with `low` 0, an extent that is neither a size nor a number."""
+
+    low: object
+    high: object
+    box: bool
 
 
 @dataclass
@@ -236,10 +256,18 @@ class Parser:
         dtype, dims = TYPE_NAMES[self.next()], []
         if self.take("("):
             while not self.take(")"):
-                word = self.next()
-                dims.append(int(word) if word.isdigit() else word)
+                dims.append(self.dimension())
                 self.take(",")
         return Tensor(dtype, dims, self.next())
+
+    def dimension(self):
+        if self.peek(1) in (",", ")"):
+            word = self.next()
+            return int(word) if word.isdigit() else word
+        first = self.expression()
+        if self.take(":"):
+            return Dimension(first, self.expression(), True)
+        return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
         if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
@@ -248,14 +276,18 @@ class Parser:
                 targets.append(self.next())
             self.need("=")
             return CallDef(targets, *self.callee())
-        target, left = self.target()
+        target, left, places = self.target()
         extreme = None
         if self.take(","):
-            extreme, (target, left) = (target, left), self.target()
+            if places:
+                raise Rejected("TC223")
+            extreme, (target, left, places) = (target, left), self.target()
         op = self.next()
         value = self.expression()
         fresh = op == "=" or op.endswith("!")
-        statement = Statement(target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, extreme=extreme)
+        statement = Statement(
+            target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places, extreme=extreme
+        )
         if statement.op in POSITIONS and self.take("at"):
             statement.at = self.expression()
         if self.take("where"):
@@ -265,13 +297,18 @@ class Parser:
         return statement
 
     def target(self):
-        name, left = self.next(), None
+        name, left, places = self.next(), None, {}
         if self.take("("):
             left = []
             while not self.take(")"):
-                left.append(self.next())
+                subscript = self.expression()
+                if isinstance(subscript, Name) and subscript.name not in left:
+                    left.append(subscript.name)
+                else:
+                    left.append(f"@{len(left)}")
+                    places[left[-1]] = subscript
                 self.take(",")
-        return name, left
+        return name, left, places
 
     def callee(self):
         name, args = self.next(), []
@@ -282,6 +319,9 @@ class Parser:
         return name, args
 
     def clause(self, statement):
+        if self.take("unique"):
+            statement.unique = True
+            return
         if self.take("exists"):
             statement.exists.append(self.primary())
             return
@@ -346,8 +386,16 @@ class Parser:
             while not self.take(")"):
                 args.append(self.expression())
                 self.take(",")
-            return Apply(word, tuple(args))
+            if word == "clamp" and len(args) == 3:
+                return Apply("min", (Apply("max", (args[0], args[1])), args[2]))
+            read = Apply(word, tuple(args))
+            return Bordered(read, self.otherwise()) if self.take("else") else read
         return Name(word)
+
+    def otherwise(self):
+        if self.take("-"):
+            return Unary("-", number(self.next()))
+        return self.primary()
 
 
 def number(word):
@@ -486,6 +534,7 @@ def meet_all(types):
 
 UNSURE = math.inf
 MOST_POINTS = 6000
+MOST_TRIED = 400  # numbers for a size that only a formula gives
 TINY = 1e-44
 
 
@@ -788,6 +837,11 @@ def array_of(numpy_array, dtype):
 # trees
 
 
+def is_border(e):
+    """Whether this is `wrap(i + 1)` or the like, as a subscript."""
+    return isinstance(e, Apply) and e.name in ("clamp", "wrap", "reflect", "symmetric") and len(e.args) == 1
+
+
 def children(e):
     match e:
         case Apply():
@@ -798,6 +852,8 @@ def children(e):
             return (e.left, e.right)
         case Choice():
             return (e.condition, e.yes, e.no)
+        case Bordered():
+            return (e.read, e.other)
         case _:
             return ()
 
@@ -807,6 +863,8 @@ def with_tests(e):
     match e:
         case Choice():
             return ((e.condition, None, True), (e.yes, e.condition, True), (e.no, e.condition, False))
+        case Bordered():  # neither is computed where it does not have to be
+            return ((e.read, e, True), (e.other, e, False))
         case Binary(op="&&" | "||"):
             return ((e.left, None, True), (e.right, e.left, e.op == "&&"))
         case _:
@@ -832,6 +890,8 @@ def replaced(e, lets):
             return Binary(e.op, replaced(e.left, lets), replaced(e.right, lets))
         case Choice():
             return Choice(*(replaced(c, lets) for c in children(e)))
+        case Bordered():
+            return Bordered(*(replaced(c, lets) for c in children(e)))
         case _:
             return e
 
@@ -849,6 +909,10 @@ def put_for(e, tensor, value):
             return Binary(e.op, put_for(e.left, tensor, value), put_for(e.right, tensor, value))
         case Choice():
             return Choice(*(put_for(c, tensor, value) for c in children(e)))
+        case Bordered():
+            if e.read.name == tensor:
+                raise Unclear("a border of a literal")
+            return Bordered(*(put_for(c, tensor, value) for c in children(e)))
         case _:
             return e
 
@@ -904,26 +968,78 @@ class Run:
         self.sizes, self.tensors, self.scalars = {}, {}, {}
         self.adopted = {}
         """Types that literals take from the next statement on their target."""
+        self.unwritten = {}
+        """Places of tensors that statements with `=` have not written so far."""
         self.log = []
         """Ranges of every statement that was run, in order."""
         self.unsure = False
         """Whether it depends on rounding if an access took place."""
         self.doubt = False
         """Whether a divisor that is 0 stands behind a condition."""
-        for parameter, value in zip(one.parameters, arguments, strict=True):
-            self.receive(parameter, value)
+        held = list(zip(one.parameters, arguments, strict=True))
+        self.scalars |= {parameter.name: value for parameter, value in held if not parameter.dims}
+        for parameter, value in held:
+            if parameter.dims:
+                self.receive(parameter, value)
+        self.find_sizes([(d, n) for p, a in held for d, n in zip(p.dims or (), a.shape, strict=bool(p.dims))])
+        for parameter, value in held:
+            if parameter.dims:
+                low = [self.end(d.low) if isinstance(d, Dimension) else 0 for d in parameter.dims]
+                self.tensors[parameter.name] = Array(value.dtype, low, value.shape, value.values, value.errors)
 
     def receive(self, parameter, value):
-        if not parameter.dims:
-            self.scalars[parameter.name] = value
-            return
         for dim, extent in zip(parameter.dims, value.shape, strict=True):
             if isinstance(dim, int):
                 if dim != extent:
                     raise Refused("sizes")
-            elif self.sizes.setdefault(dim, extent) != extent:
+            elif isinstance(dim, str) and dim not in self.scalars and self.sizes.setdefault(dim, extent) != extent:
                 raise Refused("sizes")
-        self.tensors[parameter.name] = value
+
+    def find_sizes(self, dims):
+        """Try numbers for a size that stands in one formula with known ones; then compare all extents."""
+        formulas = [(dim, extent) for dim, extent in dims if isinstance(dim, Dimension)]
+        formulas += [
+            (Dimension(Number(0, "int32", True), Name(d), False), n) for d, n in dims if str(d) in self.scalars
+        ]
+        more = True
+        while more:
+            more = False
+            for dim, extent in formulas:
+                names = {n.name for e in (dim.low, dim.high) for n in walk(e) if isinstance(n, Name)}
+                unknown = names - self.sizes.keys() - self.scalars.keys()
+                if len(unknown) == 1:
+                    self.sizes |= self.tried(unknown.pop(), dim, extent)
+                    more = True
+        for dim, extent in formulas:
+            if self.length(dim) != extent:
+                raise Refused("sizes")
+
+    def tried(self, name, dim, extent):
+        fits = []
+        for number_ in range(MOST_TRIED):
+            self.sizes[name] = number_
+            if self.length(dim) == extent:
+                fits.append(number_)
+        if len(fits) > 1:
+            raise Unclear("a size that a formula does not fix")
+        if not fits:
+            raise Refused("sizes")
+        return {name: fits[0]}
+
+    def end(self, e):
+        self.types, self.code = {}, {}
+        return self.whole(e)
+
+    def length(self, dim):
+        return self.end(dim.high) - self.end(dim.low)
+
+    def symbols(self, dim):
+        """An extent with the names of sizes in it; nothing is known of one that does not start at 0."""
+        if isinstance(dim, int):
+            return plain(dim)
+        if isinstance(dim, str):
+            return Sum({(("size", dim),): 1})
+        return None if dim.box else self.sum_of(dim.high, True)
 
     # what a name is
 
@@ -967,6 +1083,8 @@ class Run:
                 return self.typed_unary(e)
             case Binary():
                 return self.typed_binary(e)
+            case Bordered():
+                return Type(meet_types(self.type_of(e.read), self.type_of(e.other)))
             case Choice():
                 self.need_bool(e.condition)
                 yes, no = self.type_of(e.yes), self.type_of(e.no)
@@ -1012,6 +1130,8 @@ class Run:
             return Type(held.dtype)
         if e.name in TYPE_NAMES:
             return Type(TYPE_NAMES[e.name])
+        if is_border(e):
+            return Type("int64")
         if e.name not in FUNCTIONS:
             raise Rejected("TC201")
         args = [self.type_of(a) for a in e.args]
@@ -1031,13 +1151,16 @@ class Run:
     def ranges_of(self, s):
         """The range of every index of a statement, by the rounds."""
         where = {name: tuple(self.whole(end) for end in ends) for name, ends in s.ranges.items()}
-        order = list(dict.fromkeys([*s.left, *(n for e in (s.value, *s.exists) for n in self.in_order(e))]))
-        if s.op == "=" and s.fresh and [n for n in order if n not in s.left]:
+        plain = [name for name in s.left if name not in s.places]
+        inside = [*s.places.values(), s.value, *s.exists]
+        order = list(dict.fromkeys([*plain, *(n for e in inside for n in self.in_order(e))]))
+        placed = {n for e in s.places.values() for n in self.in_order(e)}
+        if s.op == "=" and s.fresh and [n for n in order if n not in plain and n not in placed]:
             raise Rejected("TC204")
         if set(where) - set(order):
             raise Rejected("TC307")
         found = {name: where[name] for name in order if name in where}
-        sides = [side for e in (s.value, *s.exists) for side in self.sides(e, ())]
+        sides = [side for e in inside for side in self.sides(e, ())]
         open_ = [name for name in order if name not in found]
         limits_, looked, aside = {}, set(), True
         while open_:
@@ -1065,9 +1188,97 @@ class Run:
                 if name in open_:
                     found[name] = box
                     open_.remove(name)
+        if open_ and any(isinstance(n, Bordered) for e in (s.value, *s.exists) for n in walk(e)):
+            raise Unclear("a window over a border")
         if open_:
             raise Rejected("TC301 TC302 TC303 TC309")
-        return {name: found[name] for name in order}
+        found |= {name: self.placed_range(s, number, found) for number, name in enumerate(s.left) if name in s.places}
+        return {name: found[name] for name in [*s.left, *(n for n in order if n not in s.left)]}
+
+    def placed_range(self, s, number, found):
+        """The range of a dimension whose subscript is an expression: of the target, stated, of a small type, or what indices reach."""
+        if s.target in self.tensors:
+            return self.tensors[s.target].box[number]
+        stated = next((r.dims[number] for r in self.one.results if r.name == s.target and r.dims), None)
+        if isinstance(stated, Dimension):
+            return self.end(stated.low) if stated.box else 0, self.end(stated.high)
+        if isinstance(stated, int):
+            return 0, stated
+        if stated in self.sizes:
+            return 0, self.sizes[stated]
+        if stated in self.scalars:
+            return 0, int(self.scalars[stated].values[0])
+        e = s.places[s.left[number]]
+        if self.has_data(e):
+            return 0, self.most(e) + 1
+        points = [dict(zip(found, at, strict=True)) for at in itertools.product(*(range(*found[n]) for n in found))]
+        if not points:
+            raise Unclear("what no point reaches")
+        values = [self.whole_at(e, env) for env in points]
+        low, high = min(values), max(values) + 1
+        own = self.residue(e)
+        others = [
+            o for o in self.one.statements if isinstance(o, Statement) and o.target == s.target and len(o.places) > 0
+        ]
+        found_ = [self.residue(o.places[o.left[number]]) for o in others if o.left[number] in o.places]
+        if own is not None and {r for c, r in filter(None, found_) if c == own[0]} == set(range(own[0])):
+            return low - own[1], high - 1 - own[1] + own[0]
+        return low, high
+
+    def residue(self, e):
+        """Factor and remainder of `2*i + 1`."""
+        names = list(dict.fromkeys(self.in_order(e)))
+        others = (isinstance(n, Extent) or (isinstance(n, Name) and n.name not in names) for n in walk(e))
+        if len(names) != 1 or self.has_data(e) or any(others):
+            return None
+        zero, one, two = (self.whole_at(e, {names[0]: n}) for n in (0, 1, 2))
+        factor = one - zero
+        return (factor, zero % factor) if factor > 1 and two - one == factor else None
+
+    def whole_at(self, e, env):
+        """A subscript at a point, as a number that does not wrap."""
+        return self.compile_left(e)(env)
+
+    def compile_left(self, e):
+        """A subscript of the left side, a whole number; truth values are 0 and 1."""
+        kind = self.type_of(e).dtype
+        code = self.compiled(e, "") if kind == "bool" else self.compile_subscript(e)
+
+        def at(env):
+            value, error = code(env)
+            if error:
+                raise Unclear("a subscript that rounding may move")
+            return int(value)
+
+        return at
+
+    def most(self, e):
+        """The largest value of a subscript whatever the data."""
+        match e:
+            case Apply(name="min", args=args):
+                ends = [self.most(a) for a in args if self.is_limited(a)]
+                if not ends:
+                    raise Rejected("TC315")
+                return min(ends)
+            case Apply(name="max", args=args):
+                return max(self.most(a) for a in args)
+            case Binary(op="%", right=right) if not self.has_data(right) and not self.indices_in(right):
+                return self.whole(right) - 1
+            case Apply(name=name) if name in self.tensors:
+                kind = self.tensors[name].dtype
+                if kind not in ("uint8", "uint16", "bool"):
+                    raise Rejected("TC315")
+                return {"uint8": 255, "uint16": 65535, "bool": 1}[kind]
+        if self.has_data(e) or self.indices_in(e):
+            raise Unclear("how large a subscript can be")
+        return self.whole(e)
+
+    def is_limited(self, e):
+        try:
+            self.most(e)
+        except Rejected:
+            return False
+        return True
 
     def in_order(self, e):
         return [n.name for n in walk(e) if isinstance(n, Name) and self.is_index(n.name)]
@@ -1083,8 +1294,15 @@ class Run:
             yield from self.sides(e.left, guards)
             yield from self.sides(e.right, (*guards, (e.left, e.op == "&&")))
             return
+        if isinstance(e, Bordered):  # a border says nothing about ranges, but elements in its subscripts do
+            for subscript in e.read.args:
+                yield from self.sides(subscript, guards)
+            yield from self.sides(e.other, (*guards, (e, False)))
+            return
         if self.is_read(e):
             for dimension, subscript in enumerate(e.args):
+                if is_border(subscript):
+                    continue
                 for side in ("lower", "upper"):
                     yield Side(e, dimension, side, subscript, guards)
         for child in children(e):
@@ -1229,6 +1447,8 @@ class Run:
 
     def find_tested(self, side):
         facts = [f for c, h in side.guards for f in self.facts(c, h) if not self.has_data(f[0])]
+        if any(not any(isinstance(n, (Name, Apply)) for n in walk(c)) for c, _ in side.guards):
+            raise Unclear("a condition of numbers")
         # a condition on sizes alone says nothing about an index
         facts = [f for f in facts if self.indices_in(f[0])]
         if not facts or self.has_data(side.subscript):
@@ -1315,6 +1535,8 @@ class Run:
         return True
 
     def evaluated(self, dim):
+        if any(atom[0] != "size" for key in dim.terms for atom in key):
+            raise Unclear("an extent that is no polynomial")
         return sum(c * math.prod(self.sizes.get(a[1], 0) for a in key) for key, c in dim.terms.items())
 
     def extent(self, name, dimension):
@@ -1363,6 +1585,8 @@ class Run:
                 return self.compile_binary(e, mode)
             case Choice():
                 return self.compile_choice(e, mode)
+            case Bordered():
+                return self.compile_bordered(e, mode)
             case Apply():
                 return self.compile_apply(e, mode)
         raise AssertionError(e)
@@ -1503,6 +1727,44 @@ class Run:
 
         return choice
 
+    def compile_bordered(self, e, mode):
+        dtype, places = self.type_of(e).dtype, [self.compile_place(e.read, k) for k in range(len(e.read.args))]
+        held, read, other = (
+            self.tensors[e.read.name],
+            self.operand(e.read, dtype, mode),
+            self.operand(e.other, dtype, mode),
+        )
+
+        def bordered(env):
+            found = [place(env) for place in places]
+            if any(error for _, error in found):
+                self.unsure = True
+                return 0, UNSURE
+            return other(env) if held.place([value for value, _ in found]) is None else read(env)
+
+        return bordered
+
+    def compile_place(self, read, dimension):
+        """A subscript, where `wrap` and the like move it into the array."""
+        e = read.args[dimension]
+        if not is_border(e):
+            return self.compile_subscript(e)
+        inner = self.compile_subscript(e.args[0])
+        low, high = self.tensors[read.name].box[dimension]
+        order = list(range(low, high))
+        self.doubt = self.doubt or not order  # an engine may refuse it where elements say that nothing is read
+        back = {"reflect": order[-2:0:-1], "symmetric": order[::-1]}.get(e.name, [])
+
+        def place(env):
+            value, error = inner(env)
+            if not order:
+                raise Refused("a border of nothing")
+            if e.name == "clamp":
+                return sorted((low, value, high - 1))[1], error
+            return [*order, *back][(value - low) % len(order + back)], error
+
+        return place
+
     def compile_apply(self, e, mode):
         if e.name in self.tensors:
             return self.compile_read(e)
@@ -1610,7 +1872,7 @@ class Run:
 
     def compile_read(self, e):
         held = self.tensors[e.name]
-        subscripts = [self.compile_subscript(a) for a in e.args]
+        subscripts = [self.compile_place(e, k) for k in range(len(e.args))]
 
         def read(env):
             index = []
@@ -1648,10 +1910,7 @@ class Run:
         """The results, by name; `given` holds the arrays of `out=`."""
         given = given or {}
         declared = {r.name: r for r in self.one.results}
-        self.dims = {
-            p.name: [plain(d) if isinstance(d, int) else Sum({(("size", d),): 1}) for d in p.dims or ()]
-            for p in self.one.parameters
-        }
+        self.dims = {p.name: [self.symbols(d) for d in p.dims or ()] for p in self.one.parameters}
         waiting = {}
         """Literals that wait for the next statement on their target, and their places in the log."""
         for number, s in enumerate(self.one.statements):
@@ -1665,12 +1924,16 @@ class Run:
                 self.call([s.target], s.value.name, names, declared)
             else:
                 now = self.prepared(s)
+                if s.target not in self.tensors and s.target not in waiting:
+                    self.state_ranges(now, declared.get(s.target))
                 later = [
                     n for n in self.one.statements[number + 1 :] if isinstance(n, Statement) and n.target == s.target
                 ]
                 try:
                     if s.target in waiting:
                         self.begin(*waiting.pop(s.target), now, declared, given)
+                    elif s.target not in self.tensors and self.is_literal(now.value) and later and now.places:
+                        raise Unclear("a literal whose type a later statement says, on a left side with expressions")
                     elif s.target not in self.tensors and self.is_literal(now.value) and later:
                         waiting[s.target] = now, len(self.log)
                         self.log.append(None)
@@ -1682,7 +1945,16 @@ class Run:
                 except Refused as reason:
                     reason.temporary = s.target not in declared
                     raise
+        if any(self.unwritten.values()):
+            raise Refused("unwritten")
         return {r.name: self.result(r) for r in self.one.results}
+
+    def state_ranges(self, s, result):
+        """The ranges that the declared box of a result gives its first statement."""
+        for name, dim in zip(s.left, (result and result.dims) or (), strict=False):
+            known = isinstance(dim, Dimension) and dim.box and not self.indices_in(dim.high)
+            if known and name not in s.ranges:
+                s.ranges[name] = (dim.low, dim.high)
 
     def is_literal(self, e):
         return not any(isinstance(n, (Name, Extent)) or self.is_read(n) for n in walk(e))
@@ -1725,13 +1997,17 @@ class Run:
         at = None if s.at is None else replaced(s.at, lets)
         if s.op in TRUTHS:
             return self.of_truth(s, replaced(s.value, lets), ranges, exists)
+        places = {name: replaced(e, lets) for name, e in s.places.items()}
+        if any(name in lets for name in s.left or []):
+            raise Unclear("a let on the left")
+        value = replaced(s.value, lets)
         return Statement(
-            s.target, s.left or [], s.op, s.fresh, replaced(s.value, lets), ranges, {}, exists, at, s.extreme
+            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
         )
 
     def of_truth(self, s, value, ranges, exists):
         left = s.left or []
-        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists)
+        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists, s.places)
         if self.type_of(value).dtype != "bool":
             raise Rejected("TC212")
         return found
@@ -1777,17 +2053,26 @@ class Run:
 
     def result(self, r):
         array = self.tensors[r.name]
-        for dim, extent in zip(r.dims or (), array.shape, strict=bool(r.dims)):
-            known = dim if isinstance(dim, int) else self.sizes.setdefault(dim, extent)
-            if known != extent:
+        for dim, (low, high) in zip(r.dims or (), array.box, strict=bool(r.dims)):
+            if not isinstance(dim, Dimension):
+                number = int(self.scalars[dim].values[0]) if dim in self.scalars else dim
+                fits = high - low == (number if isinstance(number, int) else self.sizes.setdefault(dim, high - low))
+            elif not dim.box:
+                fits = high - low == self.end(dim.high)
+            elif isinstance(dim.high, Name) and self.is_index(dim.high.name):
+                self.sizes[dim.high.name] = high
+                fits = low == self.end(dim.low)
+            else:
+                fits = (low, high) == (self.end(dim.low), self.end(dim.high))
+            if not fits:
                 raise Refused("sizes")
         return array
 
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
-        for e in (s.value, *s.exists):
-            self.check_divisors(e, "")
+        for e in (*s.places.values(), s.value, *s.exists):
+            self.check_divisors(e, "index" if e in s.places.values() else "")
         ranges = self.ranges_of(s)
         if place is None:
             self.log.append((s.target, ranges))
@@ -1801,6 +2086,9 @@ class Run:
         points = math.prod(high - low for low, high in ranges.values())
         if points > MOST_POINTS:
             raise Unclear("too many points")
+        if s.places:
+            self.place_points(s, target, ranges)
+            return
         if points:
             for name, (low, high) in zip(s.left, target.box, strict=True):
                 if ranges[name][0] < low or ranges[name][1] > high:
@@ -1817,15 +2105,49 @@ class Run:
                     e(env)
                 terms.append(value(env))
             place = target.place(left)
-            assert place is not None
+            if place is None:
+                raise Unclear("an element outside of the target onto which nothing is combined")
             if not s.fresh:
                 terms.append((target.values[place], target.errors[place]))
             kind = computed(target.dtype)
             found = terms[0] if s.op == "=" else combine(s.op, terms, kind)
+            self.unwritten.get(s.target, set()).discard(place)
             target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
+
+    def place_points(self, s, target, ranges):
+        """A statement whose left side says at each point which element is meant; points in order."""
+        value, extra = self.stored(s, target), [self.compiled(e, "") for e in s.exists]
+        places = {name: self.compile_left(e) for name, e in s.places.items()}
+        names = [name for name in ranges if name not in s.places]
+        terms, kind = {}, computed(target.dtype)
+        for point in itertools.product(*(range(*ranges[name]) for name in names)):
+            env = dict(zip(names, point, strict=True))
+            left = tuple(places[name](env) if name in places else env[name] for name in s.left)
+            place = target.place(left)
+            if place is None:
+                raise Refused("outside")
+            for e in extra:
+                e(env)
+            terms.setdefault(place, []).append(value(env))
+        if s.op == "=" and any(len(each) > 1 for each in terms.values()):
+            raise Refused("twice")
+        if s.op != "=" and s.fresh:
+            box = [ranges[name] if name not in s.places else target.box[k] for k, name in enumerate(s.left)]
+            for left in itertools.product(*(range(*each) for each in box)):
+                if (place := target.place(left)) is None:
+                    raise Refused("outside")
+                terms.setdefault(place, [])
+        for place, found in terms.items():
+            if not s.fresh:
+                found.append((target.values[place], target.errors[place]))
+            new = found[0] if s.op == "=" else combine(s.op, found, kind)
+            target.values[place], target.errors[place] = convert(*new, kind, target.dtype)
+            self.unwritten.get(s.target, set()).discard(place)
 
     def position(self, s, declared, given):
         """`P(n) argmax=! X(n, m)`: the least position at which the extreme value is attained, that of the first NaN if there is one."""
+        if s.places:
+            raise Rejected("TC501")
         name, left = s.extreme or (None, s.left)
         if (left or []) != s.left:
             raise Rejected("TC223")
@@ -1925,6 +2247,8 @@ class Run:
                 new.values = [identity(s.op, dtype)] * math.prod(shape)
             self.tensors[s.target] = new
             self.dims[s.target] = [None] * len(shape)
+            if s.op == "=" and s.places:
+                self.unwritten[s.target] = set(range(math.prod(shape)))
             # a read of the target was no index before
             self.types, self.code = {}, {}
         return self.tensors[s.target]
@@ -2064,6 +2388,7 @@ class Outcome:
     log: list
     unsure: bool
     doubt: bool
+    sizes: dict
 
 
 def evaluate(text, name, arguments, given=None):
@@ -2075,4 +2400,4 @@ def evaluate(text, name, arguments, given=None):
         run = Run(defs, one, held)
         out = {key: array_of(np.asarray(value), dtype) for key, (value, dtype) in (given or {}).items()}
         results = run.run(out)
-    return Outcome(results, run.log, run.unsure, run.doubt)
+    return Outcome(results, run.log, run.unsure, run.doubt, run.sizes)

@@ -16,7 +16,20 @@ import numpy as np
 import tc_jupyter as tc
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.function import module_of
-from tests.tc_evaluator import UNSURE, Outcome, Parser, Refused, Rejected, Unclear, evaluate
+from tests.tc_evaluator import (
+    UNSURE,
+    Apply,
+    Dimension,
+    Name,
+    Number,
+    Outcome,
+    Parser,
+    Refused,
+    Rejected,
+    Unary,
+    Unclear,
+    evaluate,
+)
 
 SIZES = ("N", "M", "K", "L")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -28,9 +41,12 @@ NUMPY = {"bfloat16": ml_dtypes.bfloat16}
 class Maker:
     """Draws the text of one def."""
 
-    def __init__(self, random, helpers=()):
+    def __init__(self, random, helpers=(), left_sides=False):
         self.random = random
         self.helpers = helpers
+        self.left_sides = left_sides
+        self.typed = {}
+        """Types and dimensions that results state because nothing else says how many elements they have."""
         self.parameters, self.sizes, self.scalars, self.flags = [], [], [], []
         self.tensors = {}
         """Rank of every tensor; what is known of the extents stands in `dims`."""
@@ -63,7 +79,7 @@ class Maker:
             self.parameter(name, dtype, dims)
         if not self.sizes:
             self.parameter("D", usual, [sizes[0]])
-        if self.chance(45):
+        if self.left_sides or self.chance(45):
             self.parameter("Id", self.pick(*INTEGERS), [self.pick(*sizes)])
         if self.chance(15):
             self.parameter("P", self.pick("int32", "int64"), [self.pick(*sizes), self.pick(*sizes, "2")])
@@ -356,6 +372,55 @@ class Maker:
             self.made.append(made)
         self.lets = []
 
+    def placed(self, number):
+        """A statement whose left side has subscripts that are expressions, on a new tensor or on one that is there."""
+        rank = self.pick(1, 1, 1, 2, 2, 3)
+        name = f"T{number}"
+        if self.made and self.chance(35):
+            name = self.pick(*self.made)
+            rank = self.tensors[name]
+            if not rank:
+                return self.statement(number)
+        points = list(NAMES[:3])
+        self.lets = []
+        value = self.value(points[: self.pick(1, 2)], self.pick(0, 0, 1, 2))
+        left = [self.place(name, d, points) for d in range(rank)]
+        if name not in self.made and any(e is None for e in left):
+            self.typed[name] = (
+                self.pick("int32", "int64", "float", "double"),
+                [self.pick("3", "8", self.pick(*self.sizes)) for _ in left],
+            )
+        left = [f"Id({self.pick(*points)})" if e is None else e for e in left]
+        used = list(dict.fromkeys(re.findall(r"\b[ijklm]\b", " ".join([*left, value]))))
+        op = self.pick("+=!", "+=!", "+=!", "max=!", "min=!", "*=!", "+=", "max=", "min=", "=", "=")
+        clauses = self.clauses(used, value, self.chance(50))
+        if op == "=" and self.chance(60):
+            clauses.append("unique")
+        self.lines.append(self.line(name, left, op, value, clauses))
+        if name not in self.made:
+            self.tensors[name], self.dims[name] = rank, [None] * rank
+            self.made.append(name)
+
+    def place(self, name, dimension, points):
+        """One subscript of a left side; `None` for an element of any size."""
+        i, j, c = self.pick(*points), self.pick(*points), self.pick(2, 3)
+        n = self.pick(*self.sizes)
+        kind = self.random.randint(0, 15)
+        if kind < 3:
+            return i
+        if kind == 3:
+            return None
+        if kind == 4 and "Ok" in self.tensors:
+            return f"Ok({i})"
+        if kind == 5 and name in self.made:
+            return self.pick(
+                "0", f"{name}.{dimension} - 1", f"{name}.{dimension} - 1 - {i}", f"Id({i}) % {name}.{dimension}"
+            )
+        return self.pick(
+            f"Id({i}) % {c + 2}", f"Id({i}) % {c + 2}", f"(Id({i}) + {j}) % {c}", f"min(max(Id({i}), 0), {c})", f"Id({i}) % ({n} + 1)",
+            f"{c}*{i}", f"2*{i} + 1", f"{i} + {j}", f"{i} + {c}", f"{n} - 1 - {i}", f"{i}/2", f"{i}*{n} + {j}", str(c - 2),
+        )  # fmt: skip
+
     def line(self, name, left, op, value, clauses):
         target = f"{name}({', '.join(left)})" if left else name
         return f"{target} {op} {value}{' where ' + ', '.join(clauses) if clauses else ''}"
@@ -413,7 +478,9 @@ class Maker:
     def definition(self, name, statements):
         self.signature()
         for number in range(statements):
-            if self.made and self.chance(14):
+            if self.left_sides and self.chance(70):
+                self.placed(number)
+            elif self.made and self.chance(14):
                 self.update()
             elif self.helpers and self.chance(50):
                 self.call()
@@ -421,7 +488,7 @@ class Maker:
                 self.statement(number)
         if not self.made:
             self.statement(9)
-        results = [t for t in self.made if self.chance(40)]
+        results = [t for t in self.made if t in self.typed or self.chance(40)]
         if self.made[-1] not in results:
             results.append(self.made[-1])
         self.results = results
@@ -432,6 +499,9 @@ class Maker:
 
     def stated(self, name):
         """A result, now and then with a type and names of its extents."""
+        if name in self.typed:
+            dtype, dims = self.typed[name]
+            return f"{dtype}({', '.join(dims)}) {name}"
         if not self.chance(5):
             return name
         dtype = self.pick("double", "float", "int64", "int32")
@@ -463,6 +533,11 @@ def cell(random):
     return "\n".join(text)
 
 
+def cell_of_left_sides(random):
+    """The text of a cell with a def `f` whose statements have expressions on the left."""
+    return Maker(random, left_sides=True).definition("f", random.randint(1, 3))
+
+
 def cell_sizes(random):
     """Extents of every size name: mostly small, 0 among them, and a few that fill vectors and tiles."""
     small = (0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9, 11, 12)
@@ -472,7 +547,90 @@ def cell_sizes(random):
 def drawn(seed):
     """A cell, its sizes, and the seed of its data."""
     random = Random(seed)
-    return cell(random), cell_sizes(random), seed
+    text, sizes = cell(random), cell_sizes(random)
+    text = with_borders(Random(f"{seed} borders"), text)
+    return with_formulas(Random(f"{seed} formulas"), text), sizes, seed
+
+
+READ = re.compile(r"(?<![\w.])(?:[A-D]|T\d|Id|P)\(")
+
+
+def with_borders(random, text):
+    """The cell with borders at some reads: a value behind `else`, or what is read beyond the ends of a dimension."""
+    if random.random() < 0.7:
+        return text
+    at, out = 0, ""
+    while (found := READ.search(text, at)) is not None:
+        end = closing(text, found.end())
+        out += text[at : found.start()]
+        begin = len(out)
+        out += found.group()
+        is_read = not re.match(r"\s*(?:[+*]|min|max)?=(?!=)", text[end + 1 :]) and not out.endswith(
+            f"exists {found.group()}"
+        )
+        parts = split(text[found.end() : end])
+        if is_read and random.random() < 0.3:
+            number = random.randrange(len(parts))
+            parts[number] = f"{random.choice(('clamp', 'wrap', 'reflect', 'symmetric'))}({parts[number].strip()})"
+        out += ", ".join(part.strip() for part in parts) + ")"
+        if is_read and random.random() < 0.3:
+            out += f" else {random.choice(('0', '-1', '0.5', '(1 + 2)', '3', out[begin:]))}"
+        at = end + 1
+    return out + text[at:]
+
+
+def closing(text, start):
+    """Where the bracket closes that was opened before `start`."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if not depth:
+            return place
+    raise AssertionError(text)
+
+
+def split(text):
+    """The parts between commas outside brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def with_formulas(random, text):
+    """The cell with some dimensions of parameters as expressions of sizes, or as boxes; sizes are still told, or can be found."""
+    if random.random() < 0.8:
+        return text
+    before, head, body = re.fullmatch(r"(.*)(def f\(.*?\) -> \(.*?\) )(\{.*)", text, re.DOTALL).groups()
+    bare = [(m.start(), m.group()) for m in re.finditer(rf"(?<=[(,] |\w\()(?:{'|'.join(SIZES)})(?=[,)])", head)]
+    names = [name for _, name in bare]
+    for place, name in reversed(bare):
+        other, c = random.choice([n for n in names if n != name] or ["3"]), random.choice((1, 2, 3))
+        alone = names.count(name) == 1
+        told = [n for n in names if n != name or not alone]
+        forms = [
+            f"{c}:{name}",
+            f"-{c}:{name}",
+            f"{name} + {c}",
+            f"2*{name}",
+            f"2*{name} - 1",
+            f"{other} - {name} + {c}",
+        ]
+        forms += [] if alone else [f"{name}:2*{name}", f"{name}/2", f"max({name}, {c})", f"{name}*{other}"]
+        if random.random() < 0.5 and (other in told or other == "3"):
+            head = head[:place] + random.choice(forms) + head[place + len(name) :]
+            names.remove(name)
+    return before + head + body
+
+
+def drawn_left_sides(seed):
+    """The same for a cell with expressions on the left."""
+    random = Random(seed)
+    return cell_of_left_sides(random), cell_sizes(random), seed
 
 
 # arguments
@@ -552,6 +710,28 @@ def laid_out(random, values):
     return values
 
 
+def extent_of(dim, sizes):
+    """The extent of a dimension at these sizes; 0 where there is none."""
+    if isinstance(dim, int):
+        return dim
+    return max(0, value_of(dim.high, sizes) - value_of(dim.low, sizes)) if isinstance(dim, Dimension) else sizes[dim]
+
+
+def value_of(e, sizes):
+    """An integer expression of sizes."""
+    match e:
+        case Number():
+            return e.value
+        case Name():
+            return sizes[e.name]
+        case Unary():
+            return -value_of(e.value, sizes)
+        case Apply():
+            return (min if e.name == "min" else max)(value_of(a, sizes) for a in e.args)
+    a, b = value_of(e.left, sizes), value_of(e.right, sizes)
+    return {"+": a + b, "-": a - b, "*": a * b, "/": a // (b or 1)}[e.op]
+
+
 def arguments_of(one, sizes, data):
     """Arguments of a def: `(value, element type)` in the order of its parameters."""
     random = np.random.default_rng(data)
@@ -565,7 +745,7 @@ def arguments_of(one, sizes, data):
                 value = float(value) / 2
             found.append((bool(value > 1) if p.dtype == "bool" else value, p.dtype))
             continue
-        shape = tuple(d if isinstance(d, int) else sizes[d] for d in p.dims)
+        shape = tuple(extent_of(d, sizes) for d in p.dims)
         key = (p.dtype, shape)
         if key in flat and random.random() < 0.15:
             found.append((flat[key], p.dtype))  # one array for two parameters
@@ -683,6 +863,7 @@ def same_ranges(function, expected, sizes, arguments, one, note):
     """Ranges of all statements, evaluated at the sizes of the call."""
     known = {
         **sizes,
+        **expected.sizes,
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
     known_ranges, parts = function.ranges.indices, (".max", ".min", ".value", ".sum")  # of statements on positions
@@ -691,6 +872,7 @@ def same_ranges(function, expected, sizes, arguments, one, note):
     for s, (_, ranges) in zip(statements, expected.log, strict=True):
         here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in function.ranges.indices[s.name]}
         for name, limits in ranges.items():
+            name = s.output_indices[int(name[1:])].name if name.startswith("@") else name  # a dimension, not an index
             if name not in here and f"{s.target}.sum" in known_ranges:
                 continue  # the logarithm of a sum that other statements made
             assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"

@@ -120,6 +120,15 @@ def total(float(N) X) -> (s) { s +=! X(i) }
     assert workloads.deviation(workload, arrays, sizes, np.zeros(3, np.float32)) == float("inf")
 
 
+def test_scalars_are_numbers():
+    """An array without dimensions takes another way through a call, which costs more than many a kernel."""
+    workload = workloads.parse_workload(
+        "# name: scaled\n# sizes: N=4\ndef f(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }"
+    )
+    function = compile(workload.text, target="interpreter").f
+    assert type(bench.make_data(workload, function, {"N": 4})["a"]) is float
+
+
 def test_data_is_the_same_every_time():
     workload = workloads.parse_workload(HEADER)
     (function,) = compile(workload.text, allow=["TC323"]).values()

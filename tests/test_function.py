@@ -684,6 +684,13 @@ def test_a_peer_may_be_an_expression_of_a_library(module):
     assert [row.agrees for row in table.rows] == [None, True, False]
 
 
+def test_benchmark_against_an_expression_with_several_values():
+    f = tc.compile("def f(float(N, M) X) -> (V, P) { V(n), P(n) argmax=! X(n, m) }", target="cpu").f
+    peers = {"numpy": "X.max(1), X.argmax(1)  # both", "np of others": "X.max(1), X.argmin(1)"}
+    table = f.benchmark(floats(8, 8), against=peers, seconds=0.01)
+    assert [row.agrees for row in table.rows[1:]] == [True, False]
+
+
 def test_what_is_no_function_of_ours_is_told_where_it_is_called():
     with pytest.raises(tc.CompileError, match="`g` is a Python function here, and a def calls defs only"):
         tc.compile("def f(float(N) X) -> (Y) { Y = g(X) }", known={"g": len})

@@ -12,7 +12,7 @@ import tc_jupyter as tc
 from tc_jupyter import ide
 from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.ide.cell import cell_of
-from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program import TC_FUNCTIONS
 from tc_jupyter.syntax import KEYWORDS, parse_sac, parse_tc, sac_to_text, to_text
 from tests.literate import all_cases
 
@@ -571,7 +571,7 @@ def test_sizes_that_make_no_sense_are_told(sizes):
 def test_keywords_are_those_of_the_language():
     words = ide.keywords("tc")
     assert {w for kind in ("keywords", "constants", "types", "reductions") for w in words[kind]} == set(KEYWORDS)
-    assert {f["name"] for f in words["functions"]} == set(FUNCTIONS)
+    assert {f["name"] for f in words["functions"]} == set(TC_FUNCTIONS)
     assert {f["name"]: f["parameters"] for f in words["functions"]}["max"] == ["a", "b", "..."]
     assert {"shape", "take", "exp"} <= {f["name"] for f in ide.keywords("sac")["functions"]}
 

@@ -13,9 +13,10 @@ import { highlightTree, tags, type Highlighter } from '@lezer/highlight';
 import type { SyntaxNode, SyntaxNodeRef } from '@lezer/common';
 import { cellHighlighter } from './grammar/highlight.js';
 import type { LanguageName } from './grammar/language.js';
+import { isSize } from './grammar/syntax.js';
 
 const INDEX = 'tok-variableName2 tc-index';
-const DECLARING = new Set(['DefName', 'ParamName', 'ResultName', 'TargetName', 'SizeName']);
+const DECLARING = new Set(['DefName', 'ParamName', 'ResultName', 'TargetName']);
 
 /** A text with one look. */
 export interface Span {
@@ -193,7 +194,7 @@ function namesOf(def: SyntaxNode, name: Name, known: Map<number, Set<string>>): 
     known.set(def.from, names);
     const found = names;
     def.cursor().iterate(ref => {
-      if (DECLARING.has(ref.name)) {
+      if (DECLARING.has(ref.name) || (ref.name === 'VariableName' && isSize(ref.node))) {
         found.add(name(ref));
       }
     });

@@ -7,6 +7,7 @@ import { toRange } from './cells.js';
 import { ask, linkOf, readState, textOf, treeOf } from './document.js';
 import { h, prose } from './dom.js';
 import type { LanguageName } from './grammar/language.js';
+import { isSize } from './grammar/syntax.js';
 import { vocabularies } from './grammar/vocabulary.js';
 import { readCompletions, readSignature, type CompletionItem, type SignatureHelp } from './protocol.js';
 import { within } from './wait.js';
@@ -128,13 +129,13 @@ function words(context: CompletionContext, language: LanguageName): Completion[]
   ];
 }
 
-const OWN = new Set(['ParamName', 'ResultName', 'TargetName', 'DefName', 'Iterator', 'WhereName', 'SizeName']);
+const OWN = new Set(['ParamName', 'ResultName', 'TargetName', 'DefName', 'Iterator', 'WhereName']);
 
 function ownNames(context: CompletionContext): string[] {
   const names = new Set<string>();
   treeOf(context.state).iterate({
     enter: node => {
-      const own = OWN.has(node.name) || (node.name === 'VariableName' && node.node.parent?.name === 'Iterators');
+      const own = OWN.has(node.name) || (node.name === 'VariableName' && (node.node.parent?.name === 'Iterators' || isSize(node.node)));
       if (own && !(node.from <= context.pos && context.pos <= node.to)) {
         names.add(textOf(context.state, node));
       }

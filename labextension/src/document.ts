@@ -87,7 +87,6 @@ const NAMES = new Set([
   'DefName',
   'Iterator',
   'WhereName',
-  'SizeName',
   'SizeOf',
   'TypeName',
   'ReductionName'

@@ -219,9 +219,20 @@ def finish(
     kept = [_strict(message) if strict else message for message in dict.fromkeys(messages)]
     errors = {(message.code.number, message.span) for message in kept if message.is_error}
     kept = [each for each in kept if each.is_error or (each.code.number, each.span) not in errors]
+    kept = [each for each in kept if not _follows(each, kept)]
     places = tuple(places)
     shown = in_order(message for message in kept if not _silenced(message, allow, places))
     return tuple(sorted(shown, key=lambda message: _RANK[message.severity]))
+
+
+def _follows(message: Diagnostic, others: Sequence[Diagnostic]) -> bool:
+    """Whether a partition is hidden by one with an error, whose bounds will change."""
+    early = [label.span for label in message.labels] if message.code is codes.DEAD_PARTITION else []
+    return any(
+        other.is_error and span.start <= other.span.start and other.span.end <= span.end
+        for span in early
+        for other in others
+    )
 
 
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}

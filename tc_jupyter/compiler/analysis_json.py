@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
-from tc_jupyter.program import CallSite, Statement, Tensor
+from tc_jupyter.program import CallSite, Statement, Tensor, int64
 from tc_jupyter.ranges import IndexRange, Precondition, SizeExpr, from_expr, to_python
 
 from .function_analysis import FunctionAnalysis
@@ -52,8 +52,19 @@ def open_json(signature: str, demands: Mapping[str, str]) -> dict[str, Any]:
     return {"signature": signature, "demands": {param: LEVELS[level] for param, level in demands.items()}}
 
 
+def dimensions(tensor: Tensor) -> list[str]:
+    """The dimensions of an input: extents, or `1:N` where its indices do not start at 0."""
+    boxes = tensor.box or (None,) * tensor.rank
+    return [
+        to_python(from_expr(dim))
+        if box is None or box[0] == int64(0)
+        else ":".join(to_python(from_expr(e)) for e in box)
+        for dim, box in zip(tensor.dims or (), boxes, strict=True)
+    ]
+
+
 def _input(tensor: Tensor) -> dict[str, Any]:
-    dims = None if tensor.dims is None else [to_python(from_expr(dim)) for dim in tensor.dims]
+    dims = None if tensor.dims is None else dimensions(tensor)
     return {"name": tensor.name, "dtype": tensor.dtype.value, "dims": dims}
 
 

@@ -120,7 +120,7 @@ def build(
     def made(number: int) -> Kernel:
         kernel = simplify(_fitted(later[number](), layout))
         if layout.empty:
-            kernel = without_empty_rounds(kernel)
+            kernel = without_empty_rounds(with_points(kernel, checks is not None, zeros=True))
         elif target.kind != "interpreter":
             kernel = simplify(with_points(kernel, checks is not None))
         return replace(kernel, multiples=known, within=limits)

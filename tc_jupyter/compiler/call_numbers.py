@@ -20,7 +20,7 @@ from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, walk
 from tc_jupyter.ranges import python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
-from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data
+from tc_jupyter.ranges.data import AnyCheck, DataCheck, PointCheck, UniqueCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
 from tc_jupyter.runtime.arguments import Number
 from tc_jupyter.runtime.arrays import ArrayView, host_values
@@ -145,7 +145,7 @@ class CallNumbers:
                     inside.add(number)
         return frozenset(inside)
 
-    def _complete_before(self, item: DataCheck | PointCheck, kernel: Kernel, kernels: Sequence[Kernel]) -> bool:
+    def _complete_before(self, item: AnyCheck, kernel: Kernel, kernels: Sequence[Kernel]) -> bool:
         """Whether everything that the check reads is an input or was written by earlier kernels."""
         ready = set(self.program.parameters)
         for earlier in kernels:
@@ -169,26 +169,30 @@ class CallNumbers:
         )
 
 
-def points_of(item: DataCheck | PointCheck) -> PointCheck:
-    """The exact form of a check."""
-    return item.points if isinstance(item, DataCheck) else item
+def points_of(item: AnyCheck) -> PointCheck:
+    """The exact form of a check; of one on whole left sides what it has in common with those on subscripts."""
+    return item if isinstance(item, PointCheck) else item.points
 
 
-def _tensors(item: DataCheck | PointCheck) -> set[str]:
+def _tensors(item: AnyCheck) -> set[str]:
     """The tensors whose elements a check looks at; scalars do not count."""
     points = points_of(item)
-    parts = [points.index, *(guard for guard, _ in points.guards)]
+    parts = [
+        points.index,
+        *(guard for guard, _ in points.guards),
+        *(item.subscripts if isinstance(item, UniqueCheck) else ()),
+    ]
     return {node.tensor for part in parts for node in walk(part) if isinstance(node, Read) and node.indices}
 
 
-def _is_inside(inner: DataCheck | PointCheck, outer: DataCheck | PointCheck) -> bool:
+def _is_inside(inner: AnyCheck, outer: AnyCheck) -> bool:
     """Whether `inner` checks a read that stands in the subscript of `outer`."""
     own = points_of(inner)
     reads = (node for node in walk(points_of(outer).index) if isinstance(node, Read) and node.tensor == own.tensor)
     return any(own.index in read.indices for read in reads)
 
 
-def _reads_in(item: DataCheck | PointCheck) -> int:
+def _reads_in(item: AnyCheck) -> int:
     """How many reads the subscript and its guards have: more than each of those, which stand in it, has in its own."""
     points = points_of(item)
     parts = (points.index, *(guard for guard, _ in points.guards))
@@ -199,14 +203,22 @@ def _loop_check(number: int, points: PointCheck) -> LoopCheck:
     """`guards imply lower <= index < upper`; NaN as a floating index never passes, nor does what `int64` does not hold."""
     index = Cast(points.index, DType.INT64) if points.index.dtype is DType.UINT64 else points.index
     condition: Expr = _and(_compare("<=", points.lower, index), _compare("<", index, points.upper))
-    if isinstance(points.index, Cast) and points.index.operand.dtype.is_float:
-        operand = points.index.operand
+    for operand in _numbers(points):
         condition = _and(_compare("==", operand, operand), condition)
     for guard, polarity in reversed(points.guards):
         unless = Unary("!", guard, DType.BOOL) if polarity else guard
         condition = Binary("||", unless, condition, DType.BOOL)
     place = tuple(IndexVar(r.index) for r in points.ranges)
     return LoopCheck(points.statement, condition, (points.index, points.lower, points.upper, *place), number)
+
+
+def _numbers(points: PointCheck) -> list[Expr]:
+    """The floats that must not be NaN: a floating index, and on the left side whatever is converted in a subscript."""
+    if points.writes:
+        casts = (node for node in walk(points.index) if isinstance(node, Cast) and node.dtype.is_integer)
+        return [node.operand for node in casts if node.operand.dtype.is_float]
+    index = points.index
+    return [index.operand] if isinstance(index, Cast) and index.operand.dtype.is_float else []
 
 
 def _and(left: Expr, right: Expr) -> Expr:

@@ -87,7 +87,7 @@ def cost_of(program: Program, ranges: Ranges) -> Cost:
 
 def _points(statement: Statement, ranges: Ranges) -> SizeExpr:
     points = constant(1)
-    for index in ranges.indices[statement.name]:
+    for index in ranges.points(statement.name):
         points = points * index.extent
     return points
 

@@ -30,6 +30,7 @@ from tc_jupyter.runtime.arguments import (
     positional,
     read_outputs,
     signature_text,
+    solved_sizes,
 )
 from tc_jupyter.runtime.arrays import ArrayView
 from tc_jupyter.runtime.cache import DiskCache
@@ -124,8 +125,9 @@ class Definition:
         self.numbers = CallNumbers(found)
         self.verify = verify
         self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
-        sizes = (dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str))
-        self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
+        sizes = [dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str)]
+        self.solved = solved_sizes(self.program)
+        self.recent = RecentCalls(tuple(dict.fromkeys([*sizes, *(each.name for each in self.solved)])))
         self._ready: dict[tuple[str, Layout], BoundKernel] = {}
         self._classes: dict[str, SizeClasses] = {}
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)

@@ -117,9 +117,9 @@ def peer_call(library: str, expression: str, arrays: Mapping[str, Any], out: Any
         scope["OUT"] = module.from_numpy(np.empty_like(out))
     if library == "jax":
         scope["jnp"] = import_module("jax.numpy")
-        function = module.jit(eval(f"lambda {', '.join(arrays)}: {expression}", scope))
+        function = module.jit(eval(f"lambda {', '.join(arrays)}: ({expression}\n)", scope))
         return lambda: module.block_until_ready(function(*arrays.values()))
-    return eval(f"lambda: {expression}", {**scope, **arrays})
+    return eval(f"lambda: ({expression}\n)", {**scope, **arrays})  # `A.min(), A.max()` is one value
 
 
 def _loops_call(numba: Any, text: str, arrays: Mapping[str, Any]) -> Callable[[], Any]:

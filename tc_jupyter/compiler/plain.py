@@ -6,7 +6,7 @@ Worked example: `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B
 from __future__ import annotations
 
 from tc_jupyter.codegen.c import CFunction, emit_c
-from tc_jupyter.loops import Buffer, lower, simplify
+from tc_jupyter.loops import Buffer, lower, simplify, with_points
 from tc_jupyter.ranges import to_expr, to_python
 from tc_jupyter.runtime.kernel import root_of
 from tc_jupyter.schedule import infer_symbolic, schedule_of
@@ -24,7 +24,7 @@ def plain_c(found: FunctionAnalysis) -> CFunction:
     arguments = [_argument(found, name, "input") for name in program.parameters]
     arguments += [_argument(found, name, "output") for name in program.results]
     bounds = infer_symbolic(schedule_of(program, found.ranges, zeros=True).graph, whole=True)
-    kernels = tuple(simplify(kernel) for kernel in lower(bounds))
+    kernels = tuple(simplify(with_points(simplify(kernel), checked=True, zeros=True)) for kernel in lower(bounds))
     stored = {root_of(program, name): name for name in program.results}
     return emit_c(program.name, kernels, program.sizes, arguments, stored, _comment(found))
 

@@ -17,7 +17,7 @@ Numerical Algorithms", sections 4.2 and 2.8 (errors of sums, and that they are u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
 from typing import Any, assert_never
@@ -40,7 +40,9 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Unary,
+    keeps,
     walk,
+    with_condition,
 )
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.ranges.interval import Box
@@ -227,7 +229,8 @@ class Spread:
         budget: Budget | None = None,
         samples: int = SAMPLES,
     ) -> None:
-        self.program, self.ranges, self.sizes, self.tf32, self.samples = program, ranges, sizes, tf32, samples
+        self.program = replace(program, statements=tuple(map(with_condition, program.statements)))
+        self.ranges, self.sizes, self.tf32, self.samples = ranges, sizes, tf32, samples
         self.arrays = {name: np.ascontiguousarray(array).reshape(-1) for name, array in arrays.items()}
         self.written: dict[int, _Written] = {}
         self.random = np.random.default_rng(0)
@@ -288,7 +291,10 @@ class Spread:
 
     def _evaluate(self, number: int, positions: Array, written: _Written) -> None:
         """What the statement leaves at these positions, a part at a time."""
-        count = prod(high - low for low, high in self.reduced(self.program.statements[number]))
+        statement = self.program.statements[number]
+        if keeps(statement) and statement.reduction_indices:
+            raise TooMuch  # every element would look for its point
+        count = prod(high - low for low, high in self.reduced(statement))
         some = self._of_some_terms(number, count * positions.size)
         self.budget.pay((_Point(self, number, some).cost * max(1, count) + self.kept) * positions.size)
         step = max(1, CHUNK // max(1, min(LANE, count)))

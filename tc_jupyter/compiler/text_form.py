@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.program import CallSite, Program, Statement, Tensor
-from tc_jupyter.ranges import IndexRange, Precondition, from_expr, to_python
+from tc_jupyter.ranges import IndexRange, Precondition, to_python
 
 from .analysis import Analysis, FunctionAnalysis
-from .analysis_json import LEVELS
+from .analysis_json import LEVELS, dimensions
 
 STATUS = {
     "proved": "proved",
@@ -76,7 +76,7 @@ def input_text(tensor: Tensor) -> str:
     """`float32(N) B`; a scalar has no parentheses."""
     if tensor.dims is None:
         return f"{tensor.dtype.value}[*] {tensor.name}"
-    dims = ", ".join(to_python(from_expr(dim)) for dim in tensor.dims)
+    dims = ", ".join(dimensions(tensor))
     return f"{tensor.dtype.value}({dims}) {tensor.name}" if dims else f"{tensor.dtype.value} {tensor.name}"
 
 

@@ -18,7 +18,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -194,7 +194,7 @@ class _View:
 
 def _window(line: str, marks: list[_Mark], most: int) -> tuple[int, int]:
     """The characters of a line that are shown: the first ones where the marks are among them, else those around the marks."""
-    ends = list(accumulate((_cell(char, 0)[1] for char in line), initial=0))
+    ends = _ends(line)
     if ends[-1] <= most:
         return 0, len(line)
     place = lambda position: ends[min(position, len(line))]  # noqa: E731
@@ -205,6 +205,12 @@ def _window(line: str, marks: list[_Mark], most: int) -> tuple[int, int]:
     begin = 0 if high <= most else min((low + high - most) // 2, ends[-1] - most)
     start = bisect_left(ends, begin)
     return start, max(start + 1, bisect_right(ends, ends[start] + most) - 1)
+
+
+@lru_cache(8)
+def _ends(line: str) -> tuple[int, ...]:
+    """The columns before each character and behind the last one. Many messages stand in one long line."""
+    return tuple(accumulate((_cell(char, 0)[1] for char in line), initial=0))
 
 
 def _cell(char: str, column: int) -> tuple[str, int]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from .diagnostic import SourceText, Span
+
 _LONGEST = 60  # characters of a value: a number of every type fits
 
 
@@ -16,4 +20,14 @@ def shown_value(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-__all__ = ["shown_value"]
+def shown_tensor(name: str, source: SourceText, span: Span) -> str:
+    """What a tensor is called in the text: its name, or what is computed at its place if the text has no such name."""
+    if re.search(rf"\b{re.escape(name)}\b(?! *\()", source.text):
+        return f"`{name}`"
+    text = " ".join(source.slice(span).split())
+    if not text:
+        return f"`{name}`"
+    return f"`{text}`" if len(text) <= _LONGEST else f"`{text[: _LONGEST - 3]}...`"
+
+
+__all__ = ["shown_tensor", "shown_value"]

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tc_jupyter.compiler import FunctionAnalysis
+from tc_jupyter.compiler.analysis_json import dimensions
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.program import Program, Statement, Tensor
-from tc_jupyter.ranges import IndexRange, explain, from_expr, to_python
+from tc_jupyter.ranges import IndexRange, explain, to_python
 from tc_jupyter.syntax import expression_text, sac_to_text, sac_tree, tree
-from tc_jupyter.syntax.printer import type_text
+from tc_jupyter.syntax.printer import dimension_text, type_text
 from tc_jupyter.syntax.sac_printer import signature_text
 from tc_jupyter.syntax.sac_printer import type_text as sac_type_text
 
@@ -216,7 +217,7 @@ def tensor_title(tensor: Tensor, found: FunctionAnalysis) -> str:
 def shape_of(tensor: Tensor, found: FunctionAnalysis) -> list[str] | None:
     """The extents as text, `None` where they are not known."""
     if tensor.dims is not None:
-        return [to_python(from_expr(dim)) for dim in tensor.dims]
+        return dimensions(tensor)
     box = found.ranges.boxes.get(tensor.name)
     return None if box is None else [to_python(extent) for extent in box.shape]
 
@@ -282,8 +283,11 @@ def _size_lines(cell: Cell, place: Place) -> list[str]:
     for declared in (*item.params, *(item.results if isinstance(item, tree.Def) else ())):
         if isinstance(declared.type, tree.TypeName):
             for number, dimension in enumerate(declared.type.dimensions):
+                inside = (node for end in tree.ends(dimension) for node in tree.walk(end))
                 if isinstance(dimension, tree.Name) and dimension.name == place.name:
                     lines.append(f"extent of dimension {number} of `{declared.name.name}`")
+                elif any(isinstance(node, tree.Name) and node.name == place.name for node in inside):
+                    lines.append(f"dimension {number} of `{declared.name.name}` is `{dimension_text(dimension)}`")
     found = cell.found(place.owner)
     if found is None:
         return lines
@@ -371,7 +375,7 @@ def known_signature(name: str, value: Any) -> str:
 def _inputs(program: Program) -> Iterator[str]:
     for name in program.parameters:
         tensor = program.tensor(name)
-        dims = ", ".join(to_python(from_expr(dim)) for dim in tensor.dims or ())
+        dims = ", ".join(dimensions(tensor))
         yield f"{tensor.dtype.value}{f'({dims})' if dims else ''} {name}"
 
 

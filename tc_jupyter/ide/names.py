@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tc_jupyter.diagnostics import SourceText, Span
-from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program import TC_FUNCTIONS
 from tc_jupyter.program.sac_primitives import is_builtin
 from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES, sac_tree, tree
 from tc_jupyter.syntax.sac_parser import BASES, RESERVED
@@ -141,8 +141,8 @@ class _TcDef:
 
     def signature_name(self, name: tree.Name, type_: tree.TypeName | None, introduces: bool = False) -> None:
         for dimension in type_.dimensions if type_ else ():
-            if isinstance(dimension, tree.Name):
-                self.own(dimension)
+            for end in tree.ends(dimension):
+                self.expression(end, frozenset())
         self.own(name, introduces)
 
     def of_statement(self, statement: tree.TcStatement) -> None:
@@ -160,9 +160,11 @@ class _TcDef:
 
     def comprehension(self, statement: tree.Comprehension) -> None:
         lets = frozenset(clause.name.name for clause in statement.clauses if isinstance(clause, tree.Let))
-        self.own(statement.target, introduces=True)
-        for index in statement.indices or ():
-            self.expression(index, lets)
+        targets = [(statement.target, statement.indices), *([statement.extreme] if statement.extreme else [])]
+        for target, indices in targets:
+            self.own(target, introduces=True)
+            for index in indices or ():
+                self.expression(index, lets)
         if self.is_call(statement):
             assert isinstance(statement.value, tree.Apply)
             self.call(statement.value.function)
@@ -170,6 +172,8 @@ class _TcDef:
                 self.expression(argument, lets)
         else:
             self.expression(statement.value, lets)
+        if statement.at is not None:
+            self.expression(statement.at, lets)
         for clause in statement.clauses:
             self.clause(clause, lets)
 
@@ -184,13 +188,15 @@ class _TcDef:
                 self.expression(clause.value, lets)
             case tree.Exists():
                 self.expression(clause.value, lets)
+            case tree.Unique():
+                pass
 
     def is_call(self, statement: tree.Comprehension) -> bool:
         """Whether `Y = g(X)` calls a def."""
         value = statement.value
         if statement.indices is not None or not isinstance(value, tree.Apply):
             return False
-        return value.function.name in self.callable and value.function.name not in FUNCTIONS
+        return value.function.name in self.callable and value.function.name not in TC_FUNCTIONS
 
     def call(self, name: tree.Name) -> None:
         kind = "def" if name.name in self.callable else "unknown"
@@ -227,7 +233,7 @@ class _TcDef:
             self.add(name, "type", ("type", name.name))
         elif name.name in lets or name.name in self.kinds:
             self.word(name, lets)
-        elif name.name in FUNCTIONS:
+        elif name.name in TC_FUNCTIONS:
             self.add(name, "function", ("function", name.name))
         else:
             self.call(name)
@@ -236,11 +242,11 @@ class _TcDef:
         """A statement without a tree: names of the def are certain, other words count as indices."""
         for name in words(self.source, statement.span, self.comments):
             followed = self.source.text[name.span.end : name.span.end + 40].lstrip().startswith("(")
-            if name.name in KEYWORDS and name.name not in FUNCTIONS:
+            if name.name in KEYWORDS and name.name not in TC_FUNCTIONS:
                 continue
             if name.name in self.kinds:
                 self.own(name, introduces=name.name in statement.targets)
-            elif followed and (name.name in FUNCTIONS or name.name in self.callable):
+            elif followed and (name.name in TC_FUNCTIONS or name.name in self.callable):
                 self.applied(name, frozenset())
             elif not followed:
                 self.word(name, frozenset())
@@ -250,9 +256,7 @@ def _tc_kinds(item: tree.Def) -> dict[str, str]:
     """Names of the whole def: sizes, tensors, scalars."""
     kinds: dict[str, str] = {}
     for declared in (*item.results, *item.params):
-        for dimension in declared.type.dimensions if declared.type else ():
-            if isinstance(dimension, tree.Name):
-                kinds[dimension.name] = "size"
+        kinds |= dict.fromkeys((name.name for name in tree.names_of(declared.type)), "size")
     for result in item.results:
         kinds[result.name.name] = "tensor"
     for statement in item.statements:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program import TC_FUNCTIONS
 from tc_jupyter.program.sac_primitives import is_builtin
 from tc_jupyter.syntax import KEYWORDS
 from tc_jupyter.syntax.sac_parser import RESERVED
@@ -97,7 +97,7 @@ def _refused(cell: Cell, place: Place, name: str) -> str | None:
         return f"`{name}` is a word of the language"
     if place.kind in ("size", "scalar") and not sac and keyword.iskeyword(name):
         return f"`{name}` is a word of Python, and bounds are printed as Python"
-    if place.kind in ("tensor", "scalar") and not sac and name in FUNCTIONS:
+    if place.kind in ("tensor", "scalar") and not sac and name in TC_FUNCTIONS:
         return f"`{name}` is a function"
     if place.kind == "def" and sac and is_builtin(name):
         return f"`{name}` is a function"

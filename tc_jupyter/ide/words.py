@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS
 from tc_jupyter.program.sac_primitives import builtin_names, primitive
 from tc_jupyter.syntax import SCALAR_TYPES
 from tc_jupyter.syntax.sac_parser import BASES
@@ -18,6 +18,8 @@ TC_KEYWORDS: dict[str, str] = {
     "def": "starts a definition: `def name(type(sizes) A, ...) -> (B, ...) { statements }`",
     "where": "conditions of a statement: ranges `i in 0:N`, names `x = value`, accesses `exists A(i)`",
     "in": "gives an index its range: `where i in 0:N`; the upper end is not included",
+    "else": "behind a read: the value where a subscript is outside, as in `X(i - 1) else 0`",
+    "unique": "no two points have the same left side, which each call looks at: `Y(P(i)) = X(i) where unique`",
     "exists": "an access that takes part in finding ranges and is not evaluated: `where exists A(i, k)`",
 }
 SAC_KEYWORDS: dict[str, str] = {
@@ -161,8 +163,9 @@ def function_doc(name: str, language: str) -> FunctionDoc | None:
     word = (primitive(name) or name) if language == "sac" else name
     if language == "sac" and word in _SAC_FUNCTIONS:
         return FunctionDoc(name, *_SAC_FUNCTIONS[word])
-    if word in FUNCTIONS:
-        found = FUNCTIONS[word]
+    known = FUNCTIONS if language == "sac" else TC_FUNCTIONS
+    if word in known:
+        found = known[word]
         inside = found.signature[len(found.name) + 1 : -1]
         return FunctionDoc(name, tuple(inside.split(", ")), found.document)
     if language == "sac" and word in SAC_OPERATORS:
@@ -172,7 +175,7 @@ def function_doc(name: str, language: str) -> FunctionDoc | None:
 
 def functions(language: str) -> tuple[FunctionDoc, ...]:
     """All builtin functions, by name."""
-    names = builtin_names() if language == "sac" else sorted(FUNCTIONS)
+    names = builtin_names() if language == "sac" else sorted(TC_FUNCTIONS)
     found = (function_doc(name, language) for name in names)
     return tuple(each for each in found if each is not None)
 

@@ -7,6 +7,7 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 |---|---|
 | `for l in 0:L: T += l < e ? v : 0` | `for l in 0:min(L, e): T += v` |
 | `for j in 0:N: T += i == j ? v : 0` | `for j in max(0, i):min(N, i + 1): T += v` |
+| `for j in 0:N: T[j] += I[i] == j ? v : 0` | `if 0 <= I[i] && I[i] < N: T[I[i]] += v` |
 | `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
 | `for d: check c: S` | `check c: for d: S` |
 
@@ -36,14 +37,15 @@ from tc_jupyter.program import (
     Unary,
     children,
     conjuncts,
+    identity_of,
     int64,
+    limits_of,
     on_data,
     points_of,
     walk,
 )
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr, interval, nonnegative
-from tc_jupyter.schedule import identity_of
 
 from .ir import Block, Check, For, If, Kernel, Stmt, Store
 from .rewrite import with_blocks, with_body
@@ -62,14 +64,15 @@ Measured with AVX-512, one thread, `C(i, j) +=! A(i, k) > 0 ? ... : 0` of 256 x 
 with 1, 0.29 with 7, 0.38 with 11, 0.56 with 16. A condition that hardly ever holds would rather have the jumps."""
 
 
-def with_points(kernel: Kernel, checked: bool) -> Kernel:
+def with_points(kernel: Kernel, checked: bool, zeros: bool = False) -> Kernel:
     """The kernel with every condition of a reduction, and every check, where it is decided.
 
     Args:
         checked: its checks are in; without them nobody knows what a condition on data guards.
+        zeros: a size may be 0: only elements that a condition picks are found, so that no call looks for them.
     """
-    body = _Moves(checked).block(kernel.body, ())
-    return replace(kernel, body=body, unguarded=checked and not kernel.checks)
+    body = _Moves(checked, zeros).block(kernel.body, ())
+    return replace(kernel, body=body, unguarded=checked and not kernel.checks and not zeros)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class _Nest:
         comments: of the bodies.
         guards: around the store, outermost first.
         checked: the loops hold every check that depends on data.
+        zeros: a size may be 0.
     """
 
     loops: tuple[For, ...]
@@ -100,6 +104,7 @@ class _Nest:
     guards: tuple[_Guard, ...]
     store: Store
     checked: bool
+    zeros: bool
 
     def may_pass(self, guard: _Guard, other: _Guard) -> bool:
         """Whether a guard may stand before one that it stands behind.
@@ -121,20 +126,32 @@ class _Nest:
 @dataclass(frozen=True, slots=True)
 class _Moves:
     checked: bool
+    zeros: bool
 
     def block(self, block: Block, around: tuple[For, ...]) -> Block:
         return with_body(block, (self.statement(stmt, around) for stmt in block.body))
 
     def statement(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
         if isinstance(stmt, For):
-            found = _nest_of(stmt, self.checked)
-            if found is not None and any(isinstance(each, Check) or each.own for each in found.guards):
+            found = _nest_of(stmt, self.checked, self.zeros)
+            if found is not None and any(_moves(each, found) for each in found.guards):
                 return _moved(found, around) or stmt
             around = (*around, stmt)
         return with_blocks(stmt, lambda block: self.block(block, around))
 
 
-def _nest_of(loop: For, checked: bool) -> _Nest | None:
+def _moves(guard: _Guard, nest: _Nest) -> bool:
+    """Whether a guard has a place of its own."""
+    return _picks(guard.condition, nest) or (not nest.zeros and (isinstance(guard, Check) or guard.own))
+
+
+def _picks(condition: Expr, nest: _Nest) -> bool:
+    """Whether a condition around a store leaves one iteration of a loop."""
+    sides = (condition.left, condition.right) if isinstance(condition, Binary) and condition.op == "==" else ()
+    return any(side == IndexVar(loop.var) for side in sides for loop in nest.loops)
+
+
+def _nest_of(loop: For, checked: bool, zeros: bool) -> _Nest | None:
     """The loops that stand around one store alone."""
     loops: list[For] = []
     comments: list[str] = []
@@ -147,7 +164,7 @@ def _nest_of(loop: For, checked: bool) -> _Nest | None:
         comments.append(comment)
         stmt = inner
     opened = _opened(stmt)
-    return None if opened is None else _Nest(tuple(loops), tuple(comments), *opened, checked)
+    return None if opened is None else _Nest(tuple(loops), tuple(comments), *opened, checked, zeros)
 
 
 def _only(block: Block) -> tuple[str, Stmt | None]:
@@ -177,7 +194,7 @@ def _opened(stmt: Stmt) -> tuple[tuple[_Guard, ...], Store] | None:
                 return None
             guards, store = opened
             if isinstance(stmt, If):
-                return (_Test(stmt.condition), *guards), store
+                return (*map(_Test, conjuncts(stmt.condition)), *guards), store
             return _checked(stmt, guards), store
         case _:
             return None
@@ -216,7 +233,8 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
         depth = depths[number]
         ended = _ended(nest, loops, number, depths, around)
         if ended is not None:
-            loops[depth - 1] = ended
+            loops[depth - 1], inside = ended
+            placed[depth - 1] += map(_Test, inside)
         elif isinstance(guard, _Test) and guard.own and _stays(nest, guard, depth):
             kept.append(guard.condition)
             continue
@@ -235,14 +253,17 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
 def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
     """Inside how many of the loops each guard is decided."""
     fixed = max((number + 1 for number, loop in enumerate(nest.loops) if loop.kind not in MOVABLE), default=0)
-    maybe_empty = max((n + 1 for n in range(len(nest.loops)) if not _runs(nest.loops, n, around)), default=0)
+    maybe_empty = max((n + 1 for n in range(len(nest.loops)) if not _runs(nest, n, around)), default=0)
     found: list[int] = []
     for number, guard in enumerate(nest.guards):
         parts = (guard.condition, *guard.values) if isinstance(guard, Check) else (guard.condition,)
         used = [n + 1 for n, loop in enumerate(nest.loops) if any(loop.var in index_names(part) for part in parts)]
         depth = max(fixed, *used, 0)
         before = list(zip(nest.guards[:number], found, strict=True))
-        if isinstance(guard, Check) or _has_read(guard.condition):
+        if nest.zeros and not _picks(guard.condition, nest):
+            depth = len(nest.loops)
+        alone = depth and isinstance(guard, _Test) and _alone(nest, nest.loops, guard.condition, depth, around)
+        if isinstance(guard, Check) or (_has_read(guard.condition) and not alone):
             depth = max(depth, maybe_empty)
         if _reads_from(guard.condition, nest.store.buffer):
             depth = len(nest.loops)
@@ -314,8 +335,8 @@ def _all(conditions: Sequence[Expr]) -> Expr:
 
 def _ended(
     nest: _Nest, loops: Sequence[For], number: int, depths: Sequence[int], around: tuple[For, ...]
-) -> For | None:
-    """The loop that decides a condition with that as its end, if it is one."""
+) -> tuple[For, tuple[Expr, ...]] | None:
+    """The loop that decides a condition with that as its end, if it is one, and conditions around this loop."""
     guard, depth = nest.guards[number], depths[number]
     if not isinstance(guard, _Test) or not depth:
         return None
@@ -325,11 +346,53 @@ def _ended(
         return None
     if any(place >= depth and not nest.may_pass(guard, other) for other, place in before):
         return None
-    if _has_read(guard.condition) and not _runs(nest.loops, depth - 1, around):
-        return None
     if _reads_from(guard.condition, nest.store.buffer):
         return None
-    return ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
+    alone = _alone(nest, loops, guard.condition, depth, around)
+    if alone is not None or nest.zeros:
+        return alone
+    if _has_read(guard.condition) and not _runs(nest, depth - 1, around):
+        return None
+    found = ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
+    return None if found is None else (found, ())
+
+
+def _alone(
+    nest: _Nest, loops: Sequence[For], condition: Expr, depth: int, around: tuple[For, ...]
+) -> tuple[For, tuple[Expr, ...]] | None:
+    """The only iteration in which a loop's variable is what elements say, and the conditions under which there is one.
+
+    They begin with those under which a point would have read these elements.
+    """
+    loop = loops[depth - 1]
+    here = _element(loop, condition, nest.zeros)
+    if here is None or loop.kind != "serial" or _is_short(nest.loops[depth - 1]):
+        return None
+    tests: list[Expr] = []
+    inside = {each.var for each in nest.loops[depth - 1 :]}
+    for number in range(depth - 1, len(nest.loops)):
+        is_rest = bool(inside & index_names(nest.loops[number].extent))  # of a split: the other loop says it
+        if not is_rest and not _runs(nest, number, around):
+            tests.append(Binary("<", int64(0), nest.loops[number].extent, DType.BOOL))
+    (low, high), end = limits_of(here), _sum(loop.min, loop.extent)
+    if not (isinstance(loop.min, Const) and loop.min.value <= low):
+        tests.append(Binary("<=", loop.min, here, DType.BOOL))
+    if not (isinstance(end, Const) and high < end.value):
+        tests.append(Binary("<", here, end, DType.BOOL))
+    return replace(loop, min=here, extent=int64(1)), tuple(tests)
+
+
+def _element(loop: For, condition: Expr, zeros: bool) -> Expr | None:
+    """What elements say that a loop's variable is, where a condition asks for that."""
+    if not isinstance(condition, Binary) or condition.op != "==" or _has_read(loop.min) or _has_read(loop.extent):
+        return None
+    for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
+        if side == IndexVar(loop.var) and (zeros or _has_read(other)):
+            return other if loop.var not in index_names(other) and _is_position(other) else None
+    here, last = (None if zeros else _ends(condition, loop.var)) or (None, None)
+    if here is None or last is None or not _has_read(here):
+        return None
+    return here if from_expr(_binary("-", last, here)) == 1 else None
 
 
 def ended(loop: For, condition: Expr, around: tuple[For, ...] = ()) -> For | None:
@@ -445,9 +508,12 @@ def _is_short(loop: For) -> bool:
     return isinstance(loop.extent, Const) and int(loop.extent.value) <= SHORT
 
 
-def _runs(loops: Sequence[For], number: int, around: tuple[For, ...]) -> bool:
+def _runs(nest: _Nest, number: int, around: tuple[For, ...]) -> bool:
     """Whether a loop is known to have an iteration whenever those around it have one."""
-    return _is_positive(loops[number].extent, {loop.var: loop.extent for loop in (*around, *loops[:number])})
+    loops = nest.loops
+    return not nest.zeros and _is_positive(
+        loops[number].extent, {loop.var: loop.extent for loop in (*around, *loops[:number])}
+    )
 
 
 def _is_positive(extent: Expr, lengths: dict[str, Expr]) -> bool:

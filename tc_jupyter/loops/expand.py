@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, int64
-from tc_jupyter.schedule import STEPS, MatrixStep, identity_of
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, identity_of, int64
+from tc_jupyter.schedule import STEPS, MatrixStep
 
 from .ir import Allocate, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store, walk_statements
 

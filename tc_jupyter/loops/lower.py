@@ -9,7 +9,7 @@ Worked example: `o(i) +=! A(i,j) * B(j)` on its default schedule becomes the ker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from math import prod
@@ -29,6 +29,8 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     children,
+    identity_of,
+    keeps,
     rebuild,
     rewrite,
     walk,
@@ -67,7 +69,6 @@ from tc_jupyter.schedule import (
     constant_extent,
     decided_at,
     first_reduction,
-    identity_of,
     is_copy,
     loop_extent,
     open_constraints,
@@ -542,7 +543,7 @@ class _StageLoops:
     def _mark_written(self) -> None:
         nest, statement = self.nest, self.statement
         storage = nest.graph.storage_name(statement.target)
-        reads = any(nest.graph.storage_name(read.tensor) == storage for read in statement.reads())
+        reads = any(nest.graph.storage_name(read.tensor) == storage for read in _reads_of_points(statement))
         present = (statement.accumulate and not statement.initialize) or reads
         if storage not in nest.written:
             nest.written[storage] = "inout" if present else "output"
@@ -752,6 +753,10 @@ class _StageLoops:
         statement = self.statement
         value = self._point_value()
         operator = statement.operator if self._is_reduction else None
+        if keeps(statement):
+            assert isinstance(value, Select)
+            there = If(value.condition, Block((self._put(*self._target(), value.then, None),)))
+            return self._guarded(self._checked(there), reductions=True)
         if statement.combine is not None:
             name, where = self._target()
             return self._guarded(
@@ -1318,6 +1323,13 @@ def _packed_expr(local: list[Expr], layout: tuple[tuple[int, int], ...] | None) 
 
 
 # --- what a kernel uses ----------------------------------------------------------------------------------------------
+
+
+def _reads_of_points(statement: Statement) -> Iterator[Read]:
+    """The reads of a statement but for what it keeps."""
+    value = statement.value
+    parts = (value.condition, value.then) if keeps(statement) and isinstance(value, Select) else (value,)
+    return (node for part in parts for node in walk(part) if isinstance(node, Read))
 
 
 def _all_expressions(body: Block, buffers: tuple[Buffer, ...]) -> list[Expr]:

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 from pygments.lexer import RegexLexer, bygroups, words
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, Whitespace
 
-from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program import TC_FUNCTIONS
 from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES
 from tc_jupyter.syntax.sac_parser import BASES, RESERVED
 
 _CONSTANTS = ("true", "false", "inf", "nan")
-_TC_KEYWORDS = sorted(set(KEYWORDS) - SCALAR_TYPES - set(_CONSTANTS) - set(FUNCTIONS))
+_TC_KEYWORDS = sorted(set(KEYWORDS) - SCALAR_TYPES - set(_CONSTANTS) - set(TC_FUNCTIONS))
 _SAC_KEYWORDS = sorted(set(RESERVED) - set(BASES) - set(_CONSTANTS))
 
 _NUMBERS: list[Any] = [
@@ -57,7 +57,7 @@ class TcLexer(RegexLexer):
             _named(_TC_KEYWORDS, Keyword),
             _named(sorted(SCALAR_TYPES), Keyword.Type),
             _named(_CONSTANTS, Keyword.Constant),
-            (words(sorted(FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),
+            (words(sorted(TC_FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),
             (r"[A-Za-z_]\w*", Name),
             *_NUMBERS,
             (r"<=>|->|&&|\|\||[<>=!]=|[-+*/%<>=!?:.]", Operator),
@@ -82,7 +82,7 @@ class SacLexer(RegexLexer):
             _named(_SAC_KEYWORDS, Keyword),
             _named(sorted(BASES), Keyword.Type),
             _named(_CONSTANTS, Keyword.Constant),
-            (words(sorted(FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),
+            (words(sorted(TC_FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),
             (r"[^\W\d]\w*(?=\s*\()", Name.Function),
             (r"[^\W\d]\w*", Name),
             *_NUMBERS,

@@ -6,7 +6,7 @@ Ranges are not known here.
 
 from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
 from .check_tc import Callee, Checked, check_tc, python_name
-from .conditions import conjuncts, negated, on_data, points_of
+from .conditions import conjuncts, identity_of, negated, on_data, points_of
 from .expr import (
     COMPARISONS,
     LARGEST_ARRAY,
@@ -29,13 +29,15 @@ from .expr import (
     rewrite,
     walk,
 )
-from .functions import FUNCTIONS, Function
+from .extents import solutions
+from .functions import FUNCTIONS, TC_FUNCTIONS, Function
+from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
 from .specialize import specialize
-from .typing import Leaves, intervals, may_wrap
+from .typing import Leaves, intervals, limits_of, may_wrap
 
 __all__ = [
     "Leaves",
@@ -49,10 +51,12 @@ __all__ = [
     "check_sac",
     "specialize",
     "FUNCTIONS",
+    "TC_FUNCTIONS",
     "Checked",
     "Function",
     "check_tc",
     "factors_of",
+    "keeps",
     "keeps_values",
     "python_name",
     "COMPARISONS",
@@ -80,19 +84,26 @@ __all__ = [
     "Unary",
     "as_size",
     "children",
+    "condition_of",
     "conjuncts",
+    "decided_by_data",
     "grows_slowly",
+    "identity_of",
     "is_along_rows",
     "in_32_bits",
     "int64",
     "intervals",
+    "limits_of",
     "may_wrap",
     "negated",
     "on_data",
+    "places",
     "points_of",
     "positions",
     "rebuild",
     "rewrite",
     "walk",
+    "with_condition",
     "array_bytes",
+    "solutions",
 ]

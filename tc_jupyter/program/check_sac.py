@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.diagnostics import Code, Diagnostic, Label, SourceText, Span, codes, nearest
+from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
@@ -273,9 +273,16 @@ class _Checker:
         self.depths, self.recursive, self.deepest = self._calls()
 
     def say(
-        self, code: Code, span: Span, message: str, *, help: str | None = None, labels: tuple[Label, ...] = ()
+        self,
+        code: Code,
+        span: Span,
+        message: str,
+        *,
+        help: str | None = None,
+        labels: tuple[Label, ...] = (),
+        fix: Fix | None = None,
     ) -> None:
-        self.keep(Diagnostic(code, span, message, labels=labels, help=help))
+        self.keep(Diagnostic(code, span, message, labels=labels, help=help, fix=fix))
 
     def keep(self, new: Diagnostic) -> None:
         """Add a message, once."""
@@ -427,7 +434,7 @@ class _Checker:
             case WithLoop():
                 self.with_loop(node, scope, used)
             case Apply():
-                self.call(node)
+                self.call(node, scope)
                 for argument in node.arguments:
                     self.expression(argument, scope, used)
             case Selection():
@@ -488,7 +495,7 @@ class _Checker:
                 help="all elements need one shape",
             )
 
-    def call(self, node: Apply[SacExpression]) -> None:
+    def call(self, node: Apply[SacExpression], scope: set[str]) -> None:
         name = node.function.name
         own = self.cell.functions.get(name, ())
         if own and not is_builtin(name):
@@ -508,12 +515,11 @@ class _Checker:
             self.count(node)
             return
         candidates = [*self.cell.functions, *self.cell.known, *builtin_names()]
-        self.say(
-            codes.UNKNOWN_NAME,
-            node.function.span,
-            f"`{name}` is not a function",
-            help=no_function_help(name, candidates),
-        )
+        help, fix = no_function_help(name, candidates), None
+        if name in scope and node.arguments:
+            text = f"{name}[{', '.join(map(sac_to_text, node.arguments))}]"
+            help, fix = "elements are selected with square brackets", Fix(f"write `{text}`", (Edit(node.span, text),))
+        self.say(codes.UNKNOWN_NAME, node.function.span, f"`{name}` is not a function", help=help, fix=fix)
 
     def count(self, node: Apply[SacExpression]) -> None:
         word = primitive(node.function.name) or node.function.name

@@ -6,6 +6,7 @@ operator `+`, output index `i` and reduction index `j`. With `=` instead of `+=!
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from collections import Counter
@@ -20,10 +21,12 @@ from tc_jupyter.syntax import in_order, tree
 
 from . import extremes, logsums
 from .elements import Elements
-from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
+from .extents import difference, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
-from .functions import FUNCTIONS
+from .functions import TC_FUNCTIONS
 from .inline import Passed, inline_call
+from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
@@ -203,6 +206,7 @@ class _DefChecker:
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
         self.draft = _Draft()
         self.declared: dict[str, tuple[DType, tuple[Expr, ...]] | None] = {}
+        self.starts: dict[str, tuple[Expr | None, ...]] = {}  # declared first indices of results
         self.result_spans: dict[str, Span] = {}
         self.prefixes: dict[str, int] = {}
         self.mentioned: set[str] = set()
@@ -309,12 +313,26 @@ class _DefChecker:
             self.sizes_of(param)
         for param in self.node.params:
             self.parameter(param)
+        if all(param.type is not None for param in self.node.params) and not self.failed:
+            self.unsolved_sizes()
 
     def sizes_of(self, param: tree.Param) -> None:
-        for dim in param.type.dimensions if param.type else ():
-            if isinstance(dim, tree.Name) and dim.name not in self.scope.sizes:
-                self.size_name(dim)
-                self.scope.sizes[dim.name] = dim.span
+        """Every name in a dimension is a size, but for integer scalars of the signature."""
+        for name in tree.names_of(param.type):
+            if name.name not in self.scope.sizes and name.name not in self.scalars and not name.name[0].isdigit():
+                self.size_name(name)
+                self.scope.sizes[name.name] = name.span
+
+    @cached_property
+    def scalars(self) -> dict[str, TensorInfo]:
+        """The numbers of the signature that dimensions may use."""
+        found = (param for param in self.node.params if param.type is not None and not param.type.dimensions)
+        typed = {param.name.name: (TYPE_NAMES[param.type.scalar], param.name.span) for param in found if param.type}
+        return {
+            name: TensorInfo(name, dtype, 0, (), "parameter", span, written=True)
+            for name, (dtype, span) in typed.items()
+            if dtype.is_integer
+        }
 
     def size_name(self, name: tree.Name) -> None:
         self.python_word(name, "a size")
@@ -342,20 +360,72 @@ class _DefChecker:
             )
             return
         dtype = TYPE_NAMES[param.type.scalar]
-        dims = tuple(self.dimension(dim) for dim in param.type.dimensions)
-        if not dims and dtype.is_integer:
+        found = [self.dimension(dim) for dim in param.type.dimensions]
+        if not found and dtype.is_integer:
             self.python_word(param.name, "an integer scalar")
-        scope.tensors[name] = TensorInfo(name, dtype, len(dims), dims, "parameter", param.name.span, written=True)
-        self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, span=param.name.span)
+        dims = tuple(extent for each in found if each is not None for extent in each[1:])
+        if len(dims) < len(found):
+            self.unknown_tensor(name, param.name.span)
+            scope.tensors[name].kind = "parameter"
+            return
+        starts = tuple(each[0] for each in found if each is not None)
+        ends = (_sum(start, extent) for start, extent in zip(starts, dims, strict=True))
+        box = tuple(zip(starts, ends, strict=True)) if any(start != int64(0) for start in starts) else None
+        read = name in self.scalars and self.scalars[name].read
+        scope.tensors[name] = TensorInfo(
+            name, dtype, len(dims), dims, "parameter", param.name.span, True, read, starts=starts
+        )
+        self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span)
 
-    def dimension(self, dim: tree.Name | tree.Number) -> Expr:
-        if isinstance(dim, tree.Name):
-            return Size(dim.name, dim.span)
-        value = int(dim.value)
-        if value > INT64.limits[1]:
-            self.scope.report(codes.TOO_LARGE, dim.span, "the extent is beyond 2^63 - 1")
-            value = INT64.limits[1]
-        return Const(value, INT64, dim.span)
+    def dimension(self, dim: tree.Dimension) -> tuple[Expr, Expr] | None:
+        """The first index and the extent of a dimension; `None` after a message."""
+        lower, upper = (dim.lower, dim.upper) if isinstance(dim, tree.DimensionBox) else (None, dim)
+        start, end = int64(0) if lower is None else self.end(lower), self.end(upper)
+        if start is None or end is None:
+            return None
+        extent = replace(difference(end, start), span=dim.span)
+        if isinstance(extent, Const) and not 0 <= extent.value <= INT64.limits[1]:
+            code, message = (
+                (codes.TOO_LARGE, "the extent is beyond 2^63 - 1")
+                if extent.value > 0
+                else (codes.NEGATIVE_RANGE, f"the extent is `{extent.value}`, and no array has such a dimension")
+            )
+            self.scope.report(code, dim.span, message)
+            return None
+        return start, extent
+
+    def end(self, node: tree.Expression) -> Expr | None:
+        """The extent of a dimension, or an end of its box; `None` after a message."""
+        if isinstance(node, tree.Name) and node.name in self.scope.sizes:
+            return Size(node.name, node.span)
+        if isinstance(node, tree.Number) and type(node.value) is int:
+            return Const(node.value, INT64, node.span)
+        target = tree.Name("", node.span)
+        names = StatementNames("", tree.Comprehension(target, None, "=", node, span=node.span))
+        checker = ExpressionChecker(self.scope, names)
+        checker.bound_is, checker.bound_help = "a dimension", _DIMENSION_HELP
+        hidden = {name: info for name, info in self.scalars.items() if name not in self.scope.tensors}
+        self.scope.tensors |= hidden
+        found = checker.bound(node)
+        for name in hidden:
+            del self.scope.tensors[name]
+        self.mentioned |= names.mentioned & self.scalars.keys()
+        return found
+
+    def unsolved_sizes(self) -> None:
+        """TC316: sizes that stand only where they cannot be found from an extent."""
+        tensors = tuple(self.draft.tensors.values())
+        missing = solutions(tensors)[1]
+        for tensor in tensors:
+            for dim in tensor.dims or ():
+                here = [name for name in missing if name in sizes_of(dim)]
+                if not here:
+                    continue
+                text, names = self.unit.source.slice(dim.span), _listed([f"`{name}`" for name in here])
+                message = f"{names} cannot be found from `{text}`"
+                help = f"name `{here[-1]}` as a dimension of another parameter, or pass it, as `int64 {here[-1]}`"
+                self.scope.report(codes.UNSOLVED_SIZE, dim.span, message, help=help)
+                missing = tuple(name for name in missing if name not in here)
 
     def new_tensor(self, name: tree.Name, what: str) -> None:
         """Rules for the name of a tensor."""
@@ -364,7 +434,7 @@ class _DefChecker:
 
     def is_function(self, name: tree.Name, what: str) -> bool:
         """Whether a def or a tensor has the name of a function, after a message: one of the two would hide the other."""
-        function = FUNCTIONS.get(name.name)
+        function = TC_FUNCTIONS.get(name.name)
         if function is not None:
             message = f"a {what} cannot have the name of the function `{name.name}`"
             self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
@@ -406,8 +476,11 @@ class _DefChecker:
         self.declared[name] = None
         self.result_spans[name] = self.scope.results[name] = result.name.span
         if result.type is not None:
-            dims = tuple(self.result_dimension(name, k, dim) for k, dim in enumerate(result.type.dimensions))
-            self.declared[name] = TYPE_NAMES[result.type.scalar], dims
+            found = [self.result_dimension(name, k, dim) for k, dim in enumerate(result.type.dimensions)]
+            dims = tuple(each[1] for each in found if each is not None)
+            if len(dims) == len(found):
+                self.declared[name] = TYPE_NAMES[result.type.scalar], dims
+                self.starts[name] = tuple(each[0] for each in found if each is not None)
 
     def renamed_result(self, result: tree.Name) -> Fix | None:
         """Give a result that is a parameter another name, where it is written and read afterwards."""
@@ -430,19 +503,38 @@ class _DefChecker:
             written = written or writes
         return Fix(f"call the result `{new}`", tuple(edits)) if written else None
 
-    def result_dimension(self, tensor: str, number: int, dim: tree.Name | tree.Number) -> Expr:
-        """A declared extent. A size name that occurs nowhere else names the extent of the first result that has it."""
-        if isinstance(dim, tree.Name):
-            self.scope.used_sizes.add(dim.name)
-        if isinstance(dim, tree.Name) and dim.name not in self.scope.sizes:
-            first = self.scope.result_sizes.get(dim.name)
-            if first is not None:
-                return Size(f"{first[0]}.{first[1]}", dim.span)
-            self.size_name(dim)
-            if dim.name in self.scope.tensors:
-                self.shadows(dim, "a size", ("a parameter", self.scope.tensors[dim.name].span))
-            self.scope.result_sizes[dim.name] = tensor, number, dim.span
-        return self.dimension(dim)
+    def result_dimension(self, tensor: str, number: int, dim: tree.Dimension) -> tuple[Expr | None, Expr] | None:
+        """The first index, if it is declared, and the extent. A size name that occurs nowhere else names the extent of the first
+        result that has it, or the end of its box.
+        """
+        box, scope = isinstance(dim, tree.DimensionBox), self.scope
+        end = dim.upper if isinstance(dim, tree.DimensionBox) else dim
+        if isinstance(end, tree.Name):
+            scope.used_sizes.add(end.name)
+        if (
+            not isinstance(end, tree.Name)
+            or end.name in scope.sizes.keys() | self.scalars.keys()
+            or end.name[0].isdigit()
+        ):
+            found = self.dimension(dim)
+            return found and (found[0] if box else None, found[1])
+        start = self.end(dim.lower) if isinstance(dim, tree.DimensionBox) else None
+        first = scope.result_sizes.get(end.name)
+        if first is not None and not box and end.name not in scope.result_starts:
+            return None, Size(f"{first[0]}.{first[1]}", end.span)
+        if first is not None:
+            self.scope.report(codes.DUPLICATE_NAME, end.span, f"`{end.name}` names the end of another result already")
+            return None
+        self.size_name(end)
+        if end.name in scope.tensors:
+            self.shadows(end, "a size", ("a parameter", scope.tensors[end.name].span))
+        scope.result_sizes[end.name] = tensor, number, end.span
+        if not box:
+            return None, Size(end.name, end.span)
+        if start is None:
+            return None
+        scope.result_starts[end.name] = start
+        return start, Size(f"{tensor}.{number}", end.span)
 
     # statements
 
@@ -481,8 +573,8 @@ class _DefChecker:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
-        found = self.positions_found(node) if node.operator in extremes.OPERATORS else self.logarithm_found(node)
-        if not found:
+        find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
+        if not (self.has_plain_left(node) and find(node)):
             self.unknown_tensor(node.target.name, node.target.span)
             if node.extreme is not None:
                 self.unknown_tensor(node.extreme[0].name, node.extreme[0].span)
@@ -491,11 +583,25 @@ class _DefChecker:
                 self.scope.diagnostics.remove(item)
             told.add((item.code, item.span))
 
+    def has_plain_left(self, node: tree.Comprehension) -> bool:
+        """Whether the left side has indices alone, as these operators need it."""
+        computed = next((index for index in node.indices or () if not isinstance(index, tree.Name)), None)
+        if computed is not None:
+            message = f"the left side of `{node.operator}` has plain indices only"
+            help = "combine the values with `max=!`, `min=!` or `+=!` first, and read them in statements of their own"
+            self.scope.report(codes.UNSUPPORTED, computed.span, message, help=help)
+        return computed is None
+
     def positions_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements have a meaning."""
         kind, place = extremes.OPERATORS[node.operator], node.target.span
         extreme = tree.Name(f"{node.target.name}.{kind}", place) if node.extreme is None else node.extreme[0]
         if node.extreme is not None and not self.same_indices(node, node.extreme[1]):
+            return False
+        if extreme.name == node.target.name:
+            help = "the value and its position are two tensors, as in `V(n), P(n) argmax=! X(n, m)`"
+            message = f"`{extreme.name}` cannot be both the value and its position"
+            self.scope.report(codes.POSITION, node.target.span, message, help=help)
             return False
         draft, tensors = self.draft.copy(), dict(self.scope.tensors)
         found = self.checked(extremes.value_statement(node, extreme, node.value))
@@ -516,8 +622,10 @@ class _DefChecker:
         dtype = self.draft.tensors[extreme.name].dtype
         if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
             value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+        count = len(self.scope.diagnostics)
         found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
-        if found is not None and found.value.dtype.is_float:
+        told = any(item.is_error for item in self.scope.diagnostics[count:])
+        if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
@@ -592,7 +700,7 @@ class _DefChecker:
         name = value.function.name
         if name in self.unit.defs:
             return name not in self.scope.tensors
-        return name in self.unit.known and name not in self.scope.tensors and name not in FUNCTIONS
+        return name in self.unit.known and name not in self.scope.tensors and name not in TC_FUNCTIONS
 
     def single_call(self, node: tree.Comprehension, value: tree.Apply[tree.Expression]) -> None:
         if node.clauses:
@@ -638,9 +746,9 @@ class _DefChecker:
                 self.silent = True
                 return None
             return program
-        if name.name in FUNCTIONS:
+        if name.name in TC_FUNCTIONS:
             message = f"the function `{name.name}` has one result"
-            scope.report(codes.ARGUMENT_COUNT, name.span, message, help=FUNCTIONS[name.name].document)
+            scope.report(codes.ARGUMENT_COUNT, name.span, message, help=TC_FUNCTIONS[name.name].document)
             return None
         if name.name in unit.known:
             known = unit.known[name.name]
@@ -827,17 +935,29 @@ class _DefChecker:
         self.scope.tensors[name] = TensorInfo(name, result.dtype, result.rank, dims, kind, target.span, written=True)
         program_kind = "output" if kind == "result" else "temporary"
         self.draft.tensors[name] = Tensor(
-            name, result.dtype, result.rank, program_kind, declared=declared, view_of=result.name, span=target.span
+            name,
+            result.dtype,
+            result.rank,
+            program_kind,
+            declared=declared,
+            starts=None if declared is None else self.declared_starts(name),
+            view_of=result.name,
+            span=target.span,
         )
         self.draft.counts.setdefault(name, 1)
         self.declare_equalities(name, declared, target.span)
+
+    def declared_starts(self, name: str) -> tuple[Expr | None, ...] | None:
+        """The declared first indices of a result; `None` where none is."""
+        starts = self.starts.get(name, ())
+        return starts if any(start is not None for start in starts) else None
 
     def declare_equalities(self, name: str, declared: tuple[Expr, ...] | None, span: Span) -> None:
         """Declared extents must be the inferred ones; a name that occurs nowhere else is no condition."""
         for k, dim in enumerate(declared or ()):
             if isinstance(dim, Size) and self.scope.result_sizes.get(dim.name, ("", -1))[:2] == (name, k):
                 continue
-            shown = dim.name if isinstance(dim, Size) else str(dim.value) if isinstance(dim, Const) else "otherwise"
+            shown = self.unit.source.slice(dim.span) if dim.span.end else "otherwise"
             reason = f"`{name}` dimension {k} is declared `{shown}`"
             self.draft.equalities.append(Equality(Size(f"{name}.{k}", span), dim, "declared", reason, dim.span))
 
@@ -873,19 +993,18 @@ class _DefChecker:
 
     def gives_a_size(self, name: str, info: TensorInfo) -> bool:
         """Whether a parameter that is never read is the first to bring a size that is used."""
-        for dim in info.dims:
-            if (
-                isinstance(dim, Size)
-                and dim.name in self.scope.used_sizes
-                and self.scope.sizes.get(dim.name) == dim.span
-            ):
-                return True
-        return False
+        sizes = (node for dim in info.dims for node in walk(dim) if isinstance(node, Size))
+        return any(
+            size.name in self.scope.used_sizes and self.scope.sizes.get(size.name) == size.span for size in sizes
+        )
 
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
-    values = [statement.value, *(clause.value for clause in statement.clauses if not isinstance(clause, tree.Where))]
+    values = [
+        statement.value,
+        *(clause.value for clause in statement.clauses if isinstance(clause, tree.Let | tree.Exists)),
+    ]
     found: list[Span] = []
     for item in (item for value in values for item in tree.walk(value)):
         read = item.function if isinstance(item, tree.Apply) else item
@@ -906,8 +1025,9 @@ def _targets(statement: tree.TcStatement) -> list[str]:
 
 
 def _bound_scalars(program: Program) -> frozenset[str]:
-    """Integer scalars that a program uses in bounds of ranges."""
-    found: set[str] = set()
+    """Integer scalars that a program uses in bounds of ranges, or in dimensions."""
+    dims = (dim for name in program.parameters for dim in program.tensor(name).dims or ())
+    found = {item.tensor for dim in dims for item in walk(dim) if isinstance(item, Read)}
     for statement in program.statements:
         for index in statement.indices:
             for bound in index.where or ():
@@ -927,6 +1047,10 @@ class _StatementChecker:
         written = node.operator.rstrip("!").removesuffix("=") or "="
         self.operator = _LOGICAL_OPERATORS.get(written, written)
         self.initialize = node.operator.endswith("!")
+        self.left_nodes: dict[
+            int, tree.Expression
+        ] = {}  # by dimension, subscripts of the left side that are no indices
+        self.computed: dict[int, Expr | None] = {}
 
     def check(self) -> None:
         """Report what is wrong; add the statement to the draft if it has a meaning."""
@@ -934,6 +1058,7 @@ class _StatementChecker:
         target = self.target()
         self.left()
         self.lets()
+        self.computed = {k: self.expressions.left_subscript(index) for k, index in self.left_nodes.items()}
         value = self.expressions.value(self.node.value)
         self.whole_arrays(count)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
@@ -945,7 +1070,8 @@ class _StatementChecker:
         if self.node.operator.removesuffix("=!") in _LOGICAL_OPERATORS:
             self.of_truth(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
-        if value is None or not target or not whole or any(item is None for item in exists):
+        known = None not in self.computed.values()
+        if value is None or not target or not whole or not known or any(item is None for item in exists):
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
             if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
@@ -1013,7 +1139,7 @@ class _StatementChecker:
         name = node.function.name
         info = self.scope.tensors.get(name)
         if info is None:
-            return name not in FUNCTIONS and name not in TYPE_NAMES
+            return name not in TC_FUNCTIONS and name not in TYPE_NAMES
         return info.rank == len(node.arguments)
 
     # the left side
@@ -1058,28 +1184,24 @@ class _StatementChecker:
 
     def left(self) -> None:
         names: list[str] = []
-        for index in self.node.indices or ():
-            if not isinstance(index, tree.Name):
-                self.left_expression(index)
-            elif index.name in names:
-                help = (
-                    "name each index once; a diagonal is `Y(i, j) = i == j ? X(i) : 0`, and `Y(i) = X(i, i)` reads one"
-                )
-                message = f"`{index.name}` stands twice on the left side"
-                self.scope.report(codes.DUPLICATE_NAME, index.span, message, help=help)
+        lets = {clause.name.name for clause in self.node.clauses if isinstance(clause, tree.Let)}
+        for number, index in enumerate(self.node.indices or ()):
+            if not isinstance(index, tree.Name) or index.name in {*names, *lets} or self.is_number(index):
+                self.left_nodes[number] = index
             elif self.left_name(index):
                 names.append(index.name)
                 self.names.counts[index.name] = 1
         self.names.left = tuple(names)
 
-    def left_expression(self, node: tree.Expression) -> None:
-        help = (
-            "the left side has plain index names; the range of one is given with `where i in a:b`. "
-            "A statement gathers (`X(I(i))` on the right), it does not scatter"
-        )
-        self.scope.report(codes.UNSUPPORTED, node.span, "an index on the left side is a name", help=help)
-        names = (item.name for item in tree.walk(node) if isinstance(item, tree.Name))
-        self.names.mistaken |= set(names)
+    def is_number(self, name: tree.Name) -> bool:
+        """Whether a name on the left side is that of an integer, and so of one element."""
+        info = self.scope.tensors.get(name.name)
+        return info is not None and info.rank == 0 and info.dtype is not None and info.dtype.is_integer and info.written
+
+    @property
+    def rank(self) -> int:
+        """The number of subscripts on the left side."""
+        return len(self.node.indices or ())
 
     def left_name(self, index: tree.Name) -> bool:
         """Whether a left-side index has a name that is free."""
@@ -1092,6 +1214,78 @@ class _StatementChecker:
             self.names.mistaken.add(index.name)
             return False
         return True
+
+    @property
+    def subscripts(self) -> tuple[Expr, ...]:
+        """The subscripts of the left side that are no indices."""
+        return tuple(expr for expr in self.computed.values() if expr is not None)
+
+    def left_side(self) -> tuple[tuple[str, ...], tuple[Expr, ...]]:
+        """The output index of each dimension, and its subscript; one that is no index gives its dimension an index of its own."""
+        words = set(re.findall(r"\w+", self.scope.source.text))
+        free = (name for number in itertools.count(1) if (name := f"at{number}" if number > 1 else "at") not in words)
+        plain, names, subscripts = iter(self.names.left), list[str](), list[Expr]()
+        for number, span in enumerate(self.left_spans()):
+            computed = self.computed.get(number)
+            names.append(next(plain) if computed is None else next(free))
+            subscripts.append(IndexVar(names[-1], span) if computed is None else computed)
+        return tuple(names), tuple(subscripts)
+
+    def left_place(self) -> Span:
+        """The place of the left side."""
+        start = self.node.span.start
+        return Span(start, start + len(self.scope.source.slice(Span(start, self.node.operator_span.start)).rstrip()))
+
+    def left_spans(self) -> tuple[Span, ...]:
+        return tuple(index.span for index in self.node.indices or ())
+
+    def extents(self, first: bool, dtype: DType) -> dict[str, tuple[Expr, Expr]] | None:
+        """The range of the index that each computed dimension has, where it is stated or data would have to decide; else it is
+        left to inference, or known from an earlier statement. `None` after a message.
+        """
+        found: dict[str, tuple[Expr, Expr]] = {}
+        names, subscripts = self.left_side()
+        for number in self.computed if first else ():
+            stated = self.stated(number)
+            subscript = subscripts[number]
+            if stated is None and decided_by_data(subscript):
+                last = largest(subscript)
+                stated = None if last is None else Binary("+", last, Const(1, INT64), INT64)
+                if stated is None:
+                    self.how_many(number, dtype)
+                    return None
+            if stated is not None:
+                starts = self.owner.starts.get(self.node.target.name, ())
+                start = starts[number] if number < len(starts) else None
+                found[names[number]] = (Const(0, INT64), stated) if start is None else (start, sum_of(start, stated))
+        return found
+
+    def stated(self, number: int) -> Expr | None:
+        """The extent of a dimension as the result list states it."""
+        name = self.node.target.name
+        declared = self.owner.declared.get(name)
+        if declared is None or number >= len(declared[1]):
+            return None
+        dim = declared[1][number]
+        owner = self.scope.result_sizes.get(dim.name) if isinstance(dim, Size) else None
+        own = isinstance(dim, Size) and dim.name == f"{name}.{number}"
+        return None if own or (owner is not None and owner[:2] == (name, number)) else dim
+
+    def how_many(self, number: int, dtype: DType) -> None:
+        """TC315: values of data would decide how large the target is."""
+        name, index = self.node.target.name, self.left_nodes[number]
+        text = self.scope.source.slice(index.span)
+        result = next((each for each in self.owner.node.results if each.name.name == name), None)
+        fix = None
+        if result is not None and result.type is None and self.rank == 1:
+            fix = Fix("state 256 bins", (Edit(result.span, f"{dtype.value}(256) {name}"),))
+        dims = ", ".join("256" if k == number else "..." for k in range(self.rank))
+        help = (
+            f"state it in the result list, as in `-> ({dtype.value}({dims}) {name})`, or limit the values, as in `{text} % 256`; "
+            "a subscript of `uint8`, `uint16` or `bool` needs neither"
+        )
+        message = f"how many bins? the values of `{text}` would decide how large `{name}` is"
+        self.scope.report(codes.HOW_MANY_BINS, index.span, message, help=help, fix=fix)
 
     # clauses
 
@@ -1201,7 +1395,7 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        inside = self.in_subscripts((value.expr, *exists)) | bounds.keys()
+        inside = self.in_subscripts((value.expr, *exists, *self.subscripts)) | bounds.keys()
         unknown = name in self.owner.broken_targets and not inside >= set(left)  # a range is in what could not be read
         if unknown or self.is_element(reduction):
             info.dtype = info.rank = None
@@ -1231,8 +1425,19 @@ class _StatementChecker:
             )
         if reduction and self.operator == "+" and not slips:
             self.cheaper(value, reduction)
+        if first:
+            bounds |= self.stated_bounds(bounds)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
-        indices = tuple(Index(item, "output", bounds.get(item), self.left_span(item)) for item in left)
+        extents = self.extents(first, dtype)
+        if extents is None:
+            self.owner.unknown_tensor(name, self.node.target.span)
+            self.written()
+            return
+        names, subscripts = self.left_side()
+        ranges = {**bounds, **extents}
+        indices = tuple(
+            Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
+        )
         indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
         statement = Statement(
             self.owner.draft.name_of(name),
@@ -1245,10 +1450,25 @@ class _StatementChecker:
             exists,
             self.scope.source.slice(self.node.span),
             self.node.span,
+            left=subscripts if self.computed else (),
+            unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
+            left_span=self.left_place(),
             needs_points=self.node.at is not None,
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def stated_bounds(self, given: Mapping[str, tuple[Expr, Expr]]) -> dict[str, tuple[Expr, Expr]]:
+        """The ranges of left-side indices without a range whose dimension has a declared box with a known end."""
+        name = self.node.target.name
+        declared, starts = self.owner.declared.get(name), self.owner.starts.get(name, ())
+        if declared is None or len(declared[1]) != len(self.names.left):
+            return {}
+        return {
+            index: (start, _sum(start, extent))
+            for index, start, extent in zip(self.names.left, starts, declared[1], strict=True)
+            if start is not None and index not in given and not any("." in size for size in sizes_of(extent))
+        }
 
     def is_element(self, reduction: dict[str, Span]) -> bool:
         """Whether `a = X(i) * 2` is read where `i` is an index, after a message about it."""
@@ -1346,7 +1566,7 @@ class _StatementChecker:
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
         found: dict[str, Span] = {}
-        for expr in (settle(value).expr, *exists):
+        for expr in (*self.subscripts, settle(value).expr, *exists):
             for item in walk(expr):
                 if isinstance(item, IndexVar) and item.name not in self.names.left:
                     found.setdefault(item.name, item.span)
@@ -1362,13 +1582,15 @@ class _StatementChecker:
     def operator_fits(self, reduction: dict[str, Span], first: bool, is_result: bool) -> None:
         node, scope = self.node, self.scope
         place = node.operator_span
+        placed = {item.name for each in self.subscripts for item in walk(each) if isinstance(item, IndexVar)}
+        reduction = {name: span for name, span in reduction.items() if self.operator != "=" or name not in placed}
         if self.operator == "=" and reduction:
             shown = _listed([f"`{name}`" for name in reduction])
             labels = tuple(Label(span, f"`{name}` is not on the left") for name, span in reduction.items())
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
-        elif self.initialize and not reduction:
+        elif self.initialize and not reduction and not self.computed:
             fix = Fix("replace it by `=`", (Edit(place, "="),))
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
@@ -1408,12 +1630,12 @@ class _StatementChecker:
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
         own = tuple(self.names.left)
-        for expr in (value.expr, *exists):
+        for expr in (value.expr, *exists, *self.subscripts):
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue
                 at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices)
-                if at == own and not reduction and not self.initialize:
+                if at == own and not reduction and not self.initialize and not self.computed:
                     continue
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
                 message = f"the statement reads its own target `{item.tensor}` {why}"
@@ -1439,8 +1661,8 @@ class _StatementChecker:
         if declared is not None:
             dtype, dims = declared
             self.narrows(value, own, dtype)
-            if len(dims) != len(self.names.left):
-                message = f"`{name}` is declared with {len(dims)} dimensions, but written with {len(self.names.left)}"
+            if len(dims) != self.rank:
+                message = f"`{name}` is declared with {len(dims)} dimensions, but written with {self.rank}"
                 self.scope.report(
                     codes.RESULT_TYPE,
                     node.target.span,
@@ -1448,11 +1670,14 @@ class _StatementChecker:
                     labels=(Label(self.owner.result_spans[name], "declared here"),),
                 )
                 dims = None
-        rank = len(self.names.left)
+        rank = self.rank
         info.dtype, info.rank = dtype, rank
         info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))
         kind = "output" if info.kind == "result" else "temporary"
-        self.owner.draft.tensors[name] = Tensor(name, dtype, rank, kind, declared=dims, span=node.target.span)
+        starts = None if dims is None else self.owner.declared_starts(name)
+        self.owner.draft.tensors[name] = Tensor(
+            name, dtype, rank, kind, declared=dims, starts=starts, span=node.target.span
+        )
         self.owner.declare_equalities(name, dims, node.target.span)
         return dtype
 
@@ -1493,6 +1718,18 @@ class _StatementChecker:
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
+
+
+_DIMENSION_HELP = (
+    "a dimension is made of integers, sizes and integer scalars with `+ - * / %`, `min`, `max`, `abs` and `? :`"
+)
+
+
+def _sum(start: Expr, extent: Expr) -> Expr:
+    """The end of a box: what was written where `extent` is `end - start`."""
+    if isinstance(extent, Binary) and extent.op == "-" and extent.right == start:
+        return extent.left
+    return sum_of(start, extent)
 
 
 def fits_literal(value: int, dtype: DType) -> bool:

@@ -88,16 +88,19 @@ def is_identity(value: Expr, operator: str) -> bool:
         value = value.operand
     if isinstance(value, Unary) and value.op == "-" and isinstance(value.operand, Const):
         value = Const(-value.operand.value, value.dtype)
-    return isinstance(value, Const) and value.value == _identity(operator, value.dtype)
+    return isinstance(value, Const) and value.value == identity_of(operator, value.dtype).value
 
 
-def _identity(operator: str, dtype: DType) -> float | int:
-    if operator in ("+", "*"):
-        return 0 if operator == "+" else 1
+def identity_of(operator: str, dtype: DType) -> Const:
+    """The identity of a reduction operator."""
+    if operator == "+":
+        return Const(0.0 if dtype.is_float else 0, dtype)
+    if operator == "*":
+        return Const(1.0 if dtype.is_float else 1, dtype)
     if dtype.is_float:
-        return float("inf") if operator == "min" else float("-inf")
+        return Const(float("inf") if operator == "min" else float("-inf"), dtype)
     low, high = dtype.limits
-    return high if operator == "min" else low
+    return Const((bool if dtype is DType.BOOL else int)(high if operator == "min" else low), dtype)
 
 
 def _keeps_identity(operator: str, before: DType, after: DType) -> bool:
@@ -127,4 +130,4 @@ def _is_float(node: Expr) -> bool:
     return node.dtype.is_float and not isinstance(node, Size)
 
 
-__all__ = ["conjuncts", "is_identity", "negated", "on_data", "points_of"]
+__all__ = ["conjuncts", "identity_of", "is_identity", "negated", "on_data", "points_of"]

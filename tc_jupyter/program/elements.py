@@ -150,7 +150,7 @@ def _names(node: tree.TcStatement) -> frozenset[str]:
 
 
 def _parts(node: tree.Comprehension) -> list[tree.Expression]:
-    values = [clause.value for clause in node.clauses if not isinstance(clause, tree.Where)]
+    values = [clause.value for clause in node.clauses if isinstance(clause, tree.Let | tree.Exists)]
     return [node.value, *values]
 
 

@@ -107,7 +107,7 @@ class _Node:
         try:
             return self._hash
         except AttributeError:
-            value = hash(tuple([getattr(self, name) for name in self.__match_args__ if name != "span"]))
+            value = hash(tuple([getattr(self, name) for name in self.__match_args__ if name not in ("span", "border")]))
             object.__setattr__(self, "_hash", value)
             return value
 
@@ -142,6 +142,25 @@ class IndexVar:
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """What the text says of a read beyond the ends of its tensor, where the expression says it in other words.
+
+    Attributes:
+        text: as written: `X(reflect(i - 1)) else 0`.
+        dimensions: those whose subscripts may be outside as they are written; they give no index its range.
+        nonempty: those of which an element is read wherever the subscript is.
+        written: the subscripts of these as they are written, without what stands around them.
+        window: a value stands behind `else`.
+    """
+
+    text: str
+    dimensions: frozenset[int]
+    nonempty: frozenset[int] = frozenset()
+    written: tuple[Expr, ...] = ()
+    window: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Read(_Node):
     """An element of a tensor at logical indices (the origin is not subtracted). A rank-0 tensor or scalar has no indices.
 
@@ -153,6 +172,7 @@ class Read(_Node):
     indices: tuple[Expr, ...]
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
+    border: Border | None = field(default=None, compare=False)
 
     __hash__ = _Node.__hash__
 
@@ -256,7 +276,7 @@ def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
         case Const() | Size() | IndexVar():
             return expr
         case Read():
-            return Read(expr.tensor, operands, expr.dtype, expr.span)
+            return Read(expr.tensor, operands, expr.dtype, expr.span, expr.border)
         case Unary():
             return Unary(expr.op, operands[0], expr.dtype, expr.span)
         case Cast():

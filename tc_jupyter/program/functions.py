@@ -132,3 +132,20 @@ def _table() -> dict[str, Function]:
 
 FUNCTIONS: dict[str, Function] = _table()
 """Every function by its name, `min` and `max` included."""
+
+BORDERS: dict[str, Function] = {
+    "clamp": Function(
+        "clamp", 1, "border", "in a subscript: beyond the ends the last element; `clamp(x, low, high)` is a value"
+    ),
+    "wrap": Function("wrap", 1, "border", "in a subscript: beyond one end the elements from the other end on"),
+    "reflect": Function(
+        "reflect", 1, "border", "in a subscript: beyond the ends as in a mirror, the last element once"
+    ),
+    "symmetric": Function(
+        "symmetric", 1, "border", "in a subscript: beyond the ends as in a mirror, the last element twice"
+    ),
+}
+"""Functions of `%%tc` around a whole subscript, by what the access reads beyond the ends of the array."""
+
+TC_FUNCTIONS: dict[str, Function] = FUNCTIONS | BORDERS
+"""All functions that `%%tc` knows."""

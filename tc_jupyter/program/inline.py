@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.diagnostics.work import spend
 
-from .expr import Cast, Const, DType, Expr, Read, Size, rewrite
+from .expr import Binary, Cast, Const, DType, Expr, Read, Size, int64, rewrite
+from .extents import difference, solutions
 from .program import Equality, Index, Program, Statement, Tensor
 
 STEPS_PER_NODE = 8  # to make it anew
@@ -73,7 +74,7 @@ def inline_call(callee: Program, passed: Sequence[Passed], prefix: str, span: Sp
     for name, argument in zip(callee.parameters, passed, strict=True):
         if argument.scalar is not None:
             scalars[name] = argument.scalar
-        elif argument.computed:
+        elif argument.computed or callee.tensor(name).box is not None:
             view = f"{prefix}.{name}"
             views.append(
                 Tensor(view, argument.dtype, len(argument.dims), "temporary", view_of=argument.name, span=span)
@@ -86,6 +87,8 @@ def inline_call(callee: Program, passed: Sequence[Passed], prefix: str, span: Sp
     copy = _Copy(tensors, sizes | _extent_names(callee, own, tensors), scalars, span)
     copied = [copy.tensor(tensor) for tensor in own]
     by_name = {tensor.name: tensor for tensor in copied}
+    given = {f"{prefix}.{name}": callee.tensor(name).box for name in callee.parameters}
+    views = [replace(view, box=copy.box(given[view.name])) for view in views]
     return Inlined(
         (*views, *copied),
         tuple(copy.statement(statement, prefix) for statement in callee.statements),
@@ -103,38 +106,51 @@ def _unify(
     first: dict[str, str] = {}
     equalities: list[Equality] = []
     contradictions: list[tuple[int, str]] = []
-    for number, (name, argument) in enumerate(zip(callee.parameters, passed, strict=True)):
-        dims = callee.tensor(name).dims or ()
-        for dimension, (formal, actual) in enumerate(zip(dims, argument.dims, strict=True)):
-            place = f"dimension {dimension} of `{argument.name}`"
-            if isinstance(formal, Size) and formal.name not in sizes:
-                sizes[formal.name] = actual
-                first[formal.name] = place
-                continue
-            if isinstance(formal, Size):
-                wanted, reason = (
-                    sizes[formal.name],
-                    f"`{formal.name}` of `{callee.name}` is {first[formal.name]} and {place}",
-                )
-            else:
-                wanted, reason = formal, f"{place} is declared {_shown(formal)} by `{callee.name}`"
-            if wanted == actual:
-                continue
-            if isinstance(wanted, Const) and isinstance(actual, Const):
-                contradictions.append((number, f"{reason}: {wanted.value} and {actual.value}"))
-            else:
-                equalities.append(Equality(wanted, actual, "call", reason, span))
+    formals = [callee.tensor(name) for name in callee.parameters]
+    scalars = {
+        formal.name: argument.scalar
+        for formal, argument in zip(formals, passed, strict=True)
+        if argument.scalar is not None
+    }
+
+    def compare(number: int, wanted: Expr, actual: Expr, reason: str) -> None:
+        if wanted == actual:
+            return
+        if isinstance(wanted, Const) and isinstance(actual, Const):
+            contradictions.append((number, f"{reason}: {wanted.value} and {actual.value}"))
+        else:
+            equalities.append(Equality(wanted, actual, "call", reason, span))
+
+    places = [
+        (number, argument.dims[dimension], formal, f"dimension {dimension} of `{argument.name}`")
+        for number, argument in enumerate(passed)
+        for dimension, formal in enumerate(formals[number].dims or ())
+    ]
+    for number, actual, formal, place in places:
+        if isinstance(formal, Size) and formal.name not in sizes:
+            sizes[formal.name] = actual
+            first[formal.name] = place
+        elif isinstance(formal, Size):
+            reason = f"`{formal.name}` of `{callee.name}` is {first[formal.name]} and {place}"
+            compare(number, sizes[formal.name], actual, reason)
+    given = dict(zip(callee.parameters, passed, strict=True))
+    for found in solutions(formals)[0]:
+        copy = _Copy({}, sizes, scalars, span)
+        extent = difference(given[found.tensor].dims[found.dimension], copy.expr(found.rest))
+        factor = copy.expr(found.factor)
+        sizes[found.name] = extent if factor == int64(1) else Binary("//", extent, factor, DType.INT64, span)
+    copy = _Copy({}, sizes, scalars, span)
+    for number, actual, formal, place in places:
+        if not isinstance(formal, Size):
+            compare(
+                number, copy.expr(formal), actual, f"{place} is declared `{_shown(formal, callee)}` by `{callee.name}`"
+            )
     return sizes, equalities, contradictions
 
 
-def _shown(expr: Expr) -> str:
-    match expr:
-        case Const():
-            return f"{expr.value}"
-        case Size():
-            return f"`{expr.name}`"
-        case _:
-            return "otherwise"
+def _shown(formal: Expr, callee: Program) -> str:
+    """A dimension as it was written."""
+    return str(formal.value) if isinstance(formal, Const) else callee.source.slice(formal.span) or "otherwise"
 
 
 def _extent_names(callee: Program, own: list[Tensor], tensors: Mapping[str, str]) -> dict[str, Expr]:
@@ -173,7 +189,8 @@ class _Copy:
                 value = value if value.dtype is node.dtype else Cast(value, node.dtype)
                 return replace(value, span=self.span)
             case Read():
-                return replace(node, tensor=self.tensors[node.tensor], span=self.span)
+                border = node.border and replace(node.border, written=tuple(map(self.expr, node.border.written)))
+                return replace(node, tensor=self.tensors[node.tensor], span=self.span, border=border)
             case _:
                 return replace(node, span=self.span)
 
@@ -189,6 +206,7 @@ class _Copy:
             dims=None if tensor.dims is None else tuple(map(self.expr, tensor.dims)),
             box=self.box(tensor.box),
             declared=None if tensor.declared is None else tuple(map(self.expr, tensor.declared)),
+            starts=None if tensor.starts is None else tuple(each and self.expr(each) for each in tensor.starts),
             view_of=None if tensor.view_of is None else self.tensors.get(tensor.view_of, tensor.view_of),
             span=self.span,
         )
@@ -208,6 +226,8 @@ class _Copy:
             accumulate=statement.accumulate and not statement.initialize,
             value=self.expr(statement.value),
             exists=tuple(map(self.expr, statement.exists)),
+            left=tuple(map(self.expr, statement.left)),
+            left_span=self.span,
             span=self.span,
         )
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span, shown_value
 
-from .expr import DType, Expr, Read, walk
+from .expr import DType, Expr, IndexVar, Read, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,13 @@ class Tensor:
 
     Attributes:
         kind: `input` (parameter), `output` (result) or `temporary`.
-        dims: for inputs one integer expression per dimension (a `Size` or a `Const`). For a computed tensor `None`: the first
+        dims: for inputs one integer expression per dimension, of sizes and integer scalars. For a computed tensor `None`: the first
             statement that writes it fixes its box; its extents are known in expressions as `Size("T.0")`, ... .
-        box: only for tensors whose box is given and not inferred (`%%sac`): lower and upper (excluded) expression per dimension.
+        box: only for tensors whose box is given and not inferred: lower and upper (excluded) expression per dimension. Of an input
+            that has one (`float(1:N) X`) `dims` are the differences.
         declared: declared result dimensions (`-> (float(M,N) C)`) or `None`; each must equal the inferred extent. A name that
             occurs nowhere else is a name for that extent.
+        starts: declared first indices of a result (`-> (float(1:M) C)`), `None` for a dimension that may start anywhere.
         view_of: this tensor is the storage of another one, received by a caller: same elements, every origin reset to 0.
     """
 
@@ -43,6 +45,7 @@ class Tensor:
     dims: tuple[Expr, ...] | None = None
     box: tuple[tuple[Expr, Expr], ...] | None = None
     declared: tuple[Expr, ...] | None = None
+    starts: tuple[Expr | None, ...] | None = None
     view_of: str | None = None
     span: Span = field(default=NO_SPAN, compare=False)
 
@@ -69,6 +72,11 @@ class Statement:
     Attributes:
         name: unique in the program: the target, then `C#2`, `C#3` for later statements on it. Also the name of its stage.
         indices: output indices in left-side order, then reduction indices in order of first occurrence.
+        left: the subscripts of the left side, where one of them is no index of its own; else empty. A dimension with another
+            subscript has an output index of its own, and a point takes part where each such index is equal to its subscript
+            (`left_sides`): in `H(X(i)) +=! 1` the output index `at` runs over the elements of `H`, and `i` is a reduction index.
+        unique: the user's word that no two points have the same left side; looked at before anything is written.
+        left_span: the place of the left side.
         operator: `=`, or the reduction `+`, `*`, `min`, `max`, or `fold` with the function `combine`.
         initialize: the operator has `!`, or it has none but nothing was written before and no array is accumulated into.
         accumulate: non-`!` reduction that combines onto present content (earlier statement, or the array passed as `out=`).
@@ -92,6 +100,9 @@ class Statement:
     text: str = ""
     span: Span = field(default=NO_SPAN, compare=False)
     combine: Expr | None = None
+    left: tuple[Expr, ...] = ()
+    unique: bool = False
+    left_span: Span = field(default=NO_SPAN, compare=False)
     needs_points: bool = False
 
     @property
@@ -104,13 +115,19 @@ class Statement:
         """Indices that are combined over."""
         return tuple(index for index in self.indices if index.kind == "reduction")
 
+    @property
+    def computed(self) -> tuple[tuple[Index, Expr], ...]:
+        """The dimensions whose subscript is no index of its own: their output index, and the subscript."""
+        pairs = zip(self.output_indices, self.left, strict=False)
+        return tuple((index, at) for index, at in pairs if not (isinstance(at, IndexVar) and at.name == index.name))
+
     def reads(self) -> Iterator[Read]:
-        """All reads of tensors in the value, subscripts included."""
-        return (node for node in walk(self.value) if isinstance(node, Read))
+        """All reads of tensors in the value and on the left side, subscripts included."""
+        return (node for expr in (*self.left, self.value) for node in walk(expr) if isinstance(node, Read))
 
     def tensors_read(self) -> tuple[str, ...]:
-        """Names of the tensors in the value, in order of occurrence."""
-        return _tensors_read(self.value)
+        """Names of the tensors in the value and on the left side, in order of occurrence."""
+        return _tensors_read((*self.left, self.value))
 
 
 def as_size(name: str, value: object, *, signed: bool = False) -> int:
@@ -132,8 +149,8 @@ def as_size(name: str, value: object, *, signed: bool = False) -> int:
 
 
 @lru_cache(maxsize=1 << 10)
-def _tensors_read(value: Expr) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node.tensor for node in walk(value) if isinstance(node, Read)))
+def _tensors_read(exprs: tuple[Expr, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.tensor for expr in exprs for node in walk(expr) if isinstance(node, Read)))
 
 
 @dataclass(frozen=True, slots=True)

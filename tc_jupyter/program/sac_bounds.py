@@ -10,7 +10,7 @@ Also here: exact differences of boxes with symbolic ends, right for all sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
@@ -86,10 +86,11 @@ def solve_round(
 
     Args:
         names: the open indices.
-        box: ranges of the solved indices.
+        box: ranges of all indices.
         use_guarded: also use what a guard already implies (when nothing else is left).
     """
     frozen = tuple(names)
+    closed = _Closed(box, frozenset(frozen))
     limits: dict[str, list[Expr]] = {}
     for constraint in constraints:
         found = open_names(constraint.index, frozen) | open_names(constraint.extent, frozen)
@@ -98,7 +99,6 @@ def solve_round(
         (name,) = found
         if open_names(constraint.extent, frozen):
             continue
-        closed = {other: interval for other, interval in box.items() if other != name}
         for expr, bound in (
             (constraint.index, sub(constraint.extent, ONE)),
             (sub(ZERO, constraint.index), ZERO),
@@ -109,6 +109,25 @@ def solve_round(
             if limit is not None:
                 limits.setdefault(name, []).append(add(limit, ONE))
     return {name: minimum(found) for name, found in limits.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Closed(Mapping[str, Interval]):
+    """The ranges of the indices that are not open; they are not copied for every question."""
+
+    box: Mapping[str, Interval]
+    open_: frozenset[str]
+
+    def __getitem__(self, name: str) -> Interval:
+        if name in self.open_:
+            raise KeyError(name)
+        return self.box[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.box if name not in self.open_)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def upper_limit(expr: Expr, name: str, bound: Expr, box: Mapping[str, Interval]) -> Expr | None:

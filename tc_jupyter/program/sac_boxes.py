@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tc_jupyter.diagnostics import Span, codes
+from tc_jupyter.diagnostics import Label, Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Select
@@ -53,13 +53,18 @@ class Boxes(Builtins):
         if any(weight(end) > HEAVIEST_END for end in ends):
             return self.chosen(parts, shape, filler, kind, node, context)
         pieces: list[Piece] = []
-        for part, domain in zip(parts, domains, strict=True):
+        for at, (part, domain) in enumerate(zip(parts, domains, strict=True)):
             if not domain and not is_empty(part.box):
                 self.out.aside.append(Partition(None, part.number, part.text, "hidden", part.box, part.span))
                 self.say(
                     codes.DEAD_PARTITION,
                     part.span,
                     "the partition is hidden by earlier ones",
+                    labels=tuple(
+                        Label(early.span, "it covers positions of that one")
+                        for early, cut in zip(parts[:at], cuts, strict=False)
+                        if subtract([cuts[at]], cut, limit) != [cuts[at]]
+                    ),
                     help="the first partition that covers a position wins: put it before them",
                 )
             pieces += self.pieces_of(part, domain, kind)

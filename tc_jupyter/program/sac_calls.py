@@ -5,6 +5,7 @@ Worked example: a call of a function of the cell is its body with the arguments 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -25,19 +26,17 @@ from tc_jupyter.syntax.sac_tree import (
     Statement,
     Unpack,
     assigned_names,
-    sac_walk,
     statement_expressions,
 )
-from tc_jupyter.syntax.tree import Name
 
 from .expr import COMPARISONS, Const, DType, Expr, IndexVar, Read, Size, int64
 from .functions import FUNCTIONS
 from .program import Program
 from .sac_emit import NotSolvable, negate, with_call
-from .sac_helpers import accepts, closeness, count_uses, several
+from .sac_helpers import Uses, accepts, closeness, count_uses, several
 from .sac_inline import inline_program
 from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help, primitive, usage
-from .sac_signature import ArgumentType, fits_shape
+from .sac_signature import ArgumentType, Cell, Signature, fits_shape
 from .sac_sizes import ZERO, constant, index_names, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, compute, kind_text, narrows, storage, weight
@@ -59,38 +58,53 @@ from .sac_work import (
 STEPS_PER_EXPRESSION = 10  # to look for a name in it
 
 
+class Block:
+    """Statements, with what is evaluated behind them, and where each name is read: found once, however often it is asked."""
+
+    def __init__(self, statements: Sequence[Statement], behind: Sequence[SacExpression]) -> None:
+        self.statements = statements
+        self.behind = behind
+        self._places: dict[str, list[int]] = {}
+        self._counts: dict[str, list[Uses]] = {}  # of all reads up to that place
+        for place, statement in enumerate(statements):
+            self._add(place, statement_expressions((statement,)))
+        self._add(len(statements), behind)
+
+    def _add(self, place: int, expressions: Sequence[SacExpression]) -> None:
+        spend(STEPS_PER_EXPRESSION * len(expressions))
+        for name, found in count_uses(expressions).items():
+            counts = self._counts.setdefault(name, [Uses()])
+            self._places.setdefault(name, []).append(place)
+            counts.append(counts[-1] + found)
+
+    def uses(self, name: str, start: int) -> Uses:
+        """The reads of a name by the statements from `start` on, and behind them."""
+        counts = self._counts.get(name)
+        return counts[-1] - counts[bisect_left(self._places[name], start)] if counts else Uses()
+
+
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What follows a statement: the statements behind it, and what uses variables behind these."""
+    """What follows a statement: blocks, each from one of its statements on."""
 
-    statements: Sequence[Statement]
-    rest: Sequence[SacExpression | Later]
+    parts: tuple[tuple[Block, int], ...]
 
-    def expressions(self) -> list[SacExpression]:
-        """All expressions that may use a variable."""
-        found: list[SacExpression] = []
-        todo: list[SacExpression | Later] = [self]
-        while todo:
-            part = todo.pop()
-            if isinstance(part, Later):
-                found += statement_expressions(part.statements)
-                todo += part.rest
-            else:
-                found.append(part)
-        spend(STEPS_PER_EXPRESSION * len(found))
-        return found
+    def after(self, block: Block, start: int = 0) -> Later:
+        """What follows where the statements of a block come first."""
+        return Later(((block, start), *self.parts))
 
-    def uses(self, name: str, *, called: bool) -> int:
-        """How often a variable is read; see `count_uses`."""
-        return sum(count_uses(node, name, called) for node in self.expressions())
-
-    def names(self) -> set[str]:
-        """The names that are read."""
-        return {node.name for root in self.expressions() for node in sac_walk(root) if isinstance(node, Name)}
+    def uses(self, name: str, *, called: bool = False) -> int:
+        """How often a variable is read; see `Uses`."""
+        found = sum((block.uses(name, start) for block, start in self.parts), Uses())
+        return found.called if called else found.reads
 
 
 class Calls(WithLoops):
     """Calls of functions."""
+
+    def __init__(self, cell: Cell, signature: Signature) -> None:
+        super().__init__(cell, signature)
+        self.blocks: dict[tuple[int, int], Block] = {}  # by the identities of what they keep
 
     def declared(self, found: Value, type_: SacType, span: Span, what: str, note: str = "") -> Value:
         """`found` in its declared type; refuses what can never fit."""
@@ -129,7 +143,7 @@ class Calls(WithLoops):
     def body(self, function: SacFunction, env: Env, context: Context) -> tuple[Value | None, ...]:
         """The results of a function whose parameters are in `env`; `None` where a message was given."""
         self.stack.append(function)
-        self.assignments(function.body, function.results, env, context)
+        self.assigned(function.body, function.results, env, context)
         found: list[Value | None] = []
         for node in function.results:
             try:
@@ -150,12 +164,23 @@ class Calls(WithLoops):
             help="limit the bound with `min(bound, shape(a)[0])`",
         )
 
-    def assignments(
-        self, statements: Sequence[Statement], rest: Sequence[SacExpression | Later], env: Env, context: Context
+    def block(self, statements: Sequence[Statement], behind: Sequence[SacExpression] = ()) -> Block:
+        """Statements with the places where names are read."""
+        key = (id(statements), id(behind))
+        if key not in self.blocks:
+            self.blocks[key] = Block(statements, behind)
+        return self.blocks[key]
+
+    def assigned(
+        self, statements: Sequence[Statement], behind: Sequence[SacExpression], env: Env, context: Context
     ) -> None:
+        """The statements before some expressions."""
+        self.assignments(self.block(statements, behind), Later(()), env, context)
+
+    def assignments(self, block: Block, rest: Later, env: Env, context: Context) -> None:
         """Statements in order; a wrong one leaves its names without a value. `rest` is what uses them behind all."""
-        for position, statement in enumerate(statements):
-            later = Later(statements[position + 1 :], rest)
+        for position, statement in enumerate(block.statements):
+            later = rest.after(block, position + 1)
             try:
                 self.statement(statement, later, env, context)
             except Refused:
@@ -198,20 +223,19 @@ class Calls(WithLoops):
         test = self.condition(node.condition, env, context)
         if isinstance(test, Const):
             branch = node.then if test.value else node.otherwise
-            return self.assignments(branch, [later], env, context)
+            return self.assignments(self.block(branch), later, env, context)
         self.choices += 1
         then, otherwise = dict(env), dict(env)
         with self.where(test):
-            self.assignments(node.then, [later], then, context.where(test))
+            self.assignments(self.block(node.then), later, then, context.where(test))
         with self.where(negate(test)):
-            self.assignments(node.otherwise, [later], otherwise, context.where(negate(test)))
-        used = later.names()
+            self.assignments(self.block(node.otherwise), later, otherwise, context.where(negate(test)))
         for name in dict.fromkeys(each.name for each in assigned_names((node,))):
             if name not in then or name not in otherwise:
                 env.pop(name, None)  # known on one way only; whoever uses it is told
                 continue
             left, right = then[name], otherwise[name]
-            if left is None or right is None or name not in used:
+            if left is None or right is None or not later.uses(name):
                 env[name] = None
                 continue
             found = self.either(test, left, right, node.head, context)
@@ -220,8 +244,9 @@ class Calls(WithLoops):
 
     def loop(self, node: Loop, later: Later, env: Env, context: Context) -> None:
         """A loop: its rounds one after the other; the condition must be known in each."""
-        inside = (*node.body, *node.step)
-        self.assignments(node.start, [node.condition, Later(inside, [later])], env, context)
+        inside = self.block((*node.body, *node.step), (node.condition,))
+        again = later.after(inside).after(self.block((), (node.condition,)))
+        self.assignments(self.block(node.start), again, env, context)
         known = node.word == "do"
         while known or self.goes_on(node, env, context):
             known = False
@@ -233,7 +258,7 @@ class Calls(WithLoops):
                     f"the loops of this function run more than {MOST_ROUNDS} times",
                     help="write a comprehension, or `with { (lower <= iv < upper) : e; } : fold(+, 0)`",
                 )
-            self.assignments(inside, [node.condition, Later(inside, [later])], env, context)
+            self.assignments(inside, later.after(inside), env, context)
 
     def goes_on(self, node: Loop, env: Env, context: Context) -> bool:
         """Whether another round follows."""
@@ -250,13 +275,13 @@ class Calls(WithLoops):
 
     def kept(self, name: str, found: Value, later: Later, context: Context) -> Value:
         """The value of a variable: stored where computing it again at each use would be dear."""
-        self.homes[id(found)] = (found, context)
+        self.homes[id(found)] = (found, context, name)
         if found.items is not None and found.rank:
             most = MOST_WEIGHT + len(found.items)
             dear = sum(weight(item, most + 1) for item in found.items) > most
-            if not dear or not later.uses(name, called=False):
+            if not dear or not later.uses(name):
                 return found
-            return as_numbers(found) or self.stored(found, context, name)
+            return as_numbers(found) or self.stored(found, context)
         if found.expr is None:
             return found
         if found.rank == 0 and weight(found.expr) < self.most_kept(found, context):
@@ -265,7 +290,7 @@ class Calls(WithLoops):
         spend(3 * heavy)
         uses = later.uses(name, called=with_call(found.expr))
         if (uses > 1 and heavy >= HEAVY) or (uses and heavy >= 300):
-            return self.stored(found, context, name)
+            return self.stored(found, context)
         return found
 
     def most_kept(self, found: Value, context: Context) -> int:
@@ -273,7 +298,7 @@ class Calls(WithLoops):
 
         A chain of choices grows with every link that uses the one before more than once.
         """
-        if self.out.made < MOST_STEPS // 4:
+        if self.out.made < MOST_STEPS // 8:
             return MOST_KEPT
         return MOST_REPEATED if self.needed(found, context) else HEAVY  # an array is stored, or a number
 
@@ -323,12 +348,12 @@ class Calls(WithLoops):
             assert param.type is not None
             bound = self.declared(operand, param.type, span, f"argument `{param.name.name}` of `{function.name.name}`")
             if bound is not operand:
-                home = self.homes.get(id(operand))
-                self.homes[id(bound)] = (bound, home[1] if home else context)
+                _, home, name = self.homes.get(id(operand), (operand, context, param.name.name))
+                self.homes[id(bound)] = (bound, home, name)
             env[param.name.name] = self.kept(
                 param.name.name,
                 bound,
-                Later(function.body, function.results),
+                Later(((self.block(function.body, function.results), 0),)),
                 context,
             )
         results: list[Value] = []

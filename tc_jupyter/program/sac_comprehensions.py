@@ -5,8 +5,9 @@ Worked example: `{ [i, .] -> a[i] }` for a matrix has the axes `i` (named, up to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import Span, codes
@@ -22,6 +23,19 @@ from .sac_signature import SolvedPartition
 from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, is_zero, sub
 from .sac_values import Piece, Value, Weak, rename_axes, scalar, vector
 from .sac_work import Context, Env, Part, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How much there was of everything when an index was opened: what was there before knows nothing of it."""
+
+    drafts: int
+    constraints: int
+    checks: int
+    equalities: int
+    box: int
+    temps: int
+    stored: int
 
 
 class Comprehensions(Boxes):
@@ -99,6 +113,7 @@ class Comprehensions(Boxes):
         places = self.places(clause.pattern, len(names), len(result), clause.span) if result is not None else None
         if upper is None and dotted and result is not None and places is not None:
             upper = tuple(result[place] for place in places)
+        marks = self.marks()
         indices: list[str] = []
         for k, name in enumerate(names):
             index = self.out.fresh(name)
@@ -107,7 +122,7 @@ class Comprehensions(Boxes):
         inner = self.bind_indices(clause.pattern, [IndexVar(index) for index in indices], env)
         grid = self.on_grid(generator, indices, lows, env, context)
         within = self.within(context, indices, grid)
-        drafts_from, constraints_from = len(self.out.drafts), len(self.constraints)
+        marks = replace(marks, drafts=len(self.out.drafts), constraints=len(self.constraints))
         outer_open = list(self.open)
         if upper is None:
             self.open |= dict(zip(indices, names, strict=True))
@@ -117,13 +132,13 @@ class Comprehensions(Boxes):
             self.open = {name: word for name, word in self.open.items() if name in outer_open}
             raise
         if upper is None:
-            body = self.close(clause, indices, body, result, places, constraints_from, drafts_from, outer_open)
+            body = self.close(clause, indices, body, result, places, marks, outer_open)
         highs = tuple(self.out.box[index][1] for index in indices)
         inferred = generator is None or (generator.upper is None and generator.lower is None)
         self.solved[clause.span] = SolvedPartition(tuple(zip(lows, highs, strict=True)), body.shape, inferred)
         self.check_body_shape(clause, body, indices)
         grid = None if grid is None else fill_pending(grid, {name: self.out.box[name][1] for name in indices})
-        return self.placed(clause, number, result, tuple(indices), lows, highs, body, drafts_from, within, grid)
+        return self.placed(clause, number, result, tuple(indices), lows, highs, body, marks.drafts, within, grid)
 
     def within(self, context: Context, indices: Sequence[str], grid: Expr | None) -> Context:
         """The context inside a partition."""
@@ -226,14 +241,15 @@ class Comprehensions(Boxes):
 
     def frame_length(self, clause: PartitionClause, name: str, rank: int, env: Env, context: Context) -> int:
         """The length of an index vector that nothing limits: what the body leaves of the result's axes."""
-        marks = len(self.out.drafts), len(self.constraints), len(self.checks)
+        marks, calls = self.marks(), len(self.out.calls)
         stored = dict(self.stored_values)
         indices = [self.out.fresh(name, (ZERO, pending(f"{name}{k}"))) for k in range(rank)]
         try:
             variables = [IndexVar(index) for index in indices]
             body = self.expr(clause.body, self.bind_indices(clause.pattern, variables, env), context.within(indices))
         finally:
-            del self.out.drafts[marks[0] :], self.constraints[marks[1] :], self.checks[marks[2] :]
+            del self.out.drafts[marks.drafts :], self.constraints[marks.constraints :], self.checks[marks.checks :]
+            del self.out.equalities[marks.equalities :], self.out.calls[calls:]
             self.stored_values = stored  # what was stored here has no statement any more
         return max(rank - body.rank, 0)
 
@@ -281,8 +297,7 @@ class Comprehensions(Boxes):
         body: Value,
         result: tuple[Expr, ...] | None,
         places: tuple[int, ...] | None,
-        constraints_from: int,
-        drafts_from: int,
+        marks: Marks,
         outer_open: list[str],
     ) -> Value:
         """Find the upper bounds of open indices; what stays open waits for the enclosing comprehension."""
@@ -293,9 +308,8 @@ class Comprehensions(Boxes):
             everyone = [*mine, *outer_open]
             if not mine:
                 break
-            found = solve_round(
-                everyone, self.constraints[constraints_from:], self._known_box(everyone), use_guarded=guarded
-            )
+            constraints = self.constraints[marks.constraints :]
+            found = solve_round(everyone, constraints, self.out.box, use_guarded=guarded)
             found = {name: limit for name, limit in found.items() if name in mine}
             if not found and not guarded and not outer_open:
                 guarded = True
@@ -305,12 +319,12 @@ class Comprehensions(Boxes):
             for name, limit in found.items():
                 del self.open[name]
                 solved[name] = limit
-            self.settle(solved, constraints_from, drafts_from)
+            self.settle(solved, marks)
             guarded = False
             if outer_open:
                 break  # one round only: the enclosing comprehension goes on with all names together
         unsolved = [name for name in indices if name in self.open]
-        if unsolved and self._waits(unsolved, outer_open, constraints_from):
+        if unsolved and self._waits(unsolved, outer_open, marks):
             return with_bounds_filled(body, solved)
         if unsolved and result is None:
             names = [
@@ -323,53 +337,56 @@ class Comprehensions(Boxes):
             for name, place in zip(indices, places, strict=True):
                 self.open.pop(name, None)
                 solved[name] = result[place]
-            self.settle(solved, constraints_from, drafts_from)
+            self.settle(solved, marks)
         return with_bounds_filled(body, solved)
 
-    def _waits(self, unsolved: list[str], outer_open: list[str], constraints_from: int) -> bool:
+    def _waits(self, unsolved: list[str], outer_open: list[str], marks: Marks) -> bool:
         """Whether a selection links an unsolved name with an open one further out."""
         if not outer_open:
             return False
-        for constraint in self.constraints[constraints_from:]:
+        for constraint in self.constraints[marks.constraints :]:
             names = open_names(constraint.index, self.open)
             if names & set(unsolved) and names & set(outer_open):
                 return True
         return False
 
-    def _known_box(self, open_: Iterable[str]) -> dict[str, Interval]:
-        excluded = set(open_)
-        return {name: interval for name, interval in self.out.box.items() if name not in excluded}
+    def marks(self) -> Marks:
+        """How much there is of everything."""
+        out = self.out
+        return Marks(
+            drafts=len(out.drafts),
+            constraints=len(self.constraints),
+            checks=len(self.checks),
+            equalities=len(out.equalities),
+            box=len(out.box),
+            temps=len(out.temps),
+            stored=len(self.stored_values),
+        )
 
-    def settle(self, solved: Mapping[str, Expr], constraints_from: int, drafts_from: int) -> None:
-        """Put solved bounds in place of the sizes that stood for them."""
+    def settle(self, solved: Mapping[str, Expr], marks: Marks) -> None:
+        """Put solved bounds in place of the sizes that stood for them, in what was added while they were open."""
         done: dict[str, Expr] = {}
         for name, limit in solved.items():
             done[name] = fill_pending(limit, done)
-        for name, interval in list(self.out.box.items()):
-            self.out.box[name] = (fill_pending(interval[0], done), fill_pending(interval[1], done))
-        for at in range(constraints_from, len(self.constraints)):
-            old = self.constraints[at]
+        out = self.out
+        for name, interval in list(islice(out.box.items(), marks.box, None)):
+            out.box[name] = (fill_pending(interval[0], done), fill_pending(interval[1], done))
+        for at, old in enumerate(self.constraints[marks.constraints :], marks.constraints):
             self.constraints[at] = replace(
                 old, extent=fill_pending(old.extent, done), index=fill_pending(old.index, done)
             )
-        for at in range(drafts_from, len(self.out.drafts)):
-            self.out.drafts[at] = filled_draft(self.out.drafts[at], done)
-        for name, temp in list(self.out.temps.items()):
+        for at, draft in enumerate(out.drafts[marks.drafts :], marks.drafts):
+            out.drafts[at] = filled_draft(draft, done)
+        for name, temp in list(islice(out.temps.items(), marks.temps, None)):
             if temp.box is not None:
                 box = tuple((fill_pending(low, done), fill_pending(high, done)) for low, high in temp.box)
-                self.out.temps[name] = replace(temp, box=box)
-        self.checks = [
-            replace(
-                c,
-                condition=fill_pending(c.condition, done),
-                shown=tuple((label, fill_pending(e, done)) for label, e in c.shown),
-            )
-            for c in self.checks
-        ]
-        self.out.equalities = [
-            replace(e, left=fill_pending(e.left, done), right=fill_pending(e.right, done)) for e in self.out.equalities
-        ]
-        for key, (source, kept) in list(self.stored_values.items()):
+                out.temps[name] = replace(temp, box=box)
+        for at, check in enumerate(self.checks[marks.checks :], marks.checks):
+            shown = tuple((label, fill_pending(e, done)) for label, e in check.shown)
+            self.checks[at] = replace(check, condition=fill_pending(check.condition, done), shown=shown)
+        for at, e in enumerate(out.equalities[marks.equalities :], marks.equalities):
+            out.equalities[at] = replace(e, left=fill_pending(e.left, done), right=fill_pending(e.right, done))
+        for key, (source, kept) in list(islice(self.stored_values.items(), marks.stored, None)):
             self.stored_values[key] = (source, with_bounds_filled(kept, done))
 
     def check_body_shape(self, clause: PartitionClause, body: Value, indices: Sequence[str]) -> None:

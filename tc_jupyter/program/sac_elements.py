@@ -367,10 +367,9 @@ class Elements(Work):
                         return True
         return False
 
-    def stored(self, found: Value, context: Context, hint: str = "t") -> Value:
-        """The value as elements of a temporary."""
-        home = self.homes.get(id(found))
-        context = home[1] if home else context
+    def stored(self, found: Value, context: Context) -> Value:
+        """The value as elements of a temporary, which is called as the variable that has the value."""
+        _, context, hint = self.homes.get(id(found), (found, context, "t"))
         key = (id(found), context.guards)
         if key in self.stored_values:
             return self.stored_values[key][1]

@@ -6,7 +6,7 @@ Worked example: `expr_text` of `N - 1` is `"N - 1"`; `read` of a 16-bit float is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
@@ -75,16 +75,31 @@ def stem(name: str) -> str:
     return name[:-1] if len(name) > 1 and name.endswith("v") else name
 
 
-def count_uses(node: SacExpression, name: str, called: bool) -> int:
-    """How often a variable is read; inside two loops a use counts as many when its value calls functions."""
-    total, stack = 0, [(node, 0)]
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """How often a variable is read, and how often where its value calls functions: inside two loops a read counts as two."""
+
+    reads: int = 0
+    called: int = 0
+
+    def __add__(self, other: Uses) -> Uses:
+        return Uses(self.reads + other.reads, self.called + other.called)
+
+    def __sub__(self, other: Uses) -> Uses:
+        return Uses(self.reads - other.reads, self.called - other.called)
+
+
+def count_uses(nodes: Iterable[SacExpression]) -> dict[str, Uses]:
+    """How often each name is read."""
+    found: dict[str, Uses] = {}
+    stack = [(node, 0) for node in nodes]
     while stack:
         current, loops = stack.pop()
-        if isinstance(current, Name) and current.name == name:
-            total += 2 if called and loops > 1 else 1
+        if isinstance(current, Name):
+            found[current.name] = found.get(current.name, Uses()) + Uses(1, 2 if loops > 1 else 1)
         inner = loops + isinstance(current, SetExpr | WithLoop)
         stack += [(child, inner) for child in sac_children(current)]
-    return total
+    return found
 
 
 def rank_of(found: Value) -> Rank:

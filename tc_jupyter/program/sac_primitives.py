@@ -87,10 +87,34 @@ def usage(name: str) -> str:
     return f"`{name}({arguments})`"
 
 
+_POSITION = "`minval({{ [i] -> a[i] == {}(a) ? i : shape(a)[0] }})`, the first position at which `a` is so"
+_INSTEAD = {
+    "argmax": _POSITION.format("maxval"),
+    "argmin": _POSITION.format("minval"),
+    **dict.fromkeys(("mean", "average", "avg"), "`sum(a) / tod(prod(shape(a)))`"),
+    **dict.fromkeys(("matmul", "mm", "gemm"), "`{ [i, j] -> sum({ [k] -> a[i, k] * b[k, j] }) }`"),
+    **dict.fromkeys(("dot", "inner", "vdot"), "`sum(a * b)`"),
+    "outer": "`{ [i, j] -> a[i] * b[j] }`",
+    **dict.fromkeys(("logsumexp", "lse"), "`maxval(a) + log(sum(exp(a - maxval(a))))`"),
+    **dict.fromkeys(("len", "length"), "`shape(a)[0]`"),
+    **dict.fromkeys(("size", "numel"), "`prod(shape(a))`"),
+    **dict.fromkeys(("ndim", "rank"), "`dim(a)`"),
+    **dict.fromkeys(("range", "arange"), "`iota(n)` for `[0, .., n - 1]`, or `{ [i] -> .. | [i] < [n] }`"),
+    **dict.fromkeys(("zeros", "ones", "full"), "`genarray(shape, e)`, an array of `e`"),
+    **dict.fromkeys(("concat", "concatenate", "cat"), "`a ++ b`"),
+    "roll": "`rotate(axis, n, a)`",
+    **dict.fromkeys(("flip", "flipud"), "`reverse(a)`"),
+    **dict.fromkeys(("modulo", "fmod", "remainder"), "`a % b`, or `mod(a, b)` with the sign of `b`"),
+}
+"""Functions of other languages: how their value is written."""
+
+
 def no_function_help(name: str, candidates: Iterable[str]) -> str:
     """What to do about a call of a name that is no function."""
     if name in elsewhere.TYPES:
         return f"`{name}` is no type here; a cast is written `{elsewhere.TYPES[name]}(..)`"
+    if name in _INSTEAD:
+        return f"write {_INSTEAD[name]}"
     near = nearest(name, candidates)
     return f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does"
 

@@ -52,6 +52,11 @@ class Selections(Elements):
             found = tuple(self.component(written, index, context) for written, index in indices)
         return self.selected(array, found, node, context)
 
+    def at_selection(self, element: Expr, span: Span) -> Expr:
+        """A read with the place of a selection: that of the innermost one."""
+        innermost = isinstance(element, Read) and self.text(element.span) not in ("", element.tensor)
+        return element if innermost else located(element, span)
+
     def component(self, written: SacExpression, index: Value, context: Context) -> Expr:
         """One component of an index."""
         if index.rank:
@@ -90,7 +95,7 @@ class Selections(Elements):
             return Value(array.kind, shape, items=items) if shape else scalar(items[0], array.kind)
         axes = self.axes(shape)
         element = self.element(array, (*indices, *(IndexVar(axis) for axis in axes)), context)
-        return Value(array.kind, shape, axes, element)
+        return Value(array.kind, shape, axes, self.at_selection(element, node.span))
 
     def check_constant_index(
         self, index: Expr, extent: Expr, rest: Sequence[Expr], span: Span, context: Context, *, is_vector: bool

@@ -195,7 +195,7 @@ class WithLoops(Comprehensions):
         drafts_from = len(self.out.drafts)
         grid = self.on_grid(bounds, indices, lows, env, context) if steps is None else None
         within = self.within(context, indices, grid)
-        self.assignments(generator.assigns, (generator.body,), local, within)
+        self.assigned(generator.assigns, (generator.body,), local, within)
         body = self.expr(generator.body, local, within)
         clause = PartitionClause(pattern, generator.body, bounds, generator.span)
         self.check_body_shape(clause, body, indices)

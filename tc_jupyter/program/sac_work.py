@@ -38,7 +38,7 @@ HEAVY = 24  # expression nodes; a variable that is used again is stored from her
 MOST_KEPT = 200  # expression nodes; a scalar variable is computed again at each use below it
 MOST_REPEATED = 60  # expression nodes; larger operands that a formula uses twice are stored first
 MOST_RANK = 32
-MOST_STEPS = 1_000_000  # of the stages behind; as `diagnostics.work` counts them
+MOST_STEPS = 2_000_000  # of the stages behind; as `diagnostics.work` counts them
 Env = dict[str, "Value | None"]  # `None`: a message about this name was given
 
 
@@ -105,7 +105,7 @@ class Work(ABC):
         self.rounds = 0
         self.choices = 0
         self.stored_values: dict[tuple[int, tuple[Expr, ...]], tuple[Value, Value]] = {}
-        self.homes: dict[int, tuple[Value, Context]] = {}
+        self.homes: dict[int, tuple[Value, Context, str]] = {}  # where variables got their values, and their names
         self.input_positions: dict[str, int] = {}
         self.sizes: list[str] = []
         self.used_names = {p.name.name for overloads in cell.functions.values() for f in overloads for p in f.params}
@@ -251,8 +251,8 @@ class Work(ABC):
     # What later layers do
 
     @abstractmethod
-    def assignments(
-        self, statements: Sequence[Statement], rest: Sequence[SacExpression], env: Env, context: Context
+    def assigned(
+        self, statements: Sequence[Statement], behind: Sequence[SacExpression], env: Env, context: Context
     ) -> None:
         """See `Calls`."""
 

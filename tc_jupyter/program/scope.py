@@ -12,7 +12,8 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.syntax import elsewhere
 
 from .expr import DType, Expr, Size
-from .functions import FUNCTIONS
+from .extents import sum_of
+from .functions import TC_FUNCTIONS
 from .typing import Typed
 
 
@@ -25,6 +26,7 @@ class TensorInfo:
         dims: for inputs one expression per dimension; for computed tensors sizes named `T.0`, ... .
         written: a statement before the present one wrote it; inputs count as written.
         names: what it is, for messages: `parameter`, `result`, `temporary`.
+        starts: the first indices of a parameter with a box.
         literal: what its first statement writes, while a later statement has still to say of which type that is.
     """
 
@@ -37,6 +39,7 @@ class TensorInfo:
     written: bool = False
     read: bool = False
     literal: Typed | None = None
+    starts: tuple[Expr, ...] = ()
 
     @property
     def is_input(self) -> bool:
@@ -65,6 +68,7 @@ class Scope:
     Attributes:
         sizes: size names of the parameters, and where they stand.
         result_sizes: sizes that occur only in declared results: the tensor and dimension whose extent they name.
+        result_starts: where one of those names the end of a box: its first index.
         defs: defs of the cell, with the place of their names.
         callable_names: defs of the cell and functions of earlier cells.
         results: names of results, written or not.
@@ -78,6 +82,7 @@ class Scope:
     suggestions: Suggestions = field(default_factory=Suggestions)
     sizes: dict[str, Span] = field(default_factory=dict[str, Span])
     result_sizes: dict[str, tuple[str, int, Span]] = field(default_factory=dict[str, tuple[str, int, Span]])
+    result_starts: dict[str, Expr] = field(default_factory=dict[str, Expr])
     tensors: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
     results: dict[str, Span] = field(default_factory=dict[str, Span])
     later: dict[str, None] = field(default_factory=dict[str, None])
@@ -123,12 +128,15 @@ class Scope:
             return Size(name, span)
         tensor, dimension, _ = self.result_sizes[name]
         info = self.tensors.get(tensor)
-        return Size(f"{tensor}.{dimension}", span) if info and info.written else None
+        if info is None or not info.written:
+            return None
+        extent = Size(f"{tensor}.{dimension}", span)
+        return sum_of(self.result_starts[name], extent) if name in self.result_starts else extent
 
     def readable(self) -> Iterable[str]:
         """Names that may stand before `(`, for did-you-mean."""
         yield from self.tensors
-        yield from FUNCTIONS
+        yield from TC_FUNCTIONS
         yield from self.callable_names
 
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:

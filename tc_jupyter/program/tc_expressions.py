@@ -16,10 +16,12 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import elsewhere, tree
 
+from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
     LOGICAL,
     Binary,
+    Border,
     Call,
     Const,
     DType,
@@ -28,9 +30,10 @@ from .expr import (
     Read,
     Select,
     Unary,
+    rebuild,
     walk,
 )
-from .functions import FUNCTIONS, Function
+from .functions import BORDERS, FUNCTIONS, TC_FUNCTIONS, Function
 from .scope import Scope, TensorInfo
 from .typing import (
     TYPE_NAMES,
@@ -57,9 +60,7 @@ MAX_DEPTH = 160
 BOOL, INT32, INT64, FLOAT32 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32
 _BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
 _LATER_SPELLINGS = {
-    "clamp": "limit the index yourself, as in `X(max(min(e, N-1), 0))`",
-    "wrap": "take the remainder, as in `X(e % N)`",
-    "pad": "choose, as in `e >= 0 && e < N ? X(e) : v`",
+    "pad": "say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`",
 }
 _COMPLEX = ("complex64", "complex128")
 RECURRENCE_HELP = (
@@ -116,6 +117,7 @@ class ExpressionChecker:
         self.level = 0
         self.deepest = 0
         self.in_bound = False
+        self.bound_is, self.bound_help = "the bound of a range", _BOUND_HELP
         self.too_large = False
 
     # entry points
@@ -150,7 +152,7 @@ class ExpressionChecker:
         if not typed.dtype.is_integer or typed.weak == "float":
             kind = "`bool`" if typed.dtype is BOOL else f"`{typed.dtype.value}`"
             self.scope.report(
-                codes.WHERE_NOT_SIZE, node.span, f"the bound of a range is an integer, not {kind}", help=_BOUND_HELP
+                codes.WHERE_NOT_SIZE, node.span, f"{self.bound_is} is an integer, not {kind}", help=self.bound_help
             )
             return None
         return as_index(settle(typed).expr)
@@ -171,6 +173,8 @@ class ExpressionChecker:
                 return self._conditional(node)
             case tree.Apply():
                 return self._apply(node)
+            case tree.Bordered():
+                return self._bordered(node)
             case tree.Extent():
                 return self._extent(node)
         assert_never(node)
@@ -262,7 +266,7 @@ class ExpressionChecker:
                 labels = (Label(item.span, f"`{item.name}` is an index"),)
                 help = "guard the expression with `? :` instead"
                 self.scope.report(
-                    codes.WHERE_INDEX, node.span, f"the bound of a range uses the index `{item.name}`", "", labels, help
+                    codes.WHERE_INDEX, node.span, f"{self.bound_is} uses the index `{item.name}`", "", labels, help
                 )
                 return None
             if isinstance(item, Read) and (item.indices or not self.scope.tensors[item.tensor].is_input):
@@ -270,10 +274,10 @@ class ExpressionChecker:
                 self.scope.report(
                     codes.WHERE_NOT_SIZE,
                     node.span,
-                    f"the bound of a range reads `{item.tensor}`",
+                    f"{self.bound_is} reads `{item.tensor}`",
                     "",
                     labels,
-                    _BOUND_HELP,
+                    self.bound_help,
                 )
                 return None
         return value
@@ -300,20 +304,22 @@ class ExpressionChecker:
         if info.rank:
             labels = (Label(info.span, f"{info.rank} {_plural('dimension', info.rank)}"),)
             message = f"the tensor `{node.name}` has no indices here"
-            self.scope.report(codes.WHERE_NOT_SIZE, node.span, message, "", labels, _BOUND_HELP)
+            self.scope.report(codes.WHERE_NOT_SIZE, node.span, message, "", labels, self.bound_help)
             return None
         return self._element(info, (), node.span)
 
     def _unknown_in_bound(self, node: tree.Name) -> None:
         name, scope = node.name, self.scope
+        if name[0].isdigit():
+            return self._digit_name(node)
         if name in self.names.indices or name in self.names.left:
             help = "a range has the same ends at all points; guard the expression with `? :` instead"
-            return self._mistaken(node, codes.WHERE_INDEX, f"the bound of a range uses the index `{name}`", (), help)
+            return self._mistaken(node, codes.WHERE_INDEX, f"{self.bound_is} uses the index `{name}`", (), help)
         help, fix = scope.did_you_mean(
             name, node.span, [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]
         )
         return self._mistaken(
-            node, codes.WHERE_UNKNOWN, f"unknown name `{name}` in the bound of a range", (), help or _BOUND_HELP, fix
+            node, codes.WHERE_UNKNOWN, f"unknown name `{name}` in {self.bound_is}", (), help or self.bound_help, fix
         )
 
     def _element(self, info: TensorInfo, indices: tuple[Expr, ...], span: Span) -> Typed | None:
@@ -327,7 +333,7 @@ class ExpressionChecker:
                 if indices or not info.is_input
                 else f"uses `{info.name}`, which is `{info.dtype.value}`"
             )
-            self.scope.report(codes.WHERE_NOT_SIZE, span, f"the bound of a range {what}", help=_BOUND_HELP)
+            self.scope.report(codes.WHERE_NOT_SIZE, span, f"{self.bound_is} {what}", help=self.bound_help)
             return None
         read = Read(info.name, indices, info.dtype, span)
         return Typed(cast(read, info.dtype.compute), info.dtype)
@@ -412,7 +418,8 @@ class ExpressionChecker:
         is_update = operator != "=" and not operator.endswith("!")
         if statement.value.span != negated or not (is_update or place.end == negated.start):
             return None
-        plain = operator + "!" * is_update
+        written = self.scope.source.slice(place)  # `argmax=!`, where the operator is the `max=!` that it stands for
+        plain = operator + "!" if is_update else written if operator.endswith("!") else operator
         return Fix(f"write `{plain}`", (Edit(Span(place.start, negated.start + 1), plain),))
 
     def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:
@@ -484,7 +491,7 @@ class ExpressionChecker:
         self.scope.report(codes.INTEGER_QUOTIENT, node.span, message, help=help, fix=fix)
 
     def _not_in_bound(self, what: str, span: Span) -> None:
-        self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in the bound of a range", help=_BOUND_HELP)
+        self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in {self.bound_is}", help=self.bound_help)
 
     def _comparison(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed:
         self._check_signs(left, right, node.span)
@@ -541,6 +548,8 @@ class ExpressionChecker:
             or name in self.scope.result_sizes
         ):
             return self._not_a_tensor(node)
+        if name in BORDERS:
+            return self._border_elsewhere(node)
         if name in FUNCTIONS:
             self._two_meanings(node.function)
             return self._function(node, FUNCTIONS[name])
@@ -559,7 +568,7 @@ class ExpressionChecker:
         self.names.mistaken.add(name)
         if name not in scope.defs:  # which has a message of its own
             message = f"`{name}` is a function of the language, and one of an earlier cell has the same name"
-            help = f"give the other one another name; {FUNCTIONS[name].described}"
+            help = f"give the other one another name; {TC_FUNCTIONS[name].described}"
             scope.report(codes.DUPLICATE_NAME, function.span, message, help=help)
 
     def _mention(self, arguments: Sequence[tree.Expression]) -> None:
@@ -710,14 +719,82 @@ class ExpressionChecker:
             return self._not_in_bound(f"the cast to `{dtype.value}`", node.span)
         return explicit_cast(values[0], dtype, node.span)
 
+    def _border_elsewhere(self, node: tree.Apply[tree.Expression]) -> Typed | None:
+        """`clamp(x, low, high)` is a value; everything else that stands around a subscript stands there alone."""
+        name = node.function.name
+        if name == "clamp" and len(node.arguments) == 3:
+            known = [value for argument in node.arguments if (value := self.value(argument)) is not None]
+            if len(known) < 3:
+                return None
+            self._quotients(*zip(node.arguments, known, strict=True))
+            return self._arithmetic("min", self._arithmetic("max", known[0], known[1], node.span), known[2], node.span)
+        self._mention(node.arguments)
+        help = f"it is written as in `X({name}(i - 1))`"
+        message = f"`{name}` stands around the whole subscript of a read"
+        if name == "clamp":
+            help += ", and `clamp(x, low, high)` limits a value"
+        self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help)
+        return None
+
+    def _bordered(self, node: tree.Bordered[tree.Expression]) -> Typed | None:
+        """`X(i - 1) else 0`, as a choice."""
+        name = node.read.function.name
+        info = self.scope.tensors.get(name)
+        value, otherwise = self.value(node.read), self.value(node.otherwise)
+        if self.in_bound:
+            return None  # the read has a message
+        if info is None or not info.rank:
+            if value is not None:
+                message = f"`else` stands behind an element of a tensor, and `{name}(...)` is none"
+                help = "`X(i - 1) else 0` is 0 where `X` has no such element; a choice is `condition ? value : other`"
+                self.scope.report(codes.TYPE_MISMATCH, node.read.span, message, help=help)
+            return None
+        last = node.otherwise
+        is_read = not isinstance(last, tree.Apply) or last.function.name in self.scope.tensors
+        if not node.bracketed and not is_read and otherwise is not None:
+            text = self.scope.source.slice(last.span)
+            fix = Fix("put it in parentheses", (Edit(last.span, f"({text})"),))
+            message = f"`{text}` behind `else` needs parentheses"
+            help = "behind `else` stands a number, a name, a read, or anything in parentheses"
+            self.scope.report(codes.SYNTAX_ERROR, last.span, message, help=help, fix=fix)
+            return None
+        if value is None or otherwise is None:
+            return None
+        read = next((item for item in walk(value.expr) if isinstance(item, Read)), None)
+        if read is None:  # a literal, whose tensor is told of when its type is known
+            return value
+        around = read.border or Border("", frozenset())
+        left = [dimension for dimension in range(info.rank) if dimension not in around.nonempty]
+        text = self._short_text(node.read.span | node.otherwise.span)
+        border = replace(around, text=text, dimensions=frozenset(range(info.rank)), window=True)
+        marked = replace(read, border=border)
+        value = replace(value, expr=rebuild(value.expr, (marked,)) if value.expr is not read else marked)
+        self._quotients((node.read, value), (node.otherwise, otherwise))
+        self._check_signs(value, otherwise, node.span)
+        value, otherwise, dtype = unify(value, otherwise, bool_is_int=False)
+        then, other = convert(value, dtype).expr, convert(otherwise, dtype).expr
+        if not left:  # something stands around every subscript: it is never outside
+            return Typed(then, dtype)
+        test = inside([read.indices[number] for number in left], [box_of(info, number) for number in left])
+        return Typed(Select(test, then, other, dtype.compute, node.span), dtype)
+
+    def _short_text(self, span: Span) -> str:
+        """The text of an expression in one line."""
+        return " ".join(self.scope.source.slice(span).split())
+
     def _read(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> Typed | None:
         info.read = True
         if self.in_bound and node.arguments:
             self.scope.report(
-                codes.WHERE_NOT_SIZE, node.span, f"the bound of a range reads `{info.name}`", help=_BOUND_HELP
+                codes.WHERE_NOT_SIZE, node.span, f"{self.bound_is} reads `{info.name}`", help=self.bound_help
             )
             return None
-        indices = [self._subscript(argument) for argument in node.arguments]
+        fits = info.rank == len(node.arguments) and len(info.dims) == info.rank
+        written: list[Expr] = []
+        indices = [
+            self._placed(argument, info, dimension, written) if fits else self._subscript(argument)
+            for dimension, argument in enumerate(node.arguments)
+        ]
         if not info.written:
             return self._unwritten(info.name, node.span, node.arguments)
         if info.rank is None or info.dtype is None:
@@ -727,7 +804,29 @@ class ExpressionChecker:
             return None
         if any(index is None for index in indices):
             return None
-        return self._element(info, tuple(index for index in indices if index is not None), node.span)
+        found = self._element(info, tuple(index for index in indices if index is not None), node.span)
+        dims = frozenset(k for k, argument in enumerate(node.arguments) if self._border(argument) is not None)
+        if found is None or not dims or info.literal is not None:
+            return found
+        border = Border(self._short_text(node.span), dims, dims, tuple(written))
+        read = next(item for item in walk(found.expr) if isinstance(item, Read))
+        marked = replace(read, border=border)
+        return replace(found, expr=marked if found.expr is read else rebuild(found.expr, (marked,)))
+
+    def _border(self, node: tree.Expression) -> tree.Apply[tree.Expression] | None:
+        """`wrap(i + k)` as a subscript."""
+        is_border = isinstance(node, tree.Apply) and node.function.name in BORDERS and len(node.arguments) == 1
+        return node if isinstance(node, tree.Apply) and is_border else None
+
+    def _placed(self, node: tree.Expression, info: TensorInfo, dimension: int, written: list[Expr]) -> Expr | None:
+        """A subscript, with what stands around it for places beyond the ends; `written` gets it without that."""
+        border = self._border(node)
+        if border is None:
+            return self._subscript(node)
+        self._two_meanings(border.function)
+        subscript = self._subscript(border.arguments[0])
+        written += [] if subscript is None else [subscript]
+        return subscript and placed(border.function.name, subscript, box_of(info, dimension))
 
     def _wrong_rank(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> None:
         rank, given = info.rank or 0, len(node.arguments)
@@ -746,12 +845,18 @@ class ExpressionChecker:
             codes.RANK_MISMATCH, node.span, message, labels=(Label(info.span, "declared here"),), help=help
         )
 
-    def _subscript(self, node: tree.Expression) -> Expr | None:
+    def left_subscript(self, node: tree.Expression) -> Expr | None:
+        """A subscript of the left side that is no index; `false` and `true` are 0 and 1 there."""
+        return self._subscript(node, truth=True)
+
+    def _subscript(self, node: tree.Expression, truth: bool = False) -> Expr | None:
         """An index expression, in exact 64-bit arithmetic."""
         typed = self.value(node)
         if typed is None:
             return None
         typed = settle(typed)
+        if typed.dtype is BOOL and truth:
+            return cast(typed.expr, INT64)
         if typed.dtype is BOOL:
             text = self.scope.source.slice(node.span)
             fix = Fix("cast it", (Edit(node.span, f"int32({text})"),))

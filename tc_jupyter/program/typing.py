@@ -436,6 +436,11 @@ def intervals(expr: Expr, leaves: Leaves) -> dict[int, tuple[int, int]]:
     return found
 
 
+def limits_of(expr: Expr) -> tuple[int, int]:
+    """The smallest and the largest number that an integer expression can be, whatever its data."""
+    return expr.dtype.limits if may_wrap(expr) else _interval(expr, [], Leaves())
+
+
 def _inside(low: int, high: int, dtype: DType) -> bool:
     return dtype.limits[0] <= low and high <= dtype.limits[1]
 
@@ -494,9 +499,13 @@ def _interval_of(op: str, left: tuple[int, int], right: tuple[int, int]) -> tupl
         case "min" | "max":
             pick = min if op == "min" else max
             return pick(a, c), pick(b, d)
+        case "//" if c > 0:
+            return min(a // c, a // d), max(b // c, b // d)
         case "//":
             most = max(abs(a), abs(b))
             return -most, most
+        case _ if c > 0:
+            return 0, d - 1
         case _:
             most = max(abs(c), abs(d))
             return -most, most

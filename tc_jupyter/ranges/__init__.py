@@ -5,7 +5,7 @@ under which all accesses stay inside, and why. No number of a call is known here
 """
 
 from .accesses import Access, Bound, Guard
-from .at_call import Bind, BoundNumbers, at_sizes, make_bind
+from .at_call import Bind, BoundNumbers, at_sizes, borders, make_bind
 from .convert import Scope, divided_by, from_expr, to_condition, to_expr
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
@@ -101,6 +101,7 @@ __all__ = [
     "input_region",
     "interval",
     "is_held",
+    "borders",
     "make_bind",
     "maximum",
     "minimum",

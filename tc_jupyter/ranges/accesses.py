@@ -9,7 +9,7 @@ Source: `docs/ranges.md`, 'One statement, step by step' and 'Guards'.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
@@ -79,7 +79,13 @@ class Access:
     @property
     def text(self) -> str:
         """The access as it would be written: `B(i + k)`, `X(i/2)`; in `%%sac` `B[i + k]`."""
+        if self.read.border is not None:
+            return self.read.border.text
         return element_text(self.tensor, map(as_written, self.index), self.brackets)
+
+    def is_border(self, dimension: int) -> bool:
+        """Whether a subscript may be outside as it is written, so that it gives no index its range."""
+        return self.read.border is not None and dimension in self.read.border.dimensions
 
 
 def as_written(e: SizeExpr) -> str:
@@ -133,15 +139,29 @@ class Bound:
 
 
 def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
-    """All accesses of the right side and of the `exists` clauses, in text order, without repetitions."""
+    """All accesses on both sides and of the `exists` clauses, in text order, without repetitions."""
     found: dict[tuple[str, tuple[SizeExpr, ...], tuple[tuple[Condition, bool], ...], bool], Access] = {}
-    places = [(statement.value, False), *((expr, True) for expr in statement.exists)]
+    places = [
+        *((expr, False) for expr in (*statement.left, statement.value)),
+        *((expr, True) for expr in statement.exists),
+    ]
     for expr, exists in places:
         for read, guards, within in _reads(expr, (), scope):
-            index = tuple(from_expr(i, within) for i in read.indices)
+            index = _index(read, within)
             access = Access(read.tensor, index, read, guards, exists, read.span, scope.brackets)
             found.setdefault((read.tensor, index, tuple((g.meaning, g.polarity) for g in guards), exists), access)
     return tuple(found.values())
+
+
+def _index(read: Read, scope: Scope) -> tuple[SizeExpr, ...]:
+    """The subscripts of a read. What a border divides by is 0 only where the dimension has no element, which is told otherwise."""
+    border = read.border
+    if border is None or not border.nonempty:
+        return tuple(from_expr(i, scope) for i in read.indices)
+    for subscript in border.written:
+        from_expr(subscript, scope)
+    quiet = replace(scope, divisors=None)
+    return tuple(from_expr(i, quiet if k in border.nonempty else scope) for k, i in enumerate(read.indices))
 
 
 def _reads(expr: Expr, guards: tuple[Guard, ...], scope: Scope) -> Iterator[tuple[Read, tuple[Guard, ...], Scope]]:
@@ -185,11 +205,12 @@ def bounds_of(access: Access, box: Box) -> list[Bound]:
 
 
 def write_access(statement: Statement, scope: Scope) -> Access:
-    """The write of a later statement as an access to its target, so that "fits into the box" is a bound like others."""
-    variables = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
-    read = Read(statement.target, variables, DType.INT64, statement.span)
-    index = tuple(from_expr(v, scope) for v in variables)
-    return Access(statement.target, index, read, span=statement.span, brackets=scope.brackets)
+    """What a statement writes as an access to its target, so that "fits into the box" is a bound like others."""
+    subscripts = statement.left or tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
+    span = statement.left_span if statement.left else statement.span
+    read = Read(statement.target, subscripts, DType.INT64, span)
+    index = tuple(from_expr(subscript, scope) for subscript in subscripts)
+    return Access(statement.target, index, read, span=span, brackets=scope.brackets)
 
 
 def discharge(bound: Bound, where_box: IndexBox) -> bool:

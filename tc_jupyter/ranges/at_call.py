@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
-from tc_jupyter.program import Expr, Program, Size, Statement, walk
+from tc_jupyter.program import Expr, Program, Size, Statement, int64, walk
 
 from .accesses import Access, Bound
 from .convert import divided_by
 from .data import (
-    DataCheck,
+    AnyCheck,
     PointCheck,
     checks_at_zero,
     condition_numbers,
@@ -30,7 +30,7 @@ from .data import (
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
 from .magnitudes import Magnitudes
-from .preconditions import REMAINDER, EqualityCheck, Precondition, Preconditions, c_division, needed
+from .preconditions import EqualityCheck, Precondition, Preconditions, c_division, needed, remainder_help
 from .search import Numbers as Point
 from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
 from .size_expr import (
@@ -70,16 +70,40 @@ class BoundNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """A dimension of which an element is read wherever the subscript is, so that there has to be one."""
+
+    statement: str
+    access: Access
+    dimension: int
+    extent: SizeExpr
+
+
+def borders(ranges: Ranges) -> tuple[Border, ...]:
+    """All dimensions of which an element is read wherever a subscript is, and which may be without one."""
+    found: list[Border] = []
+    for name, every in ranges.accesses.items():
+        for access in every:
+            border, box = access.read.border, ranges.boxes.get(access.tensor)
+            if border is None or box is None or access.exists:
+                continue
+            numbered_extents = [(number, box.shape[number]) for number in sorted(border.nonempty)]
+            found += [Border(name, access, k, e) for k, e in numbered_extents if not (e.is_constant and e.offset > 0)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A way in which a call can fail; the generated function returns its number."""
 
-    kind: str  # divisor, range, shape, equality, size
+    kind: str  # divisor, range, shape, equality, size, border
     statement: str = ""
     divisor: SizeExpr | None = None
     range: IndexRange | None = None
     equality: EqualityCheck | None = None
     item: Precondition | None = None
     tensor: str = ""
+    border: Border | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +128,7 @@ class Bind:
     text: str
     function: Callable[..., Any]
     failures: tuple[Failure, ...]
-    data: tuple[DataCheck | PointCheck, ...] = field(default=())
+    data: tuple[AnyCheck, ...] = field(default=())
     at_zero: Mapping[tuple[int, int], PointCheck] = field(default_factory=dict[tuple[int, int], PointCheck])
     fitting: tuple[str, ...] = ()
 
@@ -130,7 +154,7 @@ class Bind:
             dict(zip(self.tensors, origins, strict=True)),
         )
 
-    def checks(self, statement: str) -> tuple[DataCheck | PointCheck, ...]:
+    def checks(self, statement: str) -> tuple[AnyCheck, ...]:
         """The checks on data that belong to a statement."""
         return tuple(item for item in self.data if _statement_of(item) == statement)
 
@@ -145,7 +169,7 @@ class Bind:
         return _message(self, self.failures[number], values)
 
 
-def _statement_of(item: DataCheck | PointCheck) -> str:
+def _statement_of(item: AnyCheck) -> str:
     return item.statement
 
 
@@ -158,7 +182,8 @@ def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
     writer = _Writer(program, ranges, found)
     text = writer.write()
     names = writer.names
-    environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search, "magnitude": writer.magnitude}
+    environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search, "is_read": writer.is_read}
+    environment["magnitude"] = writer.magnitude
     exec(compile(text, f"<bind {program.name}>", "exec"), environment)
     bind = Bind(
         program,
@@ -195,6 +220,7 @@ class _Writer:
         self.known: dict[SizeExpr, str] = {}
         self.places = {id(item): place for place, item in enumerate(found.items)}
         self.bind: Bind | None = None
+        self.borders = borders(ranges)
         self.magnitudes = Magnitudes(program, ranges)
 
     def write(self) -> str:
@@ -204,6 +230,7 @@ class _Writer:
         zero = " or ".join(f"{name} < 1" for name in sizes) or "False"
         self.line(f"zero = {zero}")
         self.write_divisors()
+        self.write_windows()
         for statement in self.program.statements:
             self.write_ranges(statement)
         for name in self.tensors:
@@ -245,6 +272,34 @@ class _Writer:
             seen.add(e)
             self.line(f"if {self.code(e)} == 0: {self.fail(Failure('divisor', statement, e))}")
 
+    def write_windows(self) -> None:
+        """Steps, dilations and paddings that ranges are computed with."""
+        for item in self.found.items:
+            if item.subject == "window":
+                self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}")
+
+    def write_borders(self) -> None:
+        """Dimensions without an element, of which one is read."""
+        for place, border in enumerate(self.borders):
+            numbers = self.tuple_of(self.variables[each] for each in self.names)
+            failure = self.fail(Failure("border", border.statement, border=border))
+            self.line(f"if {self.code(border.extent)} == 0 and is_read({place}, {numbers}): {failure}", 2)
+
+    def is_read(self, place: int, numbers: tuple[int, ...]) -> bool:
+        """Whether an access to a dimension without elements takes place."""
+        name, access = self.borders[place].statement, self.borders[place].access
+        values = self.values_of(numbers)
+        guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
+        point, anywhere = _box_of(self.ranges, name, values), Subscript(int64(0), 1, 1, guards)
+        if any(high < low for low, high in point.box.values()):
+            return False
+        if any(depends_on_data(access, number) for number in range(len(access.index))):
+            return may_leave(anywhere, point)
+        try:
+            return violation(anywhere, point) is not None
+        except RuntimeError:
+            return True
+
     def write_ranges(self, statement: Statement) -> None:
         # a size is never negative; an integer scalar may be
         sizes = {text for name, text in self.variables.items() if name not in (self.ranges.scope.scalars or ())}
@@ -281,6 +336,7 @@ class _Writer:
         for item in self.found.items:
             if item.subject in ("number", "points"):
                 self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}", 2)
+        self.write_borders()
         numbers = self.tuple_of(self.variables[name] for name in self.names)
         self.line("if zero:", 2)
         self.line(f"problem = recheck({numbers})", 3)
@@ -297,9 +353,11 @@ class _Writer:
     def checks_of(self, statement: Statement) -> list[str]:
         lines: list[str] = []
         for item in self.found.items:
+            if (extent := self.without_element(statement, item)) is not None:
+                lines.append(f"if {self.code(extent)} < 1: {self.fail(Failure('size', statement.name, item=item))}")
             if (
                 item.statement != statement.name
-                or item.subject in ("range", "number", "points")
+                or item.subject in ("range", "number", "window", "points")
                 or item.kind not in ("SIZE", "SIZE_SET", "REFUTED")
             ):
                 continue
@@ -308,12 +366,22 @@ class _Writer:
                 lines.append(f"if {code}: {self.fail(Failure('size', statement.name, item=item))}")
         runs = [
             f"{self.code(r.upper)} > {self.code(r.lower)}"
-            for r in self.ranges.indices[statement.name]
+            for r in self.ranges.points(statement.name)
             if r.lower is not None and r.upper is not None and not nonnegative(r.upper - r.lower - 1)
         ]
         if lines and runs:
             return [f"if {' and '.join(runs)}:", *("    " + text for text in lines)]
         return lines
+
+    def without_element(self, statement: Statement, item: Precondition) -> SizeExpr | None:
+        """The extent of a dimension that every point writes to where its data says: without elements no kernel would look at it."""
+        bound = item.bound
+        if item.statement != statement.name or item.subject != "write" or item.kind != "POINTWISE" or bound is None:
+            return None
+        name = statement.output_indices[bound.dimension].name
+        if bound.side != "upper" or name not in {index.name for index, _ in statement.computed}:
+            return None
+        return self.ranges.range(statement.name, name).extent
 
     def condition_code(self, item: Precondition) -> str | None:
         """The code that is true when the precondition fails and sizes do not leave the access out."""
@@ -438,6 +506,8 @@ class _Writer:
                 continue
             for access in {id(b.access): b.access for b in self.ranges.bounds[statement.name]}.values():
                 for dimension in range(len(access.index)):
+                    if access.is_border(dimension):
+                        continue  # it stays inside by what it is
                     item = items[(id(access), dimension)]
                     if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):
                         return _size_message(self.bind, item, values)
@@ -479,7 +549,7 @@ def _plain(mono: Monomial) -> bool:
 
 def _box_of(ranges: Ranges, statement: str, values: Mapping[str, int]) -> Point:
     box: dict[str, tuple[int, int]] = {}
-    for r in ranges.indices[statement]:
+    for r in ranges.points(statement):
         if r.lower is not None and r.upper is not None:
             box[r.index] = (r.lower.evaluate(values), r.upper.evaluate(values) - 1)
     return Point(values, box)
@@ -505,10 +575,17 @@ def _message(bind: Bind, failure: Failure, values: Mapping[str, int]) -> Diagnos
         if len(divisor.terms) != 1 or divisor.offset:
             message += f": `{numbered(text, known)}`"
         return Diagnostic(codes.ZERO_DIVISOR, where, message, "divides by 0", help=_given(divisor.names, known))
+    if failure.border is not None:
+        access, number = failure.border.access, failure.border.dimension
+        message = f"`{access.text}` reads an array without elements: dimension {number} of `{access.tensor}` is 0"
+        given = _given(failure.border.extent.names, known)
+        return Diagnostic(codes.ZERO_DIVISOR, access.span, message, "nothing to read", help=given)
     if failure.range is not None:
         return _range_message(bind, failure.range, known)
     if failure.equality is not None:
         return _equality_message(bind, failure.equality, known)
+    if failure.item is not None and failure.item.subject == "window":
+        return _number_message(failure.item, known)
     if failure.item is not None:
         return _size_message(bind, failure.item, bind.extents(values))
     box = bind.ranges.boxes[failure.tensor]
@@ -554,13 +631,22 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
         message += f": `{_text(item, failing[0])}` is false, `{condition_numbers(failing[0], values)}`"
     labels = _range_labels(bind, item.statement, bound, values)
     witness = _witness(bind, item, values)
-    if source is not None and "%" in source and bound.side == "lower":
-        witness = "; ".join(filter(None, (witness, REMAINDER)))
-    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs {needed(bound, source)}", labels, witness)
+    remainder = remainder_help(bind.program, access, bound.dimension) if bound.side == "lower" else None
+    fix = None
+    if remainder is not None:
+        witness, fix = "; ".join(filter(None, (witness, remainder[0]))), remainder[1]
+    needs = f"needs {needed(bound, source)}"
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, needs, labels, witness, fix)
 
 
 def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic:
-    """TC601 for a scalar that is too large for a bound to be computed in 64 bits."""
+    """TC601 for a scalar that is too large for a bound to be computed in 64 bits, or that is no step or padding of a window."""
+    if item.subject == "window":
+        failing = next(c for c in item.conditions if c.evaluate(values) < 0)
+        message = (
+            f"the window has no places: `{condition_text(failing)}` is false, `{condition_numbers(failing, values)}`"
+        )
+        return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
     (name,) = item.conditions[0].names
     message = (
         f"a range computed from `{name}` may not fit into 64 bits: `{item.text}` is false, `{name}` is {values[name]}"

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product, starmap
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -37,12 +37,13 @@ from tc_jupyter.program import (
     walk,
 )
 
-from .accesses import Access
+from .accesses import Access, write_access
 from .convert import to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
-from .preconditions import Precondition, Preconditions, index_limits
+from .left_sides import is_injective, written_by
+from .preconditions import Precondition, Preconditions, in_the_text, index_limits
 from .search import used_names
 from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, on_sizes
 
@@ -59,6 +60,7 @@ class PointCheck:
         ranges: ranges of the indices that occur, in the order of the statement.
         origins: logical index of element 0 of every computed tensor that is read.
         active: all must be >= 1 for the check to matter: the extents of the statement's loops; 1 where the guards on sizes hold.
+        writes: the subscript stands on the left side.
     """
 
     statement: str
@@ -74,6 +76,7 @@ class PointCheck:
     sizes: Mapping[str, SizeExpr]
     active: tuple[SizeExpr, ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,33 @@ class DataCheck:
         return (least, most) if lowest <= least and most <= highest and least <= highest and most >= lowest else None
 
 
+@dataclass(frozen=True, slots=True)
+class UniqueCheck:
+    """No two points of a statement have the same left side, or its points have left no element out (`covers`), or both.
+
+    Attributes:
+        points: what a check of the first subscript looks at; its indices are those of all points.
+        subscripts: of the left side, in logical coordinates of the target.
+        box: of the target.
+        unique: whether two points with one element are a failure (TC617).
+        covers: whether an element without a point is one (TC222).
+    """
+
+    points: PointCheck
+    subscripts: tuple[Expr, ...]
+    box: tuple[tuple[SizeExpr, SizeExpr], ...]
+    unique: bool
+    covers: bool
+
+    @property
+    def statement(self) -> str:
+        """The name of the statement."""
+        return self.points.statement
+
+
+AnyCheck: TypeAlias = DataCheck | PointCheck | UniqueCheck
+
+
 def _truncated(value: float) -> int:
     """Toward zero, saturating at 64 bits as the conversion in an index does."""
     if math.isinf(value):
@@ -151,13 +181,13 @@ def _truncated(value: float) -> int:
 # --- making the checks -----------------------------------------------------------------------------------------------------
 
 
-def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple[DataCheck | PointCheck, ...]:
+def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple[AnyCheck, ...]:
     """All checks on data, in the order of the statements; both sides of a dimension are one check."""
     groups: dict[tuple[int, int, str], list[Precondition]] = {}
     for item in found.items:
         if item.bound is not None and item.kind in ("DATA", "POINTWISE"):
             groups.setdefault((id(item.bound.access), item.bound.dimension, item.kind), []).append(item)
-    checks: list[DataCheck | PointCheck] = []
+    checks: list[AnyCheck] = []
     for group in groups.values():
         bound = group[0].bound
         if bound is None:
@@ -166,7 +196,25 @@ def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple
         point = point_check(statement, ranges, bound.access, bound.dimension)
         datum = group[0].datum
         checks.append(point if datum is None else _data_check(ranges, group, datum, point))
-    return tuple(checks)
+    return (*checks, *_unique_checks(program, ranges))
+
+
+def _unique_checks(program: Program, ranges: Ranges) -> Iterator[UniqueCheck]:
+    """What each call looks at for left sides that are said to be unique, and for elements that nothing may write."""
+    for statement in program.statements:
+        if not statement.computed or statement.operator != "=" or not ranges.is_complete(statement.name):
+            continue
+        unique = statement.unique and not is_injective(ranges, statement)
+        written = written_by(program, ranges, statement.target)
+        covers = written is not None and not written.proved and written.statements[-1] is statement
+        if unique or covers:
+            yield _unique_check(ranges, statement, unique, covers)
+
+
+def _unique_check(ranges: Ranges, statement: Statement, unique: bool, covers: bool) -> UniqueCheck:
+    access = write_access(statement, ranges.index_scope(statement))
+    points = replace(point_check(statement, ranges, access, 0), ranges=ranges.points(statement.name))
+    return UniqueCheck(points, statement.left, ranges.boxes[statement.target].bounds, unique, covers)
 
 
 def checks_at_zero(program: Program, ranges: Ranges, found: Preconditions) -> dict[tuple[int, int], PointCheck]:
@@ -203,12 +251,12 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     index = access.read.indices[dimension]
     guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
     names = used_names([index, *(guard for guard, _ in guards)])
-    found = ranges.indices[statement.name]
+    found = ranges.points(statement.name)
     return PointCheck(
         statement.name,
         access.tensor,
         dimension,
-        access.text,
+        in_the_text(access.text, access.read.span, ranges),
         index,
         to_expr(lower),
         to_expr(upper),
@@ -218,6 +266,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
         ranges.sizes,
         (*(r.extent for r in found), choose(on_sizes(access.condition), constant(1), constant(0))),
         access.span,
+        all(access is not other for other in ranges.accesses[statement.name]),
     )
 
 
@@ -265,7 +314,7 @@ def is_plain(e: SizeExpr) -> bool:
 # --- running them ------------------------------------------------------------------------------------------------------------
 
 
-def check_data(item: DataCheck | PointCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> Diagnostic | None:
+def check_data(item: AnyCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> Diagnostic | None:
     """Run one check on NumPy arrays.
 
     Args:
@@ -273,8 +322,10 @@ def check_data(item: DataCheck | PointCheck, arrays: Mapping[str, Any], values: 
         values: sizes and integer scalars by name.
 
     Returns:
-        TC604 for the first failing position, or `None`.
+        TC604 for the first failing position, TC617 or TC222 for a left side, or `None`.
     """
+    if isinstance(item, UniqueCheck):
+        return _check_places(item, arrays, values)
     point = item if isinstance(item, PointCheck) else item.points
     if any(extent.evaluate(values) < 1 for extent in point.active):
         return None
@@ -283,6 +334,68 @@ def check_data(item: DataCheck | PointCheck, arrays: Mapping[str, Any], values: 
         if part.size == 0 or item.holds(values, *_extremes(part)):
             return None
     return _first_failure(point, arrays, values)
+
+
+def _check_places(item: UniqueCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> Diagnostic | None:
+    """Mark the element of every point; those outside of the target have a check of their own."""
+    box = [(low.evaluate(values), high.evaluate(values)) for low, high in item.box]
+    shape = tuple(max(high - low, 0) for low, high in box)
+    seen = np.zeros(math.prod(shape), bool)
+    for _, places in _placed(item, arrays, values, box):
+        inside = places[places >= 0]
+        fresh = np.unique(inside)
+        if item.unique and (fresh.size < inside.size or seen[fresh].any()):
+            again, order = fresh[seen[fresh]], np.sort(inside)
+            twice = again[0] if again.size else order[1:][order[1:] == order[:-1]][0]
+            return _not_unique(item, arrays, values, box, int(twice))
+        seen[fresh] = True
+    if item.covers and not seen.all():
+        place = np.unravel_index(int(np.argmin(seen)), shape)
+        where = ", ".join(str(int(at) + low) for at, (low, _) in zip(place, box, strict=True))
+        message = f"no statement writes `{item.points.tensor}({where})`"
+        return Diagnostic(codes.UNWRITTEN_ELEMENT, item.points.span, message, "", (), "give all of them a value first")
+    return None
+
+
+def _placed(
+    item: UniqueCheck, arrays: Mapping[str, Any], values: Mapping[str, int], box: Sequence[tuple[int, int]]
+) -> Iterator[tuple[dict[str, np.ndarray[Any, Any]], np.ndarray[Any, Any]]]:
+    """Points, some at a time, and the number of the element of each; -1 outside."""
+    if any(r.extent.evaluate(values) < 1 for r in item.points.ranges):
+        return
+    known = _Evaluator(item.points, arrays, values)
+    for grids, shape in _chunks(item.points.ranges, values):
+        known.grids = grids
+        number, inside = np.zeros(shape, np.int64), np.ones(shape, bool)
+        for subscript, (low, high) in zip(item.subscripts, box, strict=True):
+            at = np.broadcast_to(np.asarray(_to_integer(known.evaluate(subscript))), shape)
+            inside &= (at >= low) & (at < high)
+            number = number * max(high - low, 0) + np.where(inside, at - low, 0)
+        yield grids, np.where(inside, number, -1).reshape(-1)
+
+
+def _not_unique(
+    item: UniqueCheck,
+    arrays: Mapping[str, Any],
+    values: Mapping[str, int],
+    box: Sequence[tuple[int, int]],
+    element: int,
+) -> Diagnostic:
+    """TC617 with the first two points of an element."""
+    found: list[str] = []
+    for grids, places in _placed(item, arrays, values, box):
+        shape = tuple(grid.size for grid in grids.values())
+        for place in np.flatnonzero(places == element)[: 2 - len(found)]:
+            at = np.unravel_index(int(place), shape) if shape else ()
+            names = zip(grids.items(), at, strict=True)
+            found.append(", ".join(f"{name} = {int(grid.reshape(-1)[p])}" for (name, grid), p in names))
+        if len(found) == 2:
+            break
+    position = np.unravel_index(element, tuple(high - low for low, high in box))
+    where = ", ".join(str(int(at) + low) for at, (low, _) in zip(position, box, strict=True))
+    message = f"`{item.points.tensor}({where})` is written twice: for `{found[0]}` and for `{found[1]}`"
+    help_text = "combine the values, as with `+=!`, where elements may be the same"
+    return Diagnostic(codes.NOT_UNIQUE, item.points.span, message, "not unique", (), help_text)
 
 
 def _extremes(part: np.ndarray[Any, Any]) -> tuple[float, float]:
@@ -340,9 +453,12 @@ def failure(point: PointCheck, at: Mapping[str, int], value: float, lower: int, 
     message = (
         f"`{point.text}` leaves `{point.tensor}`: index {value} in dimension {point.dimension}, but it has {extent}"
     )
+    if lower <= value < upper:  # what NaN was converted to
+        message = f"`{point.text}`: the index in dimension {point.dimension} is NaN"
     labels = tuple(Label(r.span, f"`{r.text}`") for r in point.ranges if r.span.end)
     help_text = f"first at {where}" if where else None
-    return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {value} here", labels, help_text)
+    shown = "NaN" if lower <= value < upper else value
+    return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {shown} here", labels, help_text)
 
 
 def _chunks(

@@ -8,6 +8,7 @@ Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Ra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,20 +16,36 @@ from itertools import chain
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
+from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, spend, too_much, uncounted
-from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, Tensor, walk
+from tc_jupyter.program import (
+    TC_FUNCTIONS,
+    Cast,
+    Expr,
+    Index,
+    IndexVar,
+    Program,
+    Read,
+    Size,
+    Statement,
+    Tensor,
+    int64,
+    walk,
+)
 from tc_jupyter.syntax import elsewhere
 
 from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, write_access
 from .convert import Scope, from_expr
 from .display import range_text, to_python
-from .interval import Box, Limit, solve
+from .interval import Box, Limit, interval, solve
 from .size_expr import (
     ZERO,
     Atom,
     Name,
     Product,
     SizeExpr,
+    constant,
+    floor_div,
     has_data,
     index,
     is_known_at_call,
@@ -53,6 +70,7 @@ class IndexRange:
         round: number of the round that found it, 0 for `where` and `target`.
         because: the bounds that shaped it.
         exact: no larger range is possible given the earlier rounds.
+        needs: what must be >= 0 for it to be meant: step, dilation and padding of a window.
     """
 
     statement: str
@@ -65,6 +83,7 @@ class IndexRange:
     because: tuple[Bound, ...] = ()
     exact: bool = True
     span: Span = field(default=Span(0, 0), compare=False)
+    needs: tuple[SizeExpr, ...] = ()
 
     @property
     def text(self) -> str:
@@ -163,6 +182,11 @@ class Ranges:
             if found.index == index:
                 return found
         raise KeyError(index)
+
+    def points(self, statement: str) -> tuple[IndexRange, ...]:
+        """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
+        computed = {item.name for item, _ in self.program.statement(statement).computed}
+        return tuple(found for found in self.indices[statement] if found.index not in computed)
 
     def is_complete(self, statement: str) -> bool:
         """Whether all ranges of the statement are known."""
@@ -283,21 +307,28 @@ class _Inference:
         self.gave_up = False
         for tensor in program.tensors:
             if tensor.dims is not None:
-                self.set_box(tensor.name, Box(tuple((ZERO, from_expr(dim, self.scope)) for dim in tensor.dims)))
+                pairs = tensor.box or tuple((int64(0), dim) for dim in tensor.dims)
+                self.give_box(tensor.name, pairs)
 
     def set_box(self, name: str, box: Box) -> None:
         """Set the box of a tensor and of its views, which have its shape and start at 0."""
         shape = box.shape
         for extent in shape:
             bounded_extent(extent.depth)
-        seen = Box(tuple((ZERO, extent) for extent in shape))
         left = [(name, box)]
         while left:
             each, own = left.pop()
             self.boxes[each] = own
-            for dimension, extent in enumerate(shape):
+            for dimension, (extent, first) in enumerate(zip(shape, own.origin, strict=True)):
                 self.sizes[f"{each}.{dimension}"] = extent
-            left += [(view, seen) for view in self.views.get(each, ())]
+                self.sizes[f"{each}.first{dimension}"] = first
+            left += [(view, self.seen(view, shape)) for view in self.views.get(each, ())]
+
+    def seen(self, view: str, shape: tuple[SizeExpr, ...]) -> Box:
+        """The box of a view: it starts at 0, or where the parameter does for which it is passed."""
+        given = self.tensors[view].box
+        starts = [ZERO] * len(shape) if given is None else [from_expr(start, self.scope) for start, _ in given]
+        return Box(tuple((start, start + extent) for start, extent in zip(starts, shape, strict=True)))
 
     def give_box(self, name: str, given: tuple[tuple[Expr, Expr], ...]) -> None:
         bounds = tuple((from_expr(lower, self.scope), from_expr(upper, self.scope)) for lower, upper in given)
@@ -324,7 +355,11 @@ class _Inference:
         target = self.tensors[statement.target]
         if target.box is not None and target.name not in self.boxes:
             self.give_box(target.name, target.box)
-        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes, self.given.get(target.name))
+        others = [each for each in self.program.statements if each.target == statement.target and each.computed]
+        later = self.given.get(target.name)
+        solver = _Rounds(
+            statement, _index_scope(self.scope, statement), self.boxes, later, others if statement.computed else ()
+        )
         solver.run()
         self.diagnostics.extend(solver.diagnostics)
         self.report_unknown(statement, target)
@@ -332,6 +367,8 @@ class _Inference:
             outputs = solver.ranges[: len(statement.output_indices)]
             known = [(r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None]
             self.set_box(statement.target, Box(tuple(known)))
+            if statement.computed:
+                solver.add_write(self.boxes[statement.target])
         elif statement.target in self.boxes and solver.is_complete:
             solver.add_write(self.boxes[statement.target])
         elif statement.target in self.waiting and solver.is_complete:
@@ -376,21 +413,48 @@ class _Inference:
             for extent in box.shape:
                 count *= extent.offset if extent.is_constant else 1
             if count > LARGEST:
-                message = f"`{tensor.name}` has more than 2^63 - 1 elements"
+                shown = shown_tensor(tensor.name, self.program.source, tensor.span)
+                message = f"{shown} has more than 2^63 - 1 elements"
                 self.diagnostics.append(
                     Diagnostic(codes.TOO_LARGE, tensor.span, message, "too large", help="use smaller constant extents")
                 )
+
+
+def _residue(e: SizeExpr) -> tuple[int, int] | None:
+    """Period and residue of `2*i + 1`: 2 and 1; `None` for what is no such number."""
+    names = e.indices
+    split = e.linear_in(next(iter(names))) if len(names) == 1 else None
+    if split is None or not split[0].is_constant or not split[1].is_constant or split[0].offset < 2:
+        return None
+    return split[0].offset, split[1].offset % split[0].offset
 
 
 def _unknown(statement: str, item: Index) -> IndexRange:
     return IndexRange(statement, item.name, None, None, item.kind, "open", exact=False, span=item.span)
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The number of places of a window over an array with a border, what they need, and the bounds that say so."""
+
+    extent: SizeExpr
+    needs: tuple[SizeExpr, ...]
+    bounds: tuple[Bound, ...]
+
+
 class _Rounds:
     """Ranges of one statement: bounds, guards, rounds, then the range of the target."""
 
-    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box], later: Box | None) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        scope: Scope,
+        boxes: Mapping[str, Box],
+        later: Box | None,
+        others: Sequence[Statement] = (),
+    ) -> None:
         self.statement = statement
+        self.others = others
         self.later = later
         self.scope = scope
         self.boxes = boxes
@@ -431,9 +495,64 @@ class _Rounds:
                 break
             else:
                 fallback, number = True, number - 1
-        self.take_target(open_indices)
+        self.take_windows(open_indices)
+        self.take_target([name for name in open_indices if name not in self.found])
+        self.take_hull()
         self.finish_bounds()
         self.report()
+
+    def take_windows(self, open_indices: list[str]) -> None:
+        """Windows over an array with a border: `s*i + d*k - p` lets `i` run as over one that is longer by `p` at both ends."""
+        for name in open_indices:
+            found = [w for access in self.accesses if (w := self.window(access, name, open_indices)) is not None]
+            item = next(item for item in self.statement.indices if item.name == name)
+            if not found or any(other.extent != found[0].extent for other in found) or item.kind != "output":
+                continue
+            first = found[0]
+            self.found[name] = IndexRange(
+                self.statement.name, name, ZERO, first.extent, item.kind, "inferred", len(self.rounds) + 1, first.bounds,
+                span=item.span, needs=tuple(dict.fromkeys(need for each in found for need in each.needs)),
+            )  # fmt: skip
+            self.box[name] = (ZERO, first.extent - 1)
+
+    def window(self, access: Access, name: str, open_indices: list[str]) -> Window | None:
+        """What an access with `else` behind it says of an open index."""
+        bounds = [b for b in self.bounds if b.access is access and b.side == "lower" and name in b.expr.indices]
+        box, border = self.boxes.get(access.tensor), access.read.border
+        if box is None or border is None or not border.window or len(bounds) != 1:
+            return None
+        parts = [self.window_parts(e - low, open_indices) for e, low in zip(access.index, box.origin, strict=True)]
+        own = parts[bounds[0].dimension]
+        if own is None or own[0] != name or not any(part and part[3] for part in parts):
+            return None
+        _, step, _, inner, dilation, padding = own
+        span = (dilation * (self.box[inner][1]) if inner else ZERO) + 1
+        extent = floor_div(box.shape[bounds[0].dimension] + padding * 2 - span, step) + 1
+        needs = [e for e in (step - 1, dilation - 1, padding) if not nonnegative(e)]
+        if any(nonnegative(-e - 1) for e in needs):
+            return None
+        return Window(
+            extent, tuple(needs), tuple(b for b in self.bounds if b.access is access and name in b.expr.indices)
+        )
+
+    def window_parts(
+        self, e: SizeExpr, open_indices: list[str]
+    ) -> tuple[str, SizeExpr, SizeExpr, str, SizeExpr, SizeExpr] | None:
+        """`s*i + d*k - p` as `i`, `s`, the rest, `k`, `d`, `p`, where `i` alone is open; `k` may be absent."""
+        outer = [name for name in open_indices if name in e.indices]
+        others = [name for name in e.indices if name not in outer]
+        if len(outer) != 1 or len(others) > 1 or has_data(e):
+            return None
+        split = e.linear_in(outer[0])
+        inner = split and (split[1].linear_in(others[0]) if others else (constant(1), split[1]))
+        if split is None or inner is None or split[0].indices or inner[0].indices or inner[1].indices:
+            return None
+        if others and self.box.get(others[0], (None,))[0] != 0:
+            return None
+        weights = (split[0], inner[0], inner[1])
+        if any(set(weight.names) - set(self.scope.scalars or ()) for weight in weights):
+            return None
+        return outer[0], split[0], split[1], others[0] if others else "", inner[0], -inner[1]
 
     def take_where(self) -> None:
         for item in self.statement.indices:
@@ -462,7 +581,7 @@ class _Rounds:
         """Solve every bound with exactly one open index."""
         frozen = frozenset(open_indices)
         for number, bound in enumerate(self.bounds):
-            if number in self.looked or (bound.discharged and not fallback):
+            if number in self.looked or (bound.discharged and not fallback) or bound.access.is_border(bound.dimension):
                 continue
             here = bound.expr.indices & frozen
             if len(here) != 1:
@@ -504,6 +623,37 @@ class _Rounds:
                 self.box[item.name] = (lower, upper - 1)
             else:
                 self.found[item.name] = _unknown(self.statement.name, item)
+
+    def take_hull(self) -> None:
+        """Dimensions whose subscripts are expressions, of a target that nothing has written yet: all values of these."""
+        for item, subscript in self.statement.computed:
+            if self.found[item.name].lower is not None:
+                continue
+            e = from_expr(subscript, self.scope)
+            ends = interval(e, self.box)
+            if ends.lower is not None and ends.upper is not None and not ends.lower.indices | ends.upper.indices:
+                lower, upper = self.whole_period(item, e, ends.lower, ends.upper + 1)
+                self.found[item.name] = IndexRange(
+                    self.statement.name, item.name, lower, upper, item.kind, "inferred", 0, span=item.span
+                )
+                self.box[item.name] = (lower, upper - 1)
+
+    def whole_period(self, item: Index, e: SizeExpr, lower: SizeExpr, upper: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
+        """The ends of `2*i`, rounded to `0` and `2*N` where statements on the target write `2*i` and `2*i + 1`."""
+        own = _residue(e)
+        if own is None:
+            return lower, upper
+        period, residue = own
+        number = self.statement.output_indices.index(item)
+        residues = {residue}
+        for other in self.others:
+            if len(other.left) > number and (
+                found := _residue(from_expr(other.left[number], _index_scope(self.scope, other)))
+            ):
+                residues |= {found[1]} if found[0] == period else set()
+        if len(residues) < period:
+            return lower, upper
+        return lower - residue, upper - 1 - residue + period
 
     def finish_bounds(self) -> None:
         """Mark the bounds that shaped a range; a limit of an index that stayed open shaped nothing."""
@@ -607,7 +757,7 @@ class _Rounds:
             fix = self.renamed(other, item.name)
         if (number := elsewhere.CONSTANTS.get(item.name)) is not None:
             help_text, fix = f"the number is written out: `{number}`", self.renamed(item, number)
-        elif item.name in FUNCTIONS:
+        elif item.name in TC_FUNCTIONS:
             help_text = f"`{item.name}` is a function, whose argument stands in parentheses: `{item.name}(x)`"
         self.diagnostics.append(
             Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text, fix)
@@ -635,6 +785,8 @@ class _Rounds:
     def unshaped(self, item: Index, where_used: list[Bound]) -> tuple[str, str] | None:
         """Why the range of an index is not found, and the clause to write; `None` where that is told otherwise."""
         limits = self.limits.get(item.name, [])
+        if not limits and all(b.access.is_border(b.dimension) for b in where_used):
+            return "what is read beyond the ends of an array does not say where it ends", self.whole(item, where_used)
         if not limits and (found := next((b for b in where_used if _float_index(b) is not None), None)) is not None:
             self.report_float(item, found)
             return None
@@ -652,6 +804,19 @@ class _Rounds:
         reason = "only sums of index times number or size, and integer division, decide how far a loop runs"
         return reason, _where(item.name)
 
+    def whole(self, item: Index, where_used: list[Bound]) -> str:
+        """The clause that lets an index run over the dimension in which it moves."""
+        for bound in where_used:
+            e, box = bound.access.index[bound.dimension], self.boxes[bound.access.tensor]
+            low, high = box.bounds[bound.dimension]
+            split = e.linear_in(item.name)
+            plain = split is None or split[0] == 1
+            if plain and low == 0:
+                return f"{item.name} in 0:{bound.access.tensor}.{bound.dimension}"
+            if plain:
+                return f"{item.name} in {as_written(low)}:{as_written(high)}"
+        return _where(item.name)
+
     def report_unshaped(self, reason: str, group: list[tuple[Index, Bound, str]]) -> None:
         """TC303, once for all indices of an access that share a reason."""
         bound = group[0][1]
@@ -661,8 +826,11 @@ class _Rounds:
             message = f"the ranges of {names} cannot be inferred: {reason.replace('its factor', 'their factor', 1)}"
         clauses = ", ".join(dict.fromkeys(text for _, _, text in group))
         help_text = f"give {'its range' if len(group) == 1 else 'their ranges'}: `where {clauses}`"
-        label = f"`{bound.access.text}` only has to stay inside"
-        self.diagnostics.append(Diagnostic(codes.UNSHAPED_RANGE, bound.access.span, message, label, (), help_text))
+        label, fix = f"`{bound.access.text}` only has to stay inside", None
+        if bound.access.is_border(bound.dimension):
+            label = f"`{bound.access.text}` may be outside"
+            fix = None if "..." in clauses else added_clause(self.statement, clauses)
+        self.diagnostics.append(Diagnostic(codes.UNSHAPED_RANGE, bound.access.span, message, label, (), help_text, fix))
 
     def report_float(self, item: Index, bound: Bound) -> None:
         """TC231 as an error: a floating index decides no range."""
@@ -672,6 +840,13 @@ class _Rounds:
         message = f"the index is `{float_index.dtype.value}`, and a float decides no range, here that of `{item.name}`"
         help_text = f"write an index of integers, or give the range: `where {_where(item.name)}`"
         self.diagnostics.append(Diagnostic(code, float_index.span, message, "a floating index", (), help_text))
+
+
+def added_clause(statement: Statement, text: str) -> Fix:
+    """Add a clause to a statement as it stands in the text."""
+    has_where = re.search(r"\bwhere\b", re.sub(r"#[^\n]*", "", statement.text)) is not None
+    place = Span(statement.span.end, statement.span.end)
+    return Fix(f"add `where {text}`", (Edit(place, f", {text}" if has_where else f" where {text}"),))
 
 
 def _float_index(bound: Bound) -> Expr | None:

@@ -14,13 +14,15 @@ from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Statement, Tensor, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Select, Statement, Tensor, walk
+from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
 from .display import condition_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
+from .left_sides import left_side_messages
 from .sets import Answer, IntegerSet, Unknown, decide
 from .size_expr import (
     Choice,
@@ -62,7 +64,8 @@ class Precondition:
     Attributes:
         text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
         kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
-        subject: `access`, `write`, `range`, `number` (limits of a scalar) or `points` (there must be some to combine).
+        subject: `access`, `write`, `range`, `number` (limits of a scalar), `window` (step, dilation and padding) or `points` (there
+            must be some to combine).
         bound: the bound of an access or a write. range: the range, for the subjects `range` and `points`.
         conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
@@ -149,6 +152,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
+        diagnostics.extend(left_side_messages(program, ranges))
         diagnostics.extend(_origin_messages(program, ranges, narrowed))
         if not any(item.kind == "REFUTED" for item in items):
             diagnostics.extend(_unread_messages(program, ranges))
@@ -197,7 +201,8 @@ class _Checker:
         self.ranges = ranges
         self.found = ranges.indices[statement.name]
         self.box = index_limits(self.found)
-        self.facts = loop_facts(self.found)
+        # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
+        self.facts = loop_facts(ranges.points(statement.name))
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
         self.diagnostics: list[Diagnostic] = []
         self.skipped = False
@@ -205,21 +210,28 @@ class _Checker:
 
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
+        again: list[int] = []
         bounds = self.ranges.bounds[self.statement.name]
         always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
-            again = self.is_read_anyway(bound, always)
-            if bound.used or bound.discharged or self.never_runs or again:
+            inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
+            other = self.read_anyway(bound, always)
+            shapes = any(each is not None and (each.used or each.discharged) for each in (bound, other))
+            if shapes or self.never_runs or inside:
                 verdict = _Verdict("PROVED")
             else:
-                verdict = self.verdict(bound)
+                verdict = self.verdict(other or bound)
+            again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.diagnostics.extend(_access_messages(items, self))
+        self.diagnostics.extend(_access_messages([item for item in items if id(item.bound) not in again], self))
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
                 items.append(item)
+            if r.needs:
+                text = " and ".join(condition_text(e) for e in r.needs)
+                items.append(Precondition(text, "SIZE", "window", self.statement.name, r.span, None, r, r.needs))
         return [*items, *_number_items(self.statement), *_point_items(self.statement, self.found)]
 
     def verdict(self, bound: Bound) -> _Verdict:
@@ -236,12 +248,12 @@ class _Checker:
         self.branches = 0
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
 
-    def is_read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> bool:
-        """Whether an access without conditions needs the same; one that is checked at each point says nothing of the others."""
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
+        """An access without conditions that needs the same; one that is checked at each point says nothing of the others."""
         other = always.get(_place(bound))
         if other is None or other is bound or bound.access.condition.op == "true":
-            return False
-        return other.used or other.discharged or self.verdict(other).kind != "POINTWISE"
+            return None
+        return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
@@ -492,7 +504,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
     source = c_division(checker.ranges.program, access)
-    where = f"`{source or _in_the_text(access.text, access.read.span, checker.ranges)}`"
+    where = f"`{source or in_the_text(access.text, access.read.span, checker.ranges)}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -507,27 +519,46 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
         if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
             return _from_the_end(bound, span, message, needs, checker.ranges)
-        help_text = _begin_help(checker, bound) or _range_help(checker, e)
-        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text)
+        remainder = remainder_help(checker.ranges.program, access, bound.dimension) if bound.side == "lower" else None
+        help_text, fix = remainder or (_begin_help(checker, bound) or _range_help(checker, e), None)
+        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        if source is not None:
-            help_text = "the call checks it" + (f"; {REMAINDER}" if "%" in source else "")
-        return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
+        help_text, fix = ("the call checks it" if source is not None else help_text), None
+        remainder = remainder_help(checker.ranges.program, access, bound.dimension)
+        if remainder is not None:
+            help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
+        return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text, fix)
     clamp = _clamp(checker.ranges, access, bound.dimension)
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
-        message = f"{where} reads where the values of `{tensor}` say: each call scans them for {text}"
+        does = "writes" if item.subject == "write" else "reads"
+        message = f"{where} {does} where the values of `{tensor}` say: each call scans them for {text}"
         return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
     message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
 
 
-REMAINDER = "`x % n` is negative where `x` is, as in C: `mod(x, n)` is not, for a positive `n`"
+def remainder_help(program: Program, access: Access, dimension: int) -> tuple[str, Fix | None] | None:
+    """What helps where an index of `%%sac` is a remainder of C, which has the sign of the dividend: the other remainder.
+
+    The relation of the text is shown, and the fix is an edit of it, where it is seen which one is meant.
+    """
+    if program.language != "sac" or not _is_of_c(access.read.indices[dimension]):
+        return None
+    found = remainders(program.source, access.span, dimension)
+    if not found:
+        return None
+    place, left, right = found[0]
+    general = "`x % n` is negative where `x` is, as in C: `mod(x, n)` is not, for a positive `n`"
+    if len(found) > 1:
+        return general, None
+    said, meant = " ".join(program.source.slice(place).split()), f"mod({left}, {right})"
+    return f"`{said}` is negative where `{left}` is, as in C", Fix(f"write `{meant}`", (Edit(place, meant),))
 
 
 def c_division(program: Program, access: Access) -> str | None:
@@ -567,14 +598,15 @@ def _is_expression(item: Precondition) -> bool:
 
 def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     """How an index is kept inside, in the language of the cell; `..` stands for what the text has there."""
-    last = ranges.boxes[access.tensor].bounds[dimension][1] - 1
+    first, end = ranges.boxes[access.tensor].bounds[dimension]
+    last = end - 1
     if ranges.program.language != "sac":
         written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
-        inside = _in_the_text(written, place.span, ranges)
+        inside = in_the_text(written, place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
-        return f"clamp it: `max(min({inside}, {as_written(last)}), 0)`"
+        return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
     if last.is_constant:
         return f"clamp it: `max(min(.., {as_written(last)}), 0)`"
     if ranges.program.tensor(access.tensor).kind == "input":
@@ -582,7 +614,7 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     return "clamp it with `max` and `min`"
 
 
-def _in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
+def in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
     """What is shown of an expression, or its text where this is not in the language: floats in an index have types there."""
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
@@ -623,10 +655,21 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
             _empty_range(r) if is_reduction or ranges.program.language == "tc" or _computes(statement, ranges) else []
         )
         result.extend(cut or empty or (_one_point(r) if is_reduction else []))
-        if r.source == "inferred":
+        if any(bound.access.is_border(bound.dimension) for bound in r.because):
+            result.append(_window_message(r))
+        elif r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_update_messages(statement, ranges))
     return result
+
+
+def _window_message(r: IndexRange) -> Diagnostic:
+    """TC332."""
+    access = r.because[0].access
+    message = f"`{r.index}` runs as over `{access.tensor}` with its border on both sides: `{r.text}`"
+    label = f"all places of the window `{access.text}`"
+    help_text = f"give another range with `where {r.index} in ...`"
+    return Diagnostic(codes.PADDED_WINDOW, r.span, message, label, (), help_text)
 
 
 def _computes(statement: Statement, ranges: Ranges) -> bool:
@@ -727,6 +770,8 @@ def _guard_messages(statement: Statement, ranges: Ranges) -> tuple[list[Diagnost
     for bound in ranges.bounds[statement.name]:
         if bound.used:
             for guard in bound.access.guards:
+                if not guard.condition.span.end:
+                    continue  # of a border, which is no condition of the text
                 seen.setdefault(id(guard.condition), guard)
     result: list[Diagnostic] = []
     names: set[str] = set()
@@ -760,12 +805,19 @@ def _certain(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool
     return False
 
 
+def _chooses(value: Expr, condition: Expr) -> bool:
+    """Whether a condition is that of a `? :`."""
+    return any(isinstance(item, Select) and item.condition is condition for item in walk(value))
+
+
 def _guard_message(
     statement: Statement, ranges: Ranges, guard: Guard, always: bool, inside: list[IndexRange]
 ) -> Diagnostic:
     truth = "true" if always else "false"
     shown = " and ".join(f"`{r.text}`" for r in inside)
     message = f"the condition is always {truth} on the inferred range{'s' * (len(inside) > 1)} {shown}"
+    if ranges.program.language == "tc" and _chooses(statement.value, guard.condition):
+        message += f", so what stands {'after' if always else 'before'} `:` is never taken"
     if (text := clause(ranges, inside)) is None:
         text = ", ".join(f"{r.index} in ..." for r in inside)
         fix = None
@@ -814,7 +866,9 @@ def _origin_messages(program: Program, ranges: Ranges, narrowed: set[tuple[str, 
         moved = [
             d
             for d, lower in enumerate(box.origin)
-            if lower != 0 and (first is None or d >= len(names) or (first.name, names[d]) not in narrowed)
+            if lower != 0
+            and not (tensor.starts and tensor.starts[d] is not None)
+            and (first is None or d >= len(names) or (first.name, names[d]) not in narrowed)
         ]
         if moved:
             result.append(_origin_message(program, tensor, ranges, moved[0]))
@@ -864,8 +918,8 @@ def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
             continue
         gaps: dict[tuple[int, str], SizeExpr] = {}
         for dimension, (lower, upper, facts) in enumerate(windows):
-            extent = ranges.boxes[tensor.name].bounds[dimension][1]
-            ends = {"start": lower, "end": extent - 1 - upper}
+            first, end = ranges.boxes[tensor.name].bounds[dimension]
+            ends = {"start": lower - first, "end": end - 1 - upper}
             gaps |= {(dimension, place): gap for place, gap in ends.items() if holds(gap - 1, facts)}
         if gaps:
             message = _unread_message(tensor, gaps)
@@ -953,6 +1007,18 @@ def _equalities(
             diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes"))
         else:
             checks.append(EqualityCheck(left, right, equality))
+    for tensor in program.tensors:
+        for number, start in enumerate(tensor.starts or ()):
+            if start is None or tensor.name not in ranges.boxes:
+                continue
+            reason = f"`{tensor.name}` dimension {number} is declared from `{to_python(from_expr(start))}` on"
+            own, declared = ranges.boxes[tensor.name].origin[number], from_expr(start, ranges.scope)
+            gap = own - declared
+            if nonnegative(gap - 1) or nonnegative(-gap - 1):
+                message = f"{reason}, but its first index is `{to_python(own)}`"
+                diagnostics.append(Diagnostic(codes.RESULT_TYPE, tensor.span, message, "different for all sizes"))
+            elif gap != 0:
+                checks.append(EqualityCheck(own, declared, Equality(start, start, "declared", reason, tensor.span)))
     return tuple(checks), definitions, diagnostics
 
 

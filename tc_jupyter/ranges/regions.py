@@ -155,7 +155,7 @@ def _need(program: Program, ranges: Ranges, needed: dict[str, Region], tensor: s
     base = program.tensor(tensor).view_of
     if base is not None:
         origin = ranges.boxes[base].origin if base in ranges.boxes else (ZERO,) * len(more.box.bounds)
-        moved = Box(
-            tuple((low + start, high + start) for (low, high), start in zip(more.box.bounds, origin, strict=True))
-        )
+        own = ranges.boxes[tensor].origin if tensor in ranges.boxes else (ZERO,) * len(more.box.bounds)
+        moves = [there - here for there, here in zip(origin, own, strict=True)]
+        moved = Box(tuple((low + move, high + move) for (low, high), move in zip(more.box.bounds, moves, strict=True)))
         _need(program, ranges, needed, base, Region(moved, more.exact))

@@ -6,14 +6,13 @@ true everywhere. Both accesses index dimension 0 of `X`, which runs from 0 to `N
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from tc_jupyter.diagnostics import Edit, Fix, Span
+from tc_jupyter.diagnostics import Fix
 from tc_jupyter.program import Statement
 
 from .accesses import as_written
-from .inference import IndexRange, Ranges
+from .inference import IndexRange, Ranges, added_clause
 from .size_expr import SizeExpr, index
 
 
@@ -41,6 +40,4 @@ def give(ranges: Ranges, statement: Statement, text: str) -> Fix | None:
     source = ranges.program.source
     if ranges.program.language != "tc" or source.slice(statement.span) != statement.text or not statement.text:
         return None
-    has_where = re.search(r"\bwhere\b", re.sub(r"#[^\n]*", "", statement.text)) is not None
-    place = Span(statement.span.end, statement.span.end)
-    return Fix(f"add `where {text}`", (Edit(place, f", {text}" if has_where else f" where {text}"),))
+    return added_clause(statement, text)

@@ -30,7 +30,20 @@ from tc_jupyter.diagnostics import (
     shown_value,
     warn,
 )
-from tc_jupyter.program import LARGEST_ARRAY, Const, DType, Program, Size, Tensor, array_bytes
+from tc_jupyter.diagnostics.values import shown_tensor
+from tc_jupyter.program import (
+    LARGEST_ARRAY,
+    Const,
+    DType,
+    Expr,
+    Program,
+    Size,
+    Tensor,
+    array_bytes,
+    int64,
+    solutions,
+)
+from tc_jupyter.ranges import SizeExpr, from_expr, to_python
 
 from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
 
@@ -50,16 +63,50 @@ def call_error(diagnostic: Diagnostic, source: SourceText) -> CallError:
 
 
 @dataclass(frozen=True, slots=True)
+class Formula:
+    """An extent that is computed from sizes and integer scalars; its text is Python.
+
+    Attributes:
+        shown: as in the signature, `2*D` or `1:N`.
+    """
+
+    value: SizeExpr
+    shown: str
+
+    def __str__(self) -> str:
+        return to_python(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A size that stands in formulas alone: `(extent - rest) / factor`, by the extent of one dimension of an argument."""
+
+    name: str
+    argument: str
+    axis: int
+    factor: SizeExpr
+    rest: SizeExpr
+
+
+def solved_sizes(program: Program) -> tuple[Solved, ...]:
+    """The sizes of a def that are no dimension of a parameter, in the order in which they are found."""
+    found = solutions([program.tensor(name) for name in program.parameters])[0]
+    return tuple(
+        Solved(each.name, each.tensor, each.dimension, from_expr(each.factor), from_expr(each.rest)) for each in found
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """An input of a def whose rank and element type are known.
 
     Attributes:
-        dims: a size name or a number per dimension; `None` for a dimension that is given by neither.
+        dims: a size name, a number or a formula per dimension; `None` for a dimension that is given by none.
     """
 
     name: str
     dtype: DType
-    dims: tuple[str | int | None, ...]
+    dims: tuple[str | int | Formula | None, ...]
     span: Span
 
     @property
@@ -70,28 +117,35 @@ class Parameter:
     @property
     def text(self) -> str:
         """As in the signature: `float32(M, K) A`."""
-        dims = ", ".join("." if dim is None else str(dim) for dim in self.dims)
+        dims = ", ".join(
+            "." if dim is None else dim.shown if isinstance(dim, Formula) else str(dim) for dim in self.dims
+        )
         return f"{self.dtype.value}({dims}) {self.name}" if self.dims else f"{self.dtype.value} {self.name}"
 
 
 def parameters_of(program: Program) -> tuple[Parameter, ...]:
     """The inputs in the order of the signature."""
-    return tuple(_parameter(program.tensor(name)) for name in program.parameters)
+    return tuple(_parameter(program.tensor(name), program.source) for name in program.parameters)
 
 
-def _parameter(tensor: Tensor) -> Parameter:
+def _parameter(tensor: Tensor, source: SourceText) -> Parameter:
     dims = tensor.dims if tensor.dims is not None else (None,) * tensor.rank
-    return Parameter(tensor.name, tensor.dtype, tuple(_dim(dim) for dim in dims), tensor.span)
+    boxes = tensor.box or (None,) * tensor.rank
+    found = tuple(_dim(dim, box, source) for dim, box in zip(dims, boxes, strict=True))
+    return Parameter(tensor.name, tensor.dtype, found, tensor.span)
 
 
-def _dim(dim: object) -> str | int | None:
+def _dim(dim: Expr | None, box: tuple[Expr, Expr] | None, source: SourceText) -> str | int | Formula | None:
+    moved = box is not None and box[0] != int64(0)
     match dim:
-        case Size():
+        case None:
+            return None
+        case Size() if not moved:
             return dim.name
-        case Const():
+        case Const() if not moved:
             return int(dim.value)
         case _:
-            return None
+            return Formula(from_expr(dim), " ".join(source.slice(dim.span).split()))
 
 
 def signature_text(program: Program) -> str:
@@ -168,7 +222,7 @@ def refuse_too_large(name: str, shape: tuple[int, ...], dtype: DType, source: So
     if array_bytes(shape, dtype.bytes) <= LARGEST_ARRAY:
         return
     counted = " (an extent of 0 counts as 1)" if 0 in shape else ""
-    message = f"`{name}` of shape {shape} has more than 2^63 - 1 bytes{counted}"
+    message = f"{shown_tensor(name, source, span)} of shape {shape} has more than 2^63 - 1 bytes{counted}"
     fail(codes.TOO_LARGE, message, source, span, help="its extents follow from the arguments: call with smaller ones")
 
 
@@ -339,11 +393,16 @@ def misfit(dtype: DType, number: Number) -> str:
 # sizes -------------------------------------------------------------------------------------------------------------------------
 
 
-def unify(parameters: Sequence[Parameter], shapes: Sequence[tuple[int, ...]], program: Program) -> dict[str, int]:
+def unify(
+    parameters: Sequence[Parameter],
+    shapes: Sequence[tuple[int, ...]],
+    program: Program,
+    scalars: Mapping[str, Number] | None = None,
+) -> dict[str, int]:
     """The value of every size name of the signature.
 
     Raises:
-        CallError: TC605 if one name has two values, or a constant dimension differs.
+        CallError: TC605 if one name has two values, a constant dimension differs, or no size fits what a dimension says.
     """
     sizes: dict[str, int] = {}
     first: dict[str, tuple[Parameter, int]] = {}
@@ -353,10 +412,69 @@ def unify(parameters: Sequence[Parameter], shapes: Sequence[tuple[int, ...]], pr
                 if sizes.setdefault(dim, extent) != extent:
                     _conflict(dim, sizes[dim], first[dim], extent, (parameter, axis), program)
                 first.setdefault(dim, (parameter, axis))
-            elif dim is not None and dim != extent:
+            elif isinstance(dim, int) and dim != extent:
                 message = f"dimension {axis} of `{parameter.name}` is {dim}; an array of shape {shape} came"
                 fail(codes.SIZE_CONFLICT, message, program.source, parameter.span, f"`{parameter.text}`")
+    if any(isinstance(dim, Formula) for parameter in parameters for dim in parameter.dims):
+        _formulas(parameters, shapes, program, sizes, scalars or {})
     return sizes
+
+
+def _formulas(
+    parameters: Sequence[Parameter],
+    shapes: Sequence[tuple[int, ...]],
+    program: Program,
+    sizes: dict[str, int],
+    scalars: Mapping[str, Number],
+) -> None:
+    """Add the sizes that formulas give, and compare the extents with them."""
+    values = dict(sizes) | {name: int(value) for name, value in scalars.items() if isinstance(value, int)}
+    places = {parameter.name: (parameter, shape) for parameter, shape in zip(parameters, shapes, strict=True)}
+    for each in solved_sizes(program):
+        parameter, shape = places[each.argument]
+        sizes[each.name] = values[each.name] = _solved(each, parameter, shape, values, program)
+    for parameter, shape in places.values():
+        for axis, (dim, extent) in enumerate(zip(parameter.dims, shape, strict=True)):
+            if not isinstance(dim, Formula) or (wanted := _value(dim.value, values)) == extent:
+                continue
+            given = " and ".join(f"`{name}` is {values[name]}" for name in sorted(dim.value.names))
+            is_box = " has extent" if ":" in dim.shown else " is"
+            why = f"`{dim.shown}`{is_box} {wanted}, where {given}"
+            if wanted is None:
+                why = f"a divisor in `{dim.shown}` is 0: {given}"
+            _misfit(parameter, axis, shape, f", but {why}", program)
+
+
+def _solved(
+    each: Solved, parameter: Parameter, shape: tuple[int, ...], values: Mapping[str, int], program: Program
+) -> int:
+    """The value of a size, rounded down."""
+    dim = parameter.dims[each.axis]
+    shown = dim.shown if isinstance(dim, Formula) else str(dim)
+    factor, rest = _value(each.factor, values), _value(each.rest, values)
+    if not factor or rest is None:
+        names = sorted(each.factor.names | each.rest.names)
+        given = " and ".join(f"`{name}` is {values[name]}" for name in names)
+        why = f", which does not tell `{each.name}` of `{shown}`: {given}"
+        _misfit(parameter, each.axis, shape, why, program)
+    found = (shape[each.axis] - rest) // factor
+    if found < 0:
+        _misfit(parameter, each.axis, shape, f", and `{shown}` needs `{each.name}` to be {found}", program)
+    return found
+
+
+def _value(e: SizeExpr, values: Mapping[str, int]) -> int | None:
+    """The value at a call; `None` where a divisor is 0."""
+    try:
+        return e.evaluate(values)
+    except ZeroDivisionError:
+        return None
+
+
+def _misfit(parameter: Parameter, axis: int, shape: tuple[int, ...], why: str, program: Program) -> NoReturn:
+    """TC605 for a dimension that is not what its formula says."""
+    message = f"dimension {axis} of `{parameter.name}` is {shape[axis]}{why}"
+    fail(codes.SIZE_CONFLICT, message, program.source, parameter.span, f"`{parameter.text}`")
 
 
 def _conflict(

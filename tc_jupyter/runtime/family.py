@@ -19,7 +19,7 @@ import numpy as np
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, Program
 
-from .arguments import Number, Parameter, misfit
+from .arguments import Formula, Number, Parameter, misfit
 from .arrays import ITEMSIZE, NUMPY, ArrayView, numpy_dtype, row_major, storage_dtype
 from .kernel import BoundKernel, Numbers, Step, pitched, root_of
 from .launch import CpuLaunch, CpuRunner, LaunchPattern
@@ -69,7 +69,7 @@ class _Array:
     place: int
     name: str
     kind: np.dtype[Any]
-    dims: tuple[str | int | None, ...] | None
+    dims: tuple[str | int | Formula | None, ...] | None
     flags: int
     dtype: DType
 
@@ -131,7 +131,8 @@ class Family:
         roots = [each.root for each in self.results]
         types = [each.dtype for each in (*self.arrays, *self.results)]
         own = len({*roots, *(each.name for each in code.parameters)}) == len(roots) + len(code.parameters)
-        self.possible = own and all(numpy_dtype(dtype) is not None for dtype in types)
+        plain = not any(isinstance(dim, Formula) for each in code.parameters for dim in each.dims)
+        self.possible = own and plain and all(numpy_dtype(dtype) is not None for dtype in types)
         self._steps: dict[SizeClass, _Steps] = {}
 
     def at(self, like: Likeness, values: Sequence[Any]) -> Recipe | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, IndexVar, Program, Read, Statement, walk
 
@@ -126,7 +127,7 @@ def read_inputs(program: Program, parameters: Sequence[Parameter], values: Seque
         if library is NUMPY:
             library = view.library
     views = [arrays[parameter.name] for parameter in given]
-    sizes = unify(given, [view.shape for view in views], program)
+    sizes = unify(given, [view.shape for view in views], program, scalars)
     for name, value in scalars.items():
         if isinstance(value, int):
             sizes[name] = int(value)
@@ -212,6 +213,8 @@ def root_of(program: Program, name: str) -> str:
 
 def same_position(program: Program, source: str, target: str) -> bool:
     """Whether every read of `source` is at the element that its statement writes to `target`, and happens before that."""
+    if program.tensor(source).box is not None:
+        return False  # its element 0 is not that of index 0
     for statement in program.statements:
         reads = [read for read in _reads(statement) if root_of(program, read.tensor) == source]
         if not reads:
@@ -413,7 +416,8 @@ def in_memory(make: Callable[[], Made], program: Program, name: str, dtype: DTyp
     except MemoryError:
         pass
     nbytes = math.prod(shape) * dtype.bytes
-    message = f"`{name}` of shape {shape} needs {nbytes:,} bytes, which this device does not have"
+    shown = shown_tensor(name, program.source, span)
+    message = f"{shown} of shape {shape} needs {nbytes:,} bytes, which this device does not have"
     fail(codes.OUT_OF_MEMORY, message, program.source, span)
 
 

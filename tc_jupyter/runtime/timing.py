@@ -2,9 +2,9 @@
 
 Comes in: callables without arguments. Goes out: `Timing` values and a table of rows. All times are in seconds.
 
-Worked example: `benchmark({"a": f, "b": g})` calls `f g g f f g ...` in rounds and returns the shortest sample, the median, the
-10th and the 90th percentile of each. Whoever else uses the processors can only add time, so rates and ratios are those of the
-shortest samples.
+Worked example: `benchmark({"a": f, "b": g, "c": h})` calls `f g h, f h g, h f g, ...` in rounds and returns the shortest sample,
+the median, the 10th and the 90th percentile of each. Whoever else uses the processors can only add time, so rates and ratios are
+those of the shortest samples.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ def _sample(
     quiet: Callable[[], bool] | None,
     tries: int,
     patience: float,
+    warm: float,
 ) -> tuple[float, bool]:
     """Seconds per call, and whether the processors were free before, and again as soon as the candidate's own threads slept.
 
@@ -114,6 +115,9 @@ def _sample(
     for _ in range(1 if quiet is None else tries):
         free = quiet is None or _settled(quiet, patience)
         if quiet is not None:
+            call()
+        begin = time.perf_counter() + warm
+        while time.perf_counter() < begin:
             call()
         start = time.perf_counter()
         for _ in range(count):
@@ -125,6 +129,16 @@ def _sample(
     return shortest, False
 
 
+def _turns(names: Sequence[str], number: int) -> Sequence[str]:
+    """The order of one round: each begins with another candidate, and every second one goes backwards.
+
+    So every candidate runs after each of its neighbours equally often and never after itself, when what it reads is in the caches.
+    """
+    first = number % len(names)
+    turned = (*names[first:], *names[:first])
+    return turned if number % 2 == 0 else turned[::-1]
+
+
 def benchmark(
     candidates: Mapping[str, Callable[[], object]],
     seconds: float = 1.0,
@@ -134,6 +148,7 @@ def benchmark(
     least: int = 3,
     tries: int = _TRIES,
     patience: float | None = None,
+    warm: float = 0.0,
 ) -> tuple[Timing, ...]:
     """Time all candidates in interleaved rounds.
 
@@ -147,6 +162,8 @@ def benchmark(
         least: rounds that are made however long they take.
         tries: how often a disturbed sample is taken.
         patience: seconds that a sample waits for `quiet`; by default longer than threads of libraries spin.
+        warm: seconds of calls before each sample, which do not count: after a candidate that takes long, caches are full of what it
+            read, and the processor takes a while to use wide vectors at its full speed.
 
     Returns:
         One `Timing` per candidate, in the given order.
@@ -159,9 +176,8 @@ def benchmark(
     wait = _PATIENCE if patience is None else patience
     number = 0
     while number < (rounds or least) or (rounds is None and number < 1000 and time.perf_counter() < end):
-        # there and back again: no candidate always runs after the same neighbour
-        for name in names if number % 2 == 0 else reversed(names):
-            found, free = _sample(candidates[name], repeats[name], synchronize, quiet, tries, wait)
+        for name in _turns(names, number):
+            found, free = _sample(candidates[name], repeats[name], synchronize, quiet, tries, wait, warm)
             samples[name].append(found)
             disturbed[name] += not free
         number += 1

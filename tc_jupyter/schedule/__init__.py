@@ -12,7 +12,6 @@ from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root
 from .moves import candidates, mutate
 from .padding import proved_copied, proved_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
-from .primitives import identity_of
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .sized import required_sizes
@@ -57,7 +56,6 @@ __all__ = [
     "decided_at",
     "default_schedule",
     "first_reduction",
-    "identity_of",
     "infer_bound",
     "infer_symbolic",
     "is_copy",

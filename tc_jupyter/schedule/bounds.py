@@ -198,7 +198,7 @@ class Bounds(Mapping[str, AxisRanges]):
         """Loops of one iteration: their variable is 0."""
         return {
             variable(name, leaf): constant(0)
-            for name, found in self.sized.stages.items()
+            for name, found in self.sized.items()
             for leaf in found.stage.leaves
             if found.lineage.extents[leaf] == constant(1)
         }
@@ -322,7 +322,7 @@ class Bounds(Mapping[str, AxisRanges]):
         return self.sized.graph
 
     def _require_stage(self, name: str) -> None:
-        if name in self.symbolic.stages:
+        if name in self.symbolic:
             return
         names = ", ".join(f"`{stage}`" for stage in self)
         inlined = any(stage.name == name for stage in self.graph.stages)

@@ -14,7 +14,7 @@ A product of a size with a loop (a fused axis whose inner extent is a size) is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -86,6 +86,7 @@ class ExactSets:
     bounds: SymbolicBounds
     found: dict[str, ExactNeed] = field(default_factory=dict)
     guards: dict[str, tuple[Piece, ...] | None] = field(default_factory=dict)
+    around: dict[tuple[str, str], dict[int, tuple[Condition, ...]]] = field(default_factory=dict)
 
     @property
     def graph(self) -> StageGraph:
@@ -243,7 +244,7 @@ class ExactSets:
             return IntegerSet.build((*path, *dims), inside)
         total = IntegerSet.empty((*path, *dims))
         for user in users:
-            for read in user.statement.reads():
+            for read in self._different_reads(user):
                 if self.graph.storage_name(read.tensor) == self.graph.storage_name(stage.target):
                     total = self._request(stage, user, read, path, dims, points_of).union(total)
         return total.constrain(inside).coalesced()
@@ -308,13 +309,27 @@ class ExactSets:
         scope = self._scope(user)
         return [from_expr(s, scope) + by for s, by in zip(read.indices, shift, strict=True)]
 
-    def _scope(self, user: Stage) -> Scope:
-        own = {root.name: index(root_dim(user, root.name)) for root in user.roots}
+    def _scope(self, user: Stage, mark: str = "") -> Scope:
+        own = {root.name: index(mark + root_dim(user, root.name)) for root in user.roots}
         return Scope(sizes=scope_of(self.graph).sizes, indices=own)
 
-    def reached(self, user: Stage, read: Read) -> tuple[Alternative, ...]:
-        """Under which constraints on its roots the stage evaluates `read`; conditions on data count as true."""
-        return alternatives(conditions_around(user.statement.value, read, self._scope(user)))
+    def reached(self, user: Stage, read: Read, mark: str = "") -> tuple[Alternative, ...]:
+        """Under which constraints on its roots the stage evaluates `read`; conditions on data count as true.
+
+        Args:
+            mark: what the names of its roots begin with.
+        """
+        return alternatives(self._conditions(user, mark)[id(read)])
+
+    def _conditions(self, user: Stage, mark: str = "") -> dict[int, tuple[Condition, ...]]:
+        if (user.name, mark) not in self.around:
+            self.around[user.name, mark] = conditions_around(user.statement.value, self._scope(user, mark))
+        return self.around[user.name, mark]
+
+    def _different_reads(self, user: Stage) -> Iterable[Read]:
+        """The reads of a stage, without those that read the same under the same conditions as another."""
+        around = self._conditions(user)
+        return {(read, around[id(read)]): read for read in user.statement.reads()}.values()
 
     def _request(
         self, stage: Stage, user: Stage, read: Read, path: tuple[str, ...], dims: tuple[str, ...], points_of: PointsOf
@@ -391,35 +406,39 @@ def _has_vectors(stage: Stage) -> bool:
 # --- conditions ------------------------------------------------------------------------------------------------------
 
 
-def conditions_around(expr: Expr, read: Read, scope: Scope) -> tuple[Condition, ...]:
-    """The conditions (`? :`, `&&`, `||`) under which `read` is evaluated; those on data are left out."""
-    found = _around(expr, read, scope)
-    return () if found is None else found
+def conditions_around(expr: Expr, scope: Scope) -> dict[int, tuple[Condition, ...]]:
+    """The conditions (`? :`, `&&`, `||`) under which each read is evaluated, by its identity; those on data are left out.
+
+    What stands in several places is evaluated under the conditions of the first one.
+    """
+    found: dict[int, tuple[Condition, ...]] = {}
+
+    def visit(part: Expr, known: tuple[Condition, ...]) -> None:
+        if isinstance(part, Read):
+            found.setdefault(id(part), known)
+        match part:
+            case Select():
+                visit(part.condition, known)
+                holds, fails = _both_ways(part.condition, scope)
+                visit(part.then, (*known, *holds))
+                visit(part.otherwise, (*known, *fails))
+            case Binary(op="&&" | "||"):
+                visit(part.left, known)
+                visit(part.right, (*known, *_both_ways(part.left, scope)[part.op == "||"]))
+            case _:
+                for child in children(part):
+                    visit(child, known)
+
+    visit(expr, ())
+    return found
 
 
-def _around(expr: Expr, read: Read, scope: Scope) -> tuple[Condition, ...] | None:
-    if expr is read:
-        return ()
-
-    def under(part: Expr, condition: Expr | None, positive: bool) -> tuple[Condition, ...] | None:
-        inner = _around(part, read, scope)
-        if inner is None or condition is None or _on_data(condition):
-            return inner
-        here = to_condition(condition, scope)
-        return (here if positive else here.negated(), *inner)
-
-    match expr:
-        case Select():
-            parts = (
-                under(expr.condition, None, True),
-                under(expr.then, expr.condition, True),
-                under(expr.otherwise, expr.condition, False),
-            )
-        case Binary(op="&&") | Binary(op="||"):
-            parts = (under(expr.left, None, True), under(expr.right, expr.left, expr.op == "&&"))
-        case _:
-            parts = tuple(under(child, None, True) for child in children(expr))
-    return next((part for part in parts if part is not None), None)
+def _both_ways(condition: Expr, scope: Scope) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
+    """What holds where a condition does, and where it does not."""
+    if _on_data(condition):
+        return (), ()
+    here = to_condition(condition, scope)
+    return (here,), (here.negated(),)
 
 
 def _on_data(condition: Expr) -> bool:

@@ -14,8 +14,8 @@ Source: TVM, "InferBound Pass".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
 from tc_jupyter.program.integers import index_names
@@ -79,20 +79,62 @@ class StageBounds:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolicBounds:
-    """`StageBounds` of every stage, by name, and the graph they belong to (inlined stages have been substituted).
+class SymbolicBounds(Mapping[str, StageBounds]):
+    """`StageBounds` of every stage, by name, found when they are asked for: first those of the stages that they follow from.
 
     Attributes:
-        whole: every stage computes all its elements, as for calls with a size of 0.
+        graph: what they belong to (inlined stages have been substituted).
+        tvm, whole: see `infer_symbolic`.
     """
 
-    graph: StageGraph
-    stages: Mapping[str, StageBounds] = field(hash=False)
-    whole: bool = False
+    def __init__(
+        self, graph: StageGraph, tvm: bool = False, whole: bool = False, known: Mapping[str, StageBounds] | None = None
+    ) -> None:
+        self.graph = graph
+        self.tvm = tvm
+        self.whole = whole
+        self._found = dict(known or {})
+        self._reads: dict[str, tuple[_StorageRead, ...]] = {}
 
     def __getitem__(self, stage: str) -> StageBounds:
-        return self.stages[stage]
+        waiting = [] if stage in self._found else [self.graph.stage(stage)]
+        while waiting:  # a chain of temporaries may be longer than Python's calls are deep
+            before = [each for each in self._before(waiting[-1]) if each.name not in self._found]
+            waiting += before
+            if not before and (last := waiting.pop()).name not in self._found:
+                self._found |= _family_bounds(self, last)
+        return self._found[stage]
+
+    def __iter__(self) -> Iterator[str]:
+        return (stage.name for stage in self.graph.stages)
+
+    def __len__(self) -> int:
+        return len(self.graph.stages)
+
+    def moved(self, graph: StageGraph, stage: str) -> SymbolicBounds:
+        """The bounds after a stage without tiles was attached elsewhere: what runs after it computes what it did before."""
+        for each in self._before(self.graph.stage(stage)):
+            self[each.name]  # found here, it is found once for all places that are tried
+        last = self.graph.position(self.graph.stages_on(self.graph.stage(stage).target)[-1].name)
+        kept = {name: found for name, found in self._found.items() if self.graph.position(name) > last}
+        return SymbolicBounds(graph, self.tvm, self.whole, kept)
+
+    def is_asked(self, stage: Stage) -> bool:
+        """Whether a stage computes only what its consumers ask for."""
+        return not self.whole and not self.graph.computes_all(stage.name)
+
+    def reads_of(self, consumer: Stage) -> tuple[_StorageRead, ...]:
+        """The reads of a stage."""
+        if consumer.name not in self._reads:
+            self._reads[consumer.name] = _storage_reads(self.graph, consumer)
+        return self._reads[consumer.name]
+
+    def _before(self, stage: Stage) -> Iterator[Stage]:
+        """The stages from whose bounds those of a stage follow: its consumers, and those whose loops are around them."""
+        if self.is_asked(stage):
+            for user in self.graph.consumers(self.graph.stages_on(stage.target)[0].name):
+                yield user
+                yield from (self.graph.stage(owner) for owner, _ in self.graph.attach_path(user.name))
 
 
 def variable(stage: str, leaf: str) -> str:
@@ -101,7 +143,7 @@ def variable(stage: str, leaf: str) -> str:
 
 
 def infer_symbolic(graph: StageGraph, tvm: bool = False, whole: bool = False) -> SymbolicBounds:
-    """Infer the bounds of all stages, consumers first; every stage is visited once and never changed afterwards.
+    """The bounds of all stages; those of a stage follow from its consumers and are never changed afterwards.
 
     Args:
         graph: without inlined stages (`inline.inject_inline`).
@@ -109,29 +151,19 @@ def infer_symbolic(graph: StageGraph, tvm: bool = False, whole: bool = False) ->
         whole: every stage computes all its elements. What is asked for is known for sizes of 1 and more only; with a size of 0 a
             consumer without points would still seem to ask for something.
     """
-    found: dict[str, StageBounds] = {}
-    for stage in reversed(graph.stages):
-        if stage.name not in found:
-            for member, bounds in _family_bounds(graph, stage, found, tvm, whole).items():
-                found[member] = bounds
-    return SymbolicBounds(graph, found, whole)
+    return SymbolicBounds(graph, tvm, whole)
 
 
-def _family_bounds(
-    graph: StageGraph, stage: Stage, found: Mapping[str, StageBounds], tvm: bool, everything: bool
-) -> dict[str, StageBounds]:
+def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBounds]:
     """Bounds of all stages that write one tensor: they run together and share the storage."""
+    graph, tvm = bounds.graph, bounds.tvm
     family = graph.stages_on(stage.target)
     whole = _whole_box(graph, stage)
     requests: tuple[Request, ...] = ()
     box, exact = whole, True
-    asked = not everything and not graph.computes_all(stage.name)
-    if asked:
-        requests = tuple(
-            request
-            for user in graph.consumers(family[0].name)
-            for request in requests_of(graph, stage, user, found, tvm)
-        )
+    if bounds.is_asked(stage):
+        users = graph.consumers(family[0].name)
+        requests = tuple(request for user in users for request in requests_of(bounds, stage, user))
         if requests:
             box, exact = gather(requests, whole, clip=not (tvm or _tests_positions(graph, stage)))
             if tvm:
@@ -140,7 +172,7 @@ def _family_bounds(
     for member in family:
         domain = default_domain(member)
         outputs = [root for root in member.roots if root.kind == "output"]
-        if asked and requests:
+        if requests:
             # a statement of `%%sac` may write only a part of the tensor's box, even the first one
             fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
             for root, (low, extent) in zip(outputs, box, strict=True):
@@ -253,27 +285,43 @@ def _whole_reductions(stage: Stage, domain: Domain) -> dict[str, tuple[SizeExpr,
 # --- phases 1 to 3 ---------------------------------------------------------------------------------------------------
 
 
-def requests_of(
-    graph: StageGraph, producer: Stage, consumer: Stage, found: Mapping[str, StageBounds], tvm: bool = False
-) -> tuple[Request, ...]:
+def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tuple[Request, ...]:
     """What `consumer` reads of `producer`'s tensor during one visit of the producer (phases 1 to 3, one request per read)."""
+    graph = bounds.graph
     storage = graph.storage_name(producer.target)
     path = frozenset(variable(*loop) for loop in path_points(graph, producer))
-    bounds = found[consumer.name]
-    roots = pass_up(consumer, bounds, path, tvm)
+    roots = pass_up(consumer, bounds[consumer.name], path, bounds.tvm)
     box = {name: ends for name, (ends, _) in roots.items()}
     joint = all(exact for _, exact in roots.values())
-    requests: list[Request] = []
-    for read in consumer.statement.reads():
-        if graph.storage_name(read.tensor) == storage:
+    found: dict[tuple[Read, bool], Request] = {}
+    mine = [each for each in bounds.reads_of(consumer) if each.storage == storage]
+    for each in mine:
+        read, key = each.read, (each.read, each.guarded)
+        if key not in found:
             ends, exact = _access_box(graph, read, box)
-            relaxed = [_relax(graph, end, consumer, found, path) for end in ends]
+            relaxed = [_relax(graph, end, consumer, bounds, path) for end in ends]
             # a box whose ends are not reached may reach beyond the elements that are read
             sure = exact and relaxed == ends and not consumer.storage.padded
             inside = sure and _proved_inside(graph, consumer, read)
-            sharp = exact and joint and _independent(read) and not is_guarded(consumer.statement.value, read)
-            requests.append(Request(consumer.name, read, tuple(relaxed), sharp, inside))
-    return tuple(requests)
+            sharp = exact and joint and _independent(read) and not each.guarded
+            found[key] = Request(consumer.name, read, tuple(relaxed), sharp, inside)
+    return tuple(replace(found[each.read, each.guarded], read=each.read) for each in mine)
+
+
+@dataclass(frozen=True, slots=True)
+class _StorageRead:
+    """A read, the tensor whose elements it reads, and whether a condition decides if it is evaluated."""
+
+    read: Read
+    storage: str
+    guarded: bool
+
+
+def _storage_reads(graph: StageGraph, consumer: Stage) -> tuple[_StorageRead, ...]:
+    guarded = {id(node) for node in guarded_nodes(consumer.statement.value)}
+    return tuple(
+        _StorageRead(read, graph.storage_name(read.tensor), id(read) in guarded) for read in consumer.statement.reads()
+    )
 
 
 def _proved_inside(graph: StageGraph, consumer: Stage, read: Read) -> bool:
@@ -287,20 +335,20 @@ def _proved_inside(graph: StageGraph, consumer: Stage, read: Read) -> bool:
     )
 
 
-def is_guarded(expr: Expr, read: Read) -> bool:
-    """Whether a condition decides if `read` is evaluated (a branch of `? :`, the right side of `&&` or `||`)."""
-    match expr:
-        case Select():
-            inner = _occurs(expr.then, read) or _occurs(expr.otherwise, read)
-            return inner or is_guarded(expr.condition, read)
-        case Binary(op="&&") | Binary(op="||"):
-            return _occurs(expr.right, read) or is_guarded(expr.left, read)
-        case _:
-            return any(is_guarded(child, read) for child in children(expr))
-
-
-def _occurs(expr: Expr, read: Read) -> bool:
-    return any(node is read for node in walk(expr))
+def guarded_nodes(expr: Expr) -> Iterator[Expr]:
+    """What a condition decides the evaluation of: what is below a branch of `? :` or the right side of `&&` or `||`."""
+    waiting = [(expr, False)]
+    while waiting:
+        node, guarded = waiting.pop()
+        if guarded:
+            yield node
+        match node:
+            case Select():
+                waiting += [(node.condition, guarded), (node.then, True), (node.otherwise, True)]
+            case Binary(op="&&" | "||"):
+                waiting += [(node.left, guarded), (node.right, True)]
+            case _:
+                waiting += [(child, guarded) for child in children(node)]
 
 
 def _independent(read: Read) -> bool:

@@ -104,7 +104,9 @@ def runs_before_launch(graph: StageGraph, stage: Stage) -> bool:
 
 
 def _extents(graph: StageGraph, storage: str) -> dict[str, Expr]:
-    return {f"{storage}.{k}": to_expr(high - low) for k, (low, high) in enumerate(graph.boxes[storage].bounds)}
+    bounds = graph.boxes[storage].bounds
+    extents = {f"{storage}.{k}": to_expr(high - low) for k, (low, high) in enumerate(bounds)}
+    return extents | {f"{storage}.first{k}": to_expr(low) for k, (low, _) in enumerate(bounds)}
 
 
 def _substitution(graph: StageGraph, inlined: Stage) -> Callable[[Expr], Expr | None]:

@@ -37,7 +37,7 @@ from tc_jupyter.ranges import (
     nonnegative,
 )
 
-from .exact_sets import Alternative, ExactSets, alternatives, axis_values, conditions_around, root_dim
+from .exact_sets import Alternative, ExactSets, axis_values, root_dim
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .inline import inject_inline, without_inlined
@@ -234,11 +234,11 @@ def find_conflict(graph: StageGraph, first: Stage, second: Stage) -> Witness | N
         Unknown: the set library is absent or does not answer.
     """
     flat = _flat(graph)
-    first, second = flat.stage(first.name), flat.stage(second.name)
+    first, second, sets = flat.stage(first.name), flat.stage(second.name), _exact_sets(flat)
     for read in first.statement.reads():
         tensor = graph.storage_name(read.tensor)
         if tensor == graph.storage_name(second.target):
-            witness = find_witness(flat, first, second, _Conflict(tensor, read, None), 0, strict=False)
+            witness = find_witness(sets, first, second, _Conflict(tensor, read, None), 0, strict=False)
             if witness is not None:
                 return witness
     return None
@@ -280,13 +280,19 @@ def order_problem(graph: StageGraph, only: str | None = None) -> Problem | None:
     if not shared:
         return None
     plain = without_inlined(graph)  # who reads an inlined stage reads what that reads
+    sets = _exact_sets(plain)
     for late in shared:
-        for problem in _problems(plain, plain.stage(late.name)):
+        for problem in _problems(plain, sets, plain.stage(late.name)):
             return problem
     return None
 
 
-def _problems(graph: StageGraph, late: Stage) -> Iterator[Problem]:
+def _exact_sets(graph: StageGraph) -> ExactSets:
+    """What the stages of a graph compute, found where it is asked for."""
+    return ExactSets(infer_symbolic(inject_inline(graph)))
+
+
+def _problems(graph: StageGraph, sets: ExactSets, late: Stage) -> Iterator[Problem]:
     """Problems of the stages in the block of `late` with stages that came before them in the text."""
     root = graph.runs_in(late.name)
     first = graph.position(root)
@@ -299,7 +305,7 @@ def _problems(graph: StageGraph, late: Stage) -> Iterator[Problem]:
             if graph.runs_in(other.name) != root:
                 problem = _jumped(graph, other, second, root)
             else:
-                problem = _checked(graph, other, second)
+                problem = _checked(graph, sets, other, second)
             if problem is not None:
                 yield problem
 
@@ -329,11 +335,11 @@ def _jumped(graph: StageGraph, other: Stage, second: Stage, root: str) -> Proble
     return None
 
 
-def _checked(graph: StageGraph, first: Stage, second: Stage) -> Problem | None:
+def _checked(graph: StageGraph, sets: ExactSets, first: Stage, second: Stage) -> Problem | None:
     """The order of two stages in different blocks of one nest."""
     depth, strict = _common(graph, first, second)
     for pair in _conflicts(graph, first, second):
-        problem = _pair_problem(graph, first, second, pair, depth, strict)
+        problem = _pair_problem(graph, sets, first, second, pair, depth, strict)
         if problem is not None:
             return problem
     return None
@@ -394,12 +400,12 @@ def _write_elsewhere(first: Stage, second: Stage) -> bool:
 
 
 def _pair_problem(
-    graph: StageGraph, first: Stage, second: Stage, pair: _Conflict, depth: int, strict: bool
+    graph: StageGraph, sets: ExactSets, first: Stage, second: Stage, pair: _Conflict, depth: int, strict: bool
 ) -> Problem | None:
     message = f"`{second.name}` cannot share loops with `{first.name}`"
     help = "share fewer loops, or `compute_at`"
     try:
-        witness = find_witness(graph, first, second, pair, depth, strict)
+        witness = find_witness(sets, first, second, pair, depth, strict)
     except Unknown as unknown:
         if strict and _is_plain(graph, first, second, pair, depth):
             return None
@@ -414,14 +420,13 @@ def _pair_problem(
 
 
 def find_witness(
-    graph: StageGraph, first: Stage, second: Stage, pair: _Conflict, depth: int, strict: bool
+    sets: ExactSets, first: Stage, second: Stage, pair: _Conflict, depth: int, strict: bool
 ) -> Witness | None:
     """Two points in the wrong order, with the smallest sizes; `None` if there are none for any sizes.
 
     Raises:
         Unknown: the set library is absent or does not answer, or a fused axis has a symbolic inner extent.
     """
-    sets = ExactSets(infer_symbolic(inject_inline(graph)))
     ours, theirs = _points(sets, first, "1 "), _points(sets, second, "2 ")
     dims = (*ours.dims, *theirs.dims)
     touched = zip(_element(sets, first, pair.first, "1 "), _element(sets, second, pair.second, "2 "), strict=True)
@@ -483,8 +488,7 @@ def _on_data(subscript: object) -> bool:
 def _reached(sets: ExactSets, stage: Stage, read: Read | None, mark: str) -> tuple[Alternative, ...]:
     if read is None:
         return ((),)
-    scope = Scope(sizes=scope_of(sets.graph).sizes, indices=_marked(sets, stage, mark))
-    return alternatives(conditions_around(stage.statement.value, read, scope))
+    return sets.reached(stage, read, mark)
 
 
 def _vector(sets: ExactSets, stage: Stage, depth: int, mark: str) -> list[SizeExpr]:

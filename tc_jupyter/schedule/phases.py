@@ -160,7 +160,7 @@ def phases(bounds: Bounds, stage: str) -> StagePhases:
     Raises:
         CompileError: TC411 for an unknown stage.
     """
-    if stage not in bounds.sized.stages:
+    if stage not in bounds.sized:
         names = ", ".join(f"`{name}`" for name in bounds)
         raise refuse(
             bounds.graph, codes.FOREIGN_SCHEDULE, None, f"there is no stage `{stage}`", f"the stages are {names}"
@@ -247,9 +247,8 @@ class _Phases:
         )
 
     def _requests(self, user: Stage) -> tuple[RequestRow, ...]:
-        graph = self.bounds.sized.graph
-        ours = requests_of(graph, self.stage, user, self.bounds.sized.stages)
-        theirs = requests_of(self.bounds.tvm.graph, self.stage, user, self.bounds.tvm.stages, tvm=True)
+        ours = requests_of(self.bounds.sized, self.stage, user)
+        theirs = requests_of(self.bounds.tvm, self.stage, user)
         return tuple(
             RequestRow(_read_text(mine), self._box(mine), self._box(yours), mine.exact)
             for mine, yours in zip(ours, theirs, strict=True)

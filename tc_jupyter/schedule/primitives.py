@@ -24,7 +24,9 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     factors_of,
+    keeps,
     keeps_values,
+    places,
     rewrite,
     walk,
 )
@@ -543,6 +545,8 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"`{inside.name}` is computed in its loops"
     elif users and (old.statement.operator != "=" or old.statement.reduction_indices):
         problem = "it is a reduction"
+    elif users and keeps(old.statement):
+        problem = "it writes some elements only"
     elif users and len(family) > 1:
         problem = f"`{old.target}` is written by several statements"
     elif reader := next((user for user in users if _decides_reads(graph, user, old.target)), None):
@@ -563,6 +567,8 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
         reads = (node for expr in exprs for node in walk(expr) if isinstance(node, Read) and node.indices)
         return any(graph.storage_name(read.tensor) != tensor and not _is_inside(graph, user, read) for read in reads)
 
+    if any(decided(place) for _, place in places(user.statement)):
+        return True  # so is where its points go
     for node in walk(user.statement.value):
         match node:
             case Read():
@@ -990,7 +996,7 @@ def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) 
         return f"it combines with what `{tensor}` holds"
     following = family[1]
     whole = [root.dom for root in following.roots] == list(graph.boxes[tensor].bounds)
-    if following.statement.operator != "=" or not whole:
+    if following.statement.operator != "=" or following.statement.reduction_indices or not whole:
         return f"`{following.name}` does not replace every element of `{tensor}`"
     if any(each.view_of == tensor for each in graph.program.tensors):
         return f"`{tensor}` is received by a caller as a tensor of its own"
@@ -1362,18 +1368,6 @@ def _substituted(value: SizeExpr, positions: Mapping[str, Expr]) -> SizeExpr:
     return value.substitute({name: from_expr(expr) for name, expr in positions.items()})
 
 
-def identity_of(operator: str, dtype: DType) -> Const:
-    """The identity of a reduction operator."""
-    if operator == "+":
-        return Const(0.0 if dtype.is_float else 0, dtype)
-    if operator == "*":
-        return Const(1.0 if dtype.is_float else 1, dtype)
-    if dtype.is_float:
-        return Const(float("inf") if operator == "min" else float("-inf"), dtype)
-    low, high = dtype.limits
-    return Const((bool if dtype is DType.BOOL else int)(high if operator == "min" else low), dtype)
-
-
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
@@ -1445,7 +1439,8 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
     present = stage.annotation(axis)
     if present is not None:
         return f"it is `{present}` already", "annotate another leaf"
-    if stage.kind(axis) == "reduction" and (annotation == "parallel" or annotation in GPU_AXES):
+    combines = stage.kind(axis) == "reduction" and not keeps(stage.statement)  # whose points have elements of their own
+    if combines and (annotation == "parallel" or annotation in GPU_AXES):
         if annotation != "threadIdx.x":
             return "its iterations are combined, they are not independent", "use `rfactor` first"
         problem = _cross_thread_problem(stage, axis)
@@ -1708,7 +1703,6 @@ __all__ = [
     "compute_with",
     "find_stage",
     "fuse",
-    "identity_of",
     "parallel",
     "rebias",
     "refuse",

@@ -26,6 +26,7 @@ from .templates import (
     reduction,
     residues,
     rows,
+    scatter,
     sharing,
     streaming,
     transposing,
@@ -67,12 +68,14 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     schedule = windows.copied(prologues.computed_once(schedule, sizes))
     names = schedule.stages
     for name in names:
-        found = contraction.default(schedule, name, target, sizes)
+        found = scatter.default(schedule, name, target, sizes) or pixels.summed(schedule, name, target, sizes)
+        found = found or contraction.default(schedule, name, target, sizes)
         schedule = schedule if found is None else found
+    scattered = {name for name in schedule.stages if scatter.placed(schedule.graph.stage(name).statement)}
     schedule = rows.fuse_rows(schedule)
     for name in names:
         stage = schedule.graph.stage(name)
-        if stage.attach.kind == "root" and not stage.relations and not stage.annotations:
+        if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in scattered:
             schedule = _root_on_cpu(schedule, name, target, sizes)
     return sharing.share_rows(partitions.fuse_boxes(schedule))
 
@@ -123,14 +126,14 @@ class SizeClasses:
     """The classes of the sizes of calls: what code for one may assume, constants, and typical values to choose tiles by.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
-    in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`) and sizes of 1 in reductions: a matrix of one
-    column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of two below 64 (on a CPU also
-    whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a row, since its tiles have to
-    fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are multiples of 64 and whether
-    they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two above; of others those above
-    64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it reduces rows, that
-    they are short; of elements whose values it computes apart (`pixels`), that they are few. Other programs without reductions
-    have one class.
+    in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`), summed or each by itself, and sizes of 1 in
+    reductions: a matrix of one column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of
+    two below 64 (on a CPU also whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a
+    row, since its tiles have to fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are
+    multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
+    above; of others those above 64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and
+    where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Of targets
+    whose elements data chooses it is kept whether there are many for each point. Other programs without reductions have one class.
 
     What the program alone tells is found once, since every call with new sizes asks for its class.
     """
@@ -147,8 +150,11 @@ class SizeClasses:
         self.short: set[str] = set()
         self.few: set[str] = set()
         self.sums: list[list[IndexRange]] = []
+        self.scattered: list[tuple[Statement, list[IndexRange]]] = []
         for statement in program.statements:
             indices = {index.index: index for index in ranges.indices[statement.name]}
+            if kind == "cpu" and statement.computed:
+                self.scattered.append((statement, list(indices.values())))
             if statement.reduction_indices:
                 self._reduction(statement, indices)
             elif kind == "cpu":
@@ -173,6 +179,8 @@ class SizeClasses:
             self.single |= names if on_cpu else set()
             if index.kind == "output":
                 self.shaped |= names
+                if on_cpu and name == statement.output_indices[-1].name and pixels.sums_values(statement):
+                    self.values |= names
                 if _is_window(statement, name):
                     longest = LONGEST_STRIDED if on_cpu and _is_strided(statement, name) else LARGE
                     self.slid |= {each: max(longest, self.slid.get(each, 0)) for each in names}
@@ -185,6 +193,7 @@ class SizeClasses:
     def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
         """Names with values that the code for a call of these sizes is made for, and names with typical values."""
         counted = self._counted(sizes) if self.kind == "cuda" else frozenset[str]()
+        many = self._many(sizes) if self.scattered else frozenset[str]()
         constants: list[Sized] = []
         hints: list[Sized] = []
         for name in self.sizes:
@@ -196,10 +205,9 @@ class SizeClasses:
                 continue
             few = name in self.few and value <= pixels.FEW
             short = name in self.short and value <= reduction.SHORT_ROW
-            if few:
-                hints.append((name, pixels.FEW))
-            elif short or name in self.shaped or name in self.turned or name in counted:
-                hints.append((name, self._typical(name, value, short, name in counted)))
+            if few or short or name in self.shaped or name in self.turned or name in counted:
+                typical = pixels.FEW if few else self._typical(name, value, short, name in counted)
+                hints.append((name, scatter.MANY if name in many else typical))
         return tuple(constants), tuple(hints)
 
     def _is_constant(self, name: str, value: int) -> bool:
@@ -217,6 +225,10 @@ class SizeClasses:
         if name not in self.shaped:
             return _SHORT if short else _whole(value)
         return value if value <= slid else _typical(value)
+
+    def _many(self, sizes: Mapping[str, int]) -> frozenset[str]:
+        """The sizes of targets that are many for each point whose data chooses one."""
+        return frozenset[str]().union(*(scatter.sizes_of_many(each, found, sizes) for each, found in self.scattered))
 
     def _counted(self, sizes: Mapping[str, int]) -> frozenset[str]:
         """The sizes of sums with few results."""

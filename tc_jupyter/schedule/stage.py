@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from tc_jupyter.program import Expr, Program, Statement
+from tc_jupyter.program import Expr, Program, Statement, with_condition
 from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
@@ -295,10 +295,10 @@ class StageGraph:
 
     @cached_property
     def extents(self) -> Mapping[str, SizeExpr]:
-        """The extents `T.k` of all tensors as expressions of the sizes."""
-        return {
-            f"{name}.{k}": high - low for name, box in self.boxes.items() for k, (low, high) in enumerate(box.bounds)
-        }
+        """The extents `T.k` of all tensors, and their first indices `T.firstk`, as expressions of the sizes."""
+        ends = [(name, k, *pair) for name, box in self.boxes.items() for k, pair in enumerate(box.bounds)]
+        extents = {f"{name}.{k}": high - low for name, k, low, high in ends}
+        return extents | {f"{name}.first{k}": low for name, k, low, _ in ends}
 
     def is_interleaved(self, name: str) -> bool:
         """Whether a later statement writes the stage's tensor again after somebody has read it."""
@@ -364,9 +364,16 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             for found in ranges.indices[statement.name]
             if found.lower is not None and found.upper is not None
         )
-        leaves = tuple(root.name for root in roots)
-        stages.append(Stage(statement, roots, leaves=leaves, evaluates=statement.name))
-    return StageGraph(program, dict(ranges.boxes), tuple(stages), program)
+        stages.append(
+            Stage(with_condition(statement), roots, leaves=_in_order(statement, roots), evaluates=statement.name)
+        )
+    return StageGraph(program, dict(ranges.boxes), (), program).with_stages(tuple(stages))
+
+
+def _in_order(statement: Statement, roots: tuple[IterVar, ...]) -> tuple[str, ...]:
+    """The loops of a statement: those over points are outside where its left side says which element each of them belongs to."""
+    order = sorted(roots, key=lambda root: root.kind == "output") if statement.computed else roots
+    return tuple(root.name for root in order)
 
 
 def constant_extent(stage: Stage, axis: str) -> int | None:

@@ -16,10 +16,12 @@ from .tokens import Token
 from .tree import (
     Apply,
     Binary,
+    Bordered,
     CallStatement,
     Clause,
     Comprehension,
     Conditional,
+    DimensionBox,
     Exists,
     Expression,
     Extent,
@@ -30,6 +32,7 @@ from .tree import (
     Result,
     TypeName,
     Unary,
+    Unique,
     Where,
 )
 
@@ -51,6 +54,13 @@ class Brackets:
     """Arguments with the span of their brackets."""
 
     arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bracketed:
+    """What stands in brackets behind `else`."""
+
+    inner: Expression
 
 
 class Build:
@@ -97,14 +107,27 @@ class Build:
             function = Name(function.text, function.span)
         return Apply(function, arguments or (), Span(function.span.start, closing.end))
 
+    def bordered(self, parts: list[Any]) -> Bordered[Expression]:
+        read, otherwise = self.apply(parts[:4]), parts[5]
+        if isinstance(otherwise, Bracketed):
+            return Bordered(read, otherwise.inner, read.span | otherwise.inner.span, bracketed=True)
+        return Bordered(read, otherwise, read.span | otherwise.span)
+
+    def bracketed(self, parts: list[Any]) -> Bracketed:
+        return Bracketed(self.paren(parts))
+
+    def negative(self, parts: list[Token]) -> Unary[Expression]:
+        minus, literal = parts
+        return Unary("-", number(literal), minus.span | literal.span)
+
     def exprs(self, parts: list[Any]) -> tuple[Expression, ...]:
         return tuple(parts[::2])
 
     names = dims = exprs
 
-    def dim(self, parts: list[Token]) -> Name | Number:
-        (token,) = parts
-        return Name(token.text, token.span) if token.type == "NAME" else number(token)
+    def box(self, parts: list[Any]) -> DimensionBox:
+        lower, _, upper = parts
+        return DimensionBox(lower, upper, lower.span | upper.span)
 
     def type(self, parts: list[Any]) -> TypeName:
         scalar, dimensions, closing = parts[0], (), parts[-1]
@@ -183,6 +206,9 @@ class Build:
     def exists(self, parts: list[Any]) -> Exists:
         word, value = parts
         return Exists(value, word.span | value.span)
+
+    def unique(self, parts: list[Any]) -> Unique:
+        return Unique(parts[0].span)
 
 
 def number(token: Token) -> Number:

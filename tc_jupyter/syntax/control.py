@@ -548,11 +548,18 @@ def _control_end(tokens: list[Token], i: int, pairs: dict[int, int], behind: boo
         behind: whether another head ends there.
     """
     token, before = tokens[i], tokens[i - 1].type if i else ""
-    if token.type != "NAME" or (token.text not in _CONTROL and token.text not in _ELSE) or i + 1 >= len(tokens):
+    if (
+        token.type not in ("NAME", "ELSE")
+        or (token.text not in _CONTROL and token.text not in _ELSE)
+        or i + 1 >= len(tokens)
+    ):
         return None
     if before not in ("LBRACE", "RBRACE") and not behind and not (token.first and before in ENDS_EXPRESSION):
         return None
     end = i + 1
+    of_read = token.type == "ELSE" and before in ENDS_EXPRESSION and tokens[end].type not in ("LBRACE", "COLON")
+    if of_read and not starts_statement(tokens, end, pairs):
+        return None  # `X(i)`, and on the next line `else 0`
     if token.text != "else" and tokens[end].type == "LPAR":
         end = pairs.get(end, len(tokens)) + 1
     elif tokens[end].type in ("ASSIGN", "UPDATE", "COMMA"):

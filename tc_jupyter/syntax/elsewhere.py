@@ -313,7 +313,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),
     **dict.fromkeys(("sort", "argsort", "topk", "median", "nanmedian", "quantile", "percentile"), _SORTED),
     **dict.fromkeys(("rand", "randn", "random", "normal"), _RANDOM),
-    **dict.fromkeys(("clamp", "clip"), _CLAMP),
+    "clip": _CLAMP,
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
     **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),

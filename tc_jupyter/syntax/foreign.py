@@ -500,7 +500,7 @@ def paired(piece: list[Token]) -> tuple[tuple[str, ...], Diagnostic] | None:
     Returns:
         The tensors, and what to say.
     """
-    pairs, assign = closers(piece), next((i for i, token in enumerate(piece) if token.type == "ASSIGN"), 0)
+    pairs, assign = closers(piece), next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), 0)
     lefts, where = split_commas(piece[:assign]), next((i for i, each in enumerate(piece) if each.type == "WHERE"), None)
     values = split_commas(piece[assign + 1 : where])
     plain = all(each and each[0].type in ("NAME", "DIGIT_NAME") for each in lefts) and all(values)
@@ -508,9 +508,16 @@ def paired(piece: list[Token]) -> tuple[tuple[str, ...], Diagnostic] | None:
     if len(lefts) < 2 or not plain or not ends or not (len(values) > 1 or any(i < assign for i in pairs)):
         return None
     help, fix = "a def with several results is called with names alone, as in `P, Q = g(X)`", None
+    operator = piece[assign].text
+    if piece[assign].type == "UPDATE":
+        if len(lefts) == 2 and len(values) == 1:
+            return None  # a value and its position, or what check_tc.py says about them
+        help = "a value and its position are two, as in `V(n), P(n) argmax=! X(n, m)`"
     if len(lefts) == len(values):
         clauses = "" if where is None else f" {text_of(piece[where:])}"
-        texts = [f"{text_of(left)} = {text_of(value)}{clauses}" for left, value in zip(lefts, values, strict=True)]
+        texts = [
+            f"{text_of(left)} {operator} {text_of(value)}{clauses}" for left, value in zip(lefts, values, strict=True)
+        ]
         fix = Fix("write one statement for each", (Edit(Span(piece[0].start, piece[-1].end), "  ".join(texts)),))
     comma = next(token for token in piece[len(lefts[0]) :] if token.type == "COMMA")
     found = Diagnostic(codes.SYNTAX_ERROR, comma.span, "a statement writes one tensor", help=help, fix=fix)

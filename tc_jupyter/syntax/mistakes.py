@@ -25,9 +25,9 @@ from .foreign import (
     where_range,
 )
 from .recovery import closers, split_commas
-from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
+from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
-_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "DEF", "SCALAR", "MINMAX"})
+_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "DEF", "SCALAR", "MINMAX"})
 _LITERAL_WORDS = frozenset({"true", "false", "inf", "nan"})
 _EXPECTED = {
     "LPAR": "`(`",
@@ -97,6 +97,8 @@ def refused(
         return found
     if what == "statement" and (found := prefix_choice(piece, position)):
         return found
+    if what == "statement" and before is not None and (found := _misplaced_at(piece, position, opened)):
+        return found
     if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
         return found
     if token.type == "ASSIGN" and opened is not None and (found := _by_name(piece, position, opened)):
@@ -112,6 +114,27 @@ def refused(
     is_pointer = what == "parameter" and token.text == "*"
     help = "a tensor is declared with its sizes, as in `float(N) X`" if is_pointer else expectation(accepted, what)
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=help)
+
+
+def _misplaced_at(piece: list[Token], position: int, opened: Token | None) -> Diagnostic | None:
+    """`at` behind another operator, before it or behind `where`, and `at (h, w)`; `None` if this is something else."""
+    token, start = piece[position], piece.index(opened) if opened is not None else 0
+    if token.type == "COMMA" and start and piece[start - 1].type == "AT":
+        help = "count the points, as in `P(n) argmax=! X(n, h, w) at h*X.2 + w`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "a position is one number", help=help)
+    if token.text != "at" or opened is not None or piece[position - 1].type not in ENDS_EXPRESSION:
+        return None
+    operator = next((each.text for each in piece if each.type in ("ASSIGN", "UPDATE")), "")
+    where = next((i for i, each in enumerate(piece) if each.type == "WHERE"), position)
+    fix, help = None, "`argmin=!` and `argmax=!` alone have it, as in `P(n) argmax=! X(n, h, w) at h*X.2 + w`"
+    if operator in POSITION_OPERATORS or not operator:
+        help = "it stands behind what is looked at, as in `P(n) argmax=! X(n, h, w) at h*X.2 + w where w in 2:5`"
+    if where < position < len(piece) - 1 and operator in POSITION_OPERATORS:
+        end, place = piece[-1].end, Span(piece[where].start, token.start)
+        fix = Fix(
+            "move it before `where`", (Edit(place, ""), Edit(Span(end, end), f" {text_of(piece[where:position])}"))
+        )
+    return Diagnostic(codes.SYNTAX_ERROR, token.span, "`at` says what a position is", help=help, fix=fix)
 
 
 def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | None:
@@ -308,10 +331,12 @@ def _other_update(piece: list[Token], position: int) -> Diagnostic | None:
     if piece[position].type not in _SYMBOLS_OF_UPDATES or not is_update or end - position < 2:
         return None
     operators = {"||": "max=", "&&": "min=", "max": "max=", "min": "min=", "+": "+=", "*": "*="}
+    operators |= {"||": "any=", "&&": "all="} if "!" in text else {}
     found = [plain for symbol, plain in operators.items() if symbol in text]
     place, plain = Span(piece[position].start, piece[end - 1].end), found[0] + "!" * ("!" in text) if found else ""
     fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if len(found) == 1 else None
     help = "`=`, `+=`, `*=`, `min=`, `max=` exist, each but the first one also with `!`"
+    help += "; `any=!`, `all=!`, `argmin=!`, `argmax=!` and `lse=!` always have it"
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{text}`", help=help, fix=fix)
 
 
@@ -714,6 +739,12 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
     touching = token.start == before.end > before.start
     if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR" or touching:
         fix = Fix("multiply", (Edit(Span(before.end, before.end), " *" if token.start > before.end else " * "),))
+    if before.type == token.type == "NAME" and fix is None and (opened := _unclosed(piece[:position])) is not None:
+        start = piece.index(opened)
+        if start and piece[start - 1].text in tensors and piece[start - 1].text not in (before.text, token.text):
+            fix = Fix("write `,`", (Edit(Span(before.end, before.end), ","),))
+            message = f"`,` is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
+            return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", fix=fix)
     message = f"an operator is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
     help = "a product is written with `*`"
     return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)

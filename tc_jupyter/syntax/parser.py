@@ -8,6 +8,7 @@ Worked example: `parse_tc(SourceText("def f(float(N) X) -> (Y) { Y(i) = X(i) }")
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -40,12 +41,14 @@ from .tokens import SEMICOLON, Token, tokenize
 from .tree import (
     Apply,
     Binary,
+    Bordered,
     Broken,
     CallStatement,
     Clause,
     Comprehension,
     Conditional,
     Def,
+    DimensionBox,
     Exists,
     Expression,
     Let,
@@ -54,10 +57,13 @@ from .tree import (
     Parsed,
     Result,
     TcStatement,
+    TypeName,
     Unary,
+    Unique,
     Unit,
     Where,
     depth,
+    ends,
     walk,
 )
 
@@ -78,6 +84,10 @@ _MENDED = (codes.SYNTAX_ERROR, codes.PYTHON_OPERATOR, codes.RANGE_BRACKETS, code
 _NEAR = 20
 """Statements after a declaration in which its use is looked for."""
 
+_SAC = "a function of SaC stands in a cell that begins with `%%sac`"
+_FUNCTION_OF_SAC = re.compile(
+    r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
+)
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
@@ -211,7 +221,8 @@ class _CellParser:
             is_def = not has_defs and kinds[:2] == ["NAME", "LPAR"] and "ARROW" in kinds
             place = Span(tokens[0].start, tokens[0].start)
             fix = Fix("write `def` before it", (Edit(place, "def "),)) if is_def else None
-            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=_EXAMPLE, fix=fix)
+            help = _SAC if _FUNCTION_OF_SAC.match(self.source.text, span.start) else _EXAMPLE
+            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=help, fix=fix)
 
     def definition(self, piece: DefTokens) -> Def:
         """One def, whatever is wrong with it."""
@@ -356,10 +367,10 @@ class _CellParser:
             return None
         node, problem = _parse(piece, "param")
         if node is not None:
-            return node
+            return replace(node, type=self.whole_type(node.type))
         if (other := meant(piece)) is not None and (node := _parse(other[0], "param")[0]) is not None:
             self.diagnostics.append(other[1])
-            return node
+            return replace(node, type=self.whole_type(node.type))
         span = Span(piece[0].start, piece[-1].end)
         name = next((token for token in reversed(piece) if token.type in ("NAME", "DIGIT_NAME")), None)
         if (annotation := annotated(piece, self.sizes.get(piece[0].text, []))) is not None:
@@ -374,8 +385,26 @@ class _CellParser:
             self.diagnostics.append(problem)
             after = mended(piece, problem.fix) if problem.fix is not None else None
             if after is not None and (node := _parse(after, "param")[0]) is not None:
-                return node
+                return replace(node, type=self.whole_type(node.type))
         return Param(None, Name(name.text, name.span), span) if name else None
+
+    def whole_type(self, type_: TypeName | None) -> TypeName | None:
+        """A type whose dimensions can be walked, without chains of comparisons; `None` after a message."""
+        if type_ is None:
+            return None
+        every = [end for each in type_.dimensions for end in ends(each)]
+        if (deep := next((end for end in every if depth(end) > MAX_DEPTH), None)) is not None:
+            self.too_long(Span(deep.span.start, deep.span.start + 1), depth(deep))
+            return None
+        if not any(has_chain(end) for end in every):
+            return type_
+        dimensions = (
+            replace(each, lower=self.unchain(each.lower), upper=self.unchain(each.upper))
+            if isinstance(each, DimensionBox)
+            else self.unchain(each)
+            for each in type_.dimensions
+        )
+        return replace(type_, dimensions=tuple(dimensions))
 
     def forget(self, span: Span) -> None:
         """Leave out what was told of a place, about which there is a better message."""
@@ -445,7 +474,7 @@ class _CellParser:
             problem = problem if node is None else other[1]
         if problem is not None:
             self.diagnostics.append(problem)
-        return node
+        return node if node is None else replace(node, type=self.whole_type(node.type))
 
     def statement(self, tokens: list[Token], later: list[list[Token]]) -> TcStatement:
         if not self.fits(tokens):
@@ -590,7 +619,7 @@ class _CellParser:
             if (levels := depth(part)) > MAX_DEPTH:
                 self.too_long(Span(part.span.start, part.span.start + 1), levels)
                 return self.broken(tokens)
-        if any(isinstance(item, Binary) and item.op.startswith(CHAIN) for part in parts for item in walk(part)):
+        if any(map(has_chain, parts)):
             return self.broken_chain(node)
         return node
 
@@ -617,6 +646,8 @@ class _CellParser:
                 return replace(clause, lower=self.unchain(clause.lower), upper=self.unchain(clause.upper))
             case Let() | Exists():
                 return replace(clause, value=self.unchain(clause.value))
+            case Unique():
+                return clause
 
     def unchain(self, node: Expression) -> Expression:
         match node:
@@ -644,6 +675,11 @@ class _CellParser:
                 return Conditional(*parts, node.span)
             case Apply():
                 return replace(node, arguments=tuple(map(self.unchain, node.arguments)))
+            case Bordered():
+                arguments = tuple(map(self.unchain, node.read.arguments))
+                return replace(
+                    node, read=replace(node.read, arguments=arguments), otherwise=self.unchain(node.otherwise)
+                )
             case _:
                 return node
 
@@ -663,6 +699,11 @@ class _CellParser:
         middle, right = self.unchain(node.left.right), self.unchain(node.right)
         last = Binary(node.op.removeprefix(CHAIN), middle, right, middle.span | right.span, node.op_span)
         return Binary("&&", self.joined(node.left), last, node.span, node.op_span)
+
+
+def has_chain(node: Expression) -> bool:
+    """Whether there is `a < b < c` in an expression."""
+    return any(isinstance(item, Binary) and item.op.startswith(CHAIN) for item in walk(node))
 
 
 def _last(piece: DefTokens) -> Token:
@@ -705,6 +746,8 @@ def _expressions(node: Comprehension) -> list[Expression]:
                 parts += [clause.lower, clause.upper]
             case Let() | Exists():
                 parts.append(clause.value)
+            case Unique():
+                pass
     return parts
 
 

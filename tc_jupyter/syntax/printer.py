@@ -14,12 +14,14 @@ from typing import assert_never
 from .tree import (
     Apply,
     Binary,
+    Bordered,
     Broken,
     CallStatement,
     Clause,
     Comprehension,
     Conditional,
     Def,
+    Dimension,
     Exists,
     Expression,
     Extent,
@@ -31,8 +33,10 @@ from .tree import (
     TcStatement,
     TypeName,
     Unary,
+    Unique,
     Unit,
     Where,
+    ends,
 )
 
 _WIDTH = 100
@@ -107,6 +111,8 @@ def clause_text(clause: Clause) -> str:
             return f"{clause.name.name} = {expression_text(clause.value)}"
         case Exists():
             return f"exists {expression_text(clause.value)}"
+        case Unique():
+            return "unique"
     assert_never(clause)
 
 
@@ -131,6 +137,9 @@ def _text(node: Expression) -> tuple[str, int]:
             return f"{node.tensor.name}.{node.dimension}", _ATOM
         case Apply():
             return f"{node.function.name}({_list(node.arguments)})", _ATOM
+        case Bordered():
+            text = expression_text(node.otherwise)
+            return f"{_text(node.read)[0]} else {f'({text})' if node.bracketed else text}", _ATOM
         case Unary():
             return node.op + _at(node.operand, _UNARY), _UNARY
         case Binary():
@@ -149,7 +158,13 @@ def _list(nodes: tuple[Expression, ...]) -> str:
 
 def type_text(node: TypeName) -> str:
     """A type with its dimensions."""
-    return f"{node.scalar}({_list(node.dimensions)})" if node.dimensions else node.scalar
+    dimensions = ", ".join(dimension_text(each) for each in node.dimensions)
+    return f"{node.scalar}({dimensions})" if dimensions else node.scalar
+
+
+def dimension_text(node: Dimension) -> str:
+    """A dimension of a type: an extent, or both ends of a box."""
+    return ":".join(_at(end, 1) for end in ends(node))
 
 
 def _param(param: Param) -> str:

@@ -21,6 +21,7 @@ _HEADS = (
     "NUMBER",
     "IN",
     "EXISTS",
+    "UNIQUE",
     "WHERE",
 )  # the last ones start a statement only by mistake
 
@@ -65,7 +66,9 @@ def _body_end(tokens: list[Token], first: int) -> int:
     i = first
     while i < len(tokens) and tokens[i].type != "RBRACE":
         is_inside = (
-            i > first and tokens[i].type == "LBRACE" and tokens[i - 1].type in ("NAME", "IN", "ASSIGN", "UPDATE")
+            i > first
+            and tokens[i].type == "LBRACE"
+            and tokens[i - 1].type in ("NAME", "IN", "ELSE", "ASSIGN", "UPDATE")
         )
         near = range(i + 1, min(len(tokens), i + _MOST_IN_BRACES)) if is_inside else ()
         closing = next((j for j in near if tokens[j].type in ("RBRACE", "LBRACE", "DEF")), i)
@@ -210,7 +213,7 @@ def _ends(tokens: list[Token], i: int) -> bool:
     kind = tokens[i].type
     return (
         kind in ENDS_EXPRESSION
-        or kind == "ERROR"
+        or kind in ("ERROR", "UNIQUE")
         or (kind == "LSQB" and i > 0 and tokens[i - 1].type in ENDS_EXPRESSION)
     )
 

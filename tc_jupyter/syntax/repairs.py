@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .elsewhere import (
     CONSTANTS,
@@ -35,7 +35,7 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _incremented(_negated_comparisons(tokens, diagnostics), diagnostics)
-    tokens = _word_operators(_without_modules(tokens, diagnostics), diagnostics)
+    tokens = _plain_targets(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _without_separators(_without_idle_bangs(tokens, diagnostics), diagnostics)
     return _last_elements(tokens, diagnostics)
 
@@ -391,28 +391,57 @@ def _number(text: str, place: Span, first: bool) -> list[Token]:
 
 
 def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
-    """`y(i) sum=! X(i, k)` and `y(i) or= B(i, k)`: the word with its `=` and `!` becomes one operator."""
-    if not any(token.text in WORD_OPERATORS or token.type == "BANG" for token in tokens):
+    """`y(i) sum=! X(i, k)`, `y(i) or= B(i, k)` and `y(i) max =! X(i, k)`: the word with its `=` and `!` becomes one operator."""
+    if not any(token.text in WORD_OPERATORS or token.type in ("BANG", "EQUALITY", *_SPACED) for token in tokens):
         return tokens
     openings = {close: opening for opening, close in closers(tokens).items()}
     kept: list[Token] = []
     i = 0
     while i < len(tokens):
-        token = tokens[i]
-        end = i + 1
-        is_word = token.text in WORD_OPERATORS or (
-            token.type == "NAME" and end + 1 < len(tokens) and _touches(tokens[end], tokens[end + 1], "BANG")
-        )
-        if is_word and end < len(tokens) and _touches(token, tokens[end], "ASSIGN"):
-            end += 1 + (end + 1 < len(tokens) and _touches(tokens[end], tokens[end + 1], "BANG"))
-            if _is_head(tokens, i, openings):
-                token = _operator(token, tokens[end - 1], diagnostics)
-                kept.append(token)
-                i = end
-                continue
+        token, end = tokens[i], _operator_end(tokens, i)
+        if end > i and _is_head(tokens, i, openings):
+            kept.append(_operator(tokens[i:end], diagnostics))
+            i = end
+            continue
         kept.append(token)
         i += 1
     return kept
+
+
+_SPACED = ("MINMAX", "SIGN", "FACTOR")
+
+
+def _operator_end(tokens: list[Token], start: int) -> int:
+    """Where the `=` and `!` behind a word end that is meant for an operator; `start` where none is."""
+    word, two = tokens[start], tokens[start + 1 : start + 3]
+    if not two or (
+        word.type != "NAME" and word.text not in ("min", "max", "+", "*") and word.text not in WORD_OPERATORS
+    ):
+        return start
+    touches, known = two[0].start == word.end, word.type == "NAME" and word.text in WORD_OPERATORS
+    marked = len(two) > 1 and two[0].end == two[1].start and {two[0].type, two[1].type} == {"ASSIGN", "BANG"}
+    if two[0].type == "EQUALITY" and two[0].text == "!=":
+        return start + 2 if known or (word.type == "NAME" and touches) else start
+    if marked or (len(two) > 1 and known and (two[0].type, two[1].type) == ("BANG", "ASSIGN")):
+        return start + 3 if known or touches or word.type != "NAME" else start
+    return start + 2 if two[0].type == "ASSIGN" and (known or word.type in _SPACED) else start
+
+
+def _plain_targets(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`(V(n), P(n)) argmax=! X(n, m)`, where a statement begins at the parenthesis: an element has no elements."""
+    openings, left_out = {close: opening for opening, close in closers(tokens).items()}, set[int]()
+    for i, (close, assign) in enumerate(pairwise(tokens)):
+        start = openings.get(i, 0)
+        if close.type != "RPAR" or assign.type not in ("ASSIGN", "UPDATE") or not start:
+            continue
+        inside, before = tokens[start + 1 : i], tokens[start - 1].type
+        if before not in ("LBRACE", "RPAR", "INTEGER", "NUMBER") or not inside or inside[0].type != "NAME":
+            continue
+        fix = Fix("delete them", (Edit(tokens[start].span, ""), Edit(close.span, "")))
+        message = "what a statement writes stands without parentheses"
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, tokens[start].span, message, fix=fix))
+        left_out |= {start, i}
+    return [token for i, token in enumerate(tokens) if i not in left_out] if left_out else tokens
 
 
 def _without_idle_bangs(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -526,10 +555,6 @@ def _repeats(one: Token, other: Token) -> bool:
     return other.text == one.text and other.start == one.end
 
 
-def _touches(one: Token, other: Token, kind: str) -> bool:
-    return other.type == kind and other.start == one.end
-
-
 def _is_head(tokens: list[Token], end: int, openings: dict[int, int]) -> bool:
     """Whether `T` or `T(i, j)`, at which a statement begins, ends before `end`: in `a = X(i) sum=!b` a second statement begins."""
     start = end - 1
@@ -538,15 +563,25 @@ def _is_head(tokens: list[Token], end: int, openings: dict[int, int]) -> bool:
     if start < 0 or tokens[start].type not in ("NAME", "DIGIT_NAME"):
         return False
     before = tokens[start - 1].type if start else "LBRACE"
+    if before == "COMMA":  # of a value and its position
+        return _is_head(tokens, start - 1, openings)
     return before in ("LBRACE", "RBRACE") or before in ENDS_EXPRESSION
 
 
-def _operator(word: Token, last: Token, diagnostics: list[Diagnostic]) -> Token:
+def _operator(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
+    word, place = tokens[0], Span(tokens[0].start, tokens[-1].end)
+    text, mark = word.text.replace("_", "").lower(), "!" * any("!" in token.text for token in tokens)
     instead = INSTEAD[word.text].help if word.text in INSTEAD else REDUCING.get(reducing(word.text) or "")
-    plain, help = WORD_OPERATORS.get(word.text, ("", instead))
-    place = Span(word.start, last.end)
-    written = f"{word.text}=" + "!" * (last.type == "BANG")
+    plain, help = WORD_OPERATORS.get(word.text) or WORD_OPERATORS.get(text) or ("", instead)
+    if text in ("min", "max", "+", "*"):
+        plain, help = f"{text}={mark}", None
+    elif not plain and help is None and (near := nearest(text, _OPERATORS)) is not None:
+        plain = f"{near}=!"
+    written = word.text + "".join(" " * (one.end < other.start) + other.text for one, other in pairwise(tokens))
     fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
     message = f"there is no operator `{written}`"
     diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, place, message, help=help, fix=fix))
     return Token("UPDATE", plain or "+=!", place.start, place.end)
+
+
+_OPERATORS = ("argmax", "argmin", "min", "max", "any", "all", "lse")

@@ -46,6 +46,7 @@ from .sac_tree import (
     WithLoop,
     inner_statements,
     sac_children,
+    sac_walk,
 )
 from .tree import Name, Number
 
@@ -190,6 +191,40 @@ def parse_sac(source: SourceText) -> SacParsed:
         mistake in the text, and takes time in proportion to its length.
     """
     return _Parser(source).cell()
+
+
+def remainders(source: SourceText, span: Span, axis: int) -> tuple[tuple[Span, str, str], ...]:
+    """The remainders `left % right` of an index of the selection at a place of the text: their places and both operands."""
+    before = "int f() { return "
+    parsed = parse_sac(SourceText(f"{before}{source.slice(span)}; }}"))
+    if parsed.diagnostics or len(parsed.unit.functions) != 1:
+        return ()
+    (root, *_) = parsed.unit.functions[0].results
+    if isinstance(root, Selection) and len(root.indices) > 1:
+        chosen = root.indices[axis : axis + 1]
+    else:
+        chosen = (root,)
+    nodes = (node for part in chosen if not isinstance(part, Dot | TripleDot) for node in sac_walk(part))
+    moved = span.start - len(before)
+
+    def place(node: SacExpression) -> Span:
+        return Span(node.span.start + moved, node.span.end + moved)
+
+    def text(node: SacExpression) -> str:
+        return " ".join(source.slice(place(node)).split())
+
+    found = [node for node in nodes if isinstance(node, Binary) and node.op == "%"]
+    return tuple((_closed(source, place(node)), text(node.left), text(node.right)) for node in found)
+
+
+def _closed(source: SourceText, span: Span) -> Span:
+    """The place with the brackets around its first and last operand, which are no part of it."""
+    start, end = span.start, span.end
+    while source.text.count(")", start, end) > source.text.count("(", start, end) and "(" in source.text[:start]:
+        start = source.text.rindex("(", 0, start)
+    while source.text.count("(", start, end) > source.text.count(")", start, end) and ")" in source.text[end:]:
+        end = source.text.index(")", end) + 1
+    return Span(start, end)
 
 
 class _Parser:

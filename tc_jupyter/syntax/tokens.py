@@ -32,6 +32,8 @@ KEYWORDS: dict[str, str] = {
     "where": "WHERE",
     "in": "IN",
     "exists": "EXISTS",
+    "else": "ELSE",
+    "unique": "UNIQUE",
     "min": "MINMAX",
     "max": "MINMAX",
     "true": "NUMBER",
@@ -100,10 +102,12 @@ _HEX_FLOAT = re.compile(r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP
 _INFINITE = re.compile(r"""["']\s*([-+]?)(inf|nan)(?:inity)?\s*["']""", re.IGNORECASE)
 _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
-_ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:[-+*/]|min|max)?=(?!=)")
+_ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:(?:[-+*/]|(?:arg)?(?:min|max)|any|all|lse)?=(?!=)|,)")
 """What stands behind the target of a statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
-_BETWEEN = frozenset({"where", "in", "exists", "if", "else", "and", "or", "not", "for", "min", "max", "return"})
+_BETWEEN = frozenset(
+    {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
+)
 """Words between the operands of a statement, which make no prose of it."""
 _TYPOGRAPHIC = {
     "−": "-",
@@ -409,9 +413,10 @@ class _Scanner:
 
     def update(self, word: str, start: int, end: int) -> None:
         """`|=` and `&=`, with or without a `!`."""
-        plain = ("max=" if word == "|" else "min=") + "!" * (self.text[end - 1] == "!")
+        marked = self.text[end - 1] == "!"
+        plain = ("any=!" if marked else "max=") if word == "|" else ("all=!" if marked else "min=")
         fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
-        help = f"`{plain}` on `bool` says whether {'any is' if word == '|' else 'all are'} true; there are no operators on bits"
+        help = f"`{plain}` of `bool` says whether {'one is' if word == '|' else 'all are'} true; there are no operators on bits"
         self.report(codes.UNKNOWN_CHARACTER, start, end, f"there is no operator `{self.text[start:end]}`", help, fix)
         self.add("UPDATE", plain, start, end)
 

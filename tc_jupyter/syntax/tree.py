@@ -82,6 +82,16 @@ class Apply(Generic[E]):
 
 
 @dataclass(frozen=True, slots=True)
+class Bordered(Generic[E]):
+    """`X(i - 1) else 0`: the element, or what stands behind `else` (in brackets, if `bracketed`) where a subscript is outside."""
+
+    read: Apply[E]
+    otherwise: E
+    span: Span = field(default=NO_SPAN, compare=False)
+    bracketed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Extent:
     """`T.k`: the extent of dimension `k` of `T`."""
 
@@ -97,16 +107,29 @@ Expression: TypeAlias = (
     | Binary["Expression"]
     | Conditional["Expression"]
     | Apply["Expression"]
+    | Bordered["Expression"]
     | Extent
 )
 
 
 @dataclass(frozen=True, slots=True)
+class DimensionBox:
+    """`lower:upper` as a dimension: indices from `lower` on, `upper` excluded."""
+
+    lower: Expression
+    upper: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Dimension: TypeAlias = Expression | DimensionBox
+
+
+@dataclass(frozen=True, slots=True)
 class TypeName:
-    """`float(N, 4)`: a scalar type with dimensions. `float` and `float()` have none. `scalar` is as written (`half`, `byte`)."""
+    """`float(N, 2*D, 1:M)`: a scalar type with dimensions. `float` and `float()` have none. `scalar` is as written (`half`)."""
 
     scalar: str
-    dimensions: tuple[Name | Number, ...] = ()
+    dimensions: tuple[Dimension, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False)
 
 
@@ -155,7 +178,14 @@ class Exists:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Clause: TypeAlias = Where | Let | Exists
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """`unique`: no two points of the statement have the same left side."""
+
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Clause: TypeAlias = Where | Let | Exists | Unique
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +287,21 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return (node.condition, node.then, node.otherwise)
         case Apply():
             return node.arguments
+        case Bordered():
+            return (node.read, node.otherwise)
     assert_never(node)
+
+
+def ends(dimension: Dimension) -> tuple[Expression, ...]:
+    """The expressions of a dimension: its extent, or both ends of its box."""
+    return (dimension.lower, dimension.upper) if isinstance(dimension, DimensionBox) else (dimension,)
+
+
+def names_of(type_: TypeName | None) -> Iterator[Name]:
+    """The names in the dimensions of a type, in text order; functions are not among them."""
+    for dimension in type_.dimensions if type_ else ():
+        for end in ends(dimension):
+            yield from (node for node in walk(end) if isinstance(node, Name))
 
 
 def walk(node: Expression) -> Iterator[Expression]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import platform
 import re
 import sys
 from dataclasses import replace
@@ -592,7 +593,7 @@ def test_register_tiles_do_not_spill(isa, rows, columns):
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("n", [1, 7, 31, 32, 33, 100, 1000])
+@pytest.mark.parametrize("n", [1, 7, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 1000])
 def test_streams_overlap_and_align(isa, n):
     # Two outputs of different alignment, one of them with streaming stores that a tiny cache makes come true.
     made = kernel(
@@ -625,6 +626,16 @@ def test_streams_overlap_and_align(isa, n):
         assert (out[: shift + 3] == -1).all()
         np.testing.assert_array_equal(out[shift + 3 :], arrays["A"][1:])
         np.testing.assert_array_equal(arrays["Z"], arrays["A"][:-1] * 2)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="masks of AVX-512")
+def test_a_short_row_takes_vectors_of_one_register():
+    """A row of 7 under a mask of 32 lanes would be two registers, and one of 56 is 4 registers and not 6."""
+    row = loop("i", N, Store("Y", (i,), op("*", read("A", i), const(2.0))), kind="vectorize")
+    made = kernel([Buffer("A", F32, (N,)), Buffer("Y", F32, (N,), role="output")], "N", row)
+    text = emit_llvm(made, target("avx512")).text
+    assert "masked.store.v16f32" in text
+    assert "masked.store.v32f32" not in text
 
 
 def rows_of_tiles(lanes: int):

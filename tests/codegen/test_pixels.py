@@ -88,7 +88,7 @@ def test_vectors_of_pixels_are_not_gathered(isa):
         ("Y(w) +=! X(h,w,c) * X(h,w,c)", True),
         ("Y(h,w) max=! X(h,w,c)", True),
         ("Y(h,w) +=! X(h,w,c) * Z(w)", False),  # Z is read along the row
-        ("Y(h,c) +=! X(h,w,c)", False),  # the values stay
+        ("Y(h,c) +=! X(h,w,c)", True),  # each by itself
         ("Y(w,h) +=! X(h,w,c)", False),  # across rows
     ],
 )
@@ -99,6 +99,46 @@ def test_the_number_of_values_is_a_constant_where_they_are_reduced(statement, ke
         sizes = {"H": 50, "W": 70, "C": values}
         constants, _ = size_class(function.program, function.definition().found.ranges, sizes)
         assert constants == ((("C", values),) if kept and values < 5 else ())
+
+
+SUMS = (
+    "Y(n,c) +=! (A(b,j,c) - A(b,n,c)) * rsqrt(1 + (A(b,j,0) - A(b,n,0)) * (A(b,j,0) - A(b,n,0)))",
+    "Y(c) +=! A(b,j,c)",
+    "Y(b,c) max=! A(b,j,c)",
+    "Y(b,d,c) +=! A(b,j,d) * A(b,j,c)",
+    "Y(b,c) +=! W(b,j) * A(b,j,c)",
+    "Y(b,c) +=! A(b,j+1,c) * A(b,j,c)",
+    "Y(b,c) +=! j <= b ? A(b,j,c) : 0",
+    "Y(b,c) min=! A(b,j,c) == A(b,1,c) ? j : N",
+    "Y(b,c) +=! A(b,j,c) * (c == 0 ? 0.2 : 0.5)",
+    "Y(b,c) += A(b,j,c)",
+)
+
+
+@pytest.mark.parametrize("statement", SUMS)
+@pytest.mark.parametrize("isa", ISAS)
+def test_sums_of_values_have_vectors_along_the_elements(statement, isa):
+    """A vector along two to four values would be mostly empty, and what they share would be computed for each of them."""
+    target = cpu.cpu_target(1, isa)
+    text = f"def f(float(B,N,C) A, float(B,N) W) -> (Y) {{ {statement} }}"
+    definition = tc.compile(text, target="cpu", allow=QUIET)["f"].definition()
+    constants, hints = size_class(definition.program, definition.found.ranges, {"B": 100, "N": 1000, "C": 3})
+    assert constants == (("C", 3),)
+    source = definition.build(target, replace(ROW_MAJOR, constants=constants, hints=hints)).sources[0]
+    assert f"vector of {target.vector_bits // 32}" in source.text
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("statement", SUMS)
+@pytest.mark.parametrize("dtype", ["float", "double", "int32", "uint8", "float16"])
+def test_sums_of_values(statement, dtype):
+    text = f"def f({dtype}(B,N,C) A, {dtype}(B,N) W) -> (Y) {{ {statement} }}"
+    fast, slow = (tc.compile(text, target=target, allow=QUIET)["f"] for target in ("cpu", "interpreter"))
+    rng, kind = np.random.default_rng(3), {"float": "float32", "double": "float64"}.get(dtype, dtype)
+    for values in (2, 3, 4, 5):
+        for count in (2, 15, 16, 17, 40):
+            arrays = [rng.integers(0, 4, shape).astype(kind) for shape in ((count, count, values), (count, count))]
+            assert fast.judge(*arrays)(fast(*arrays), slow(*arrays))
 
 
 APART = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance, nearest, render
@@ -184,3 +186,14 @@ def test_a_long_line_is_cut_around_all_marks_to_what_a_page_shows(monkeypatch):
         assert len(line) <= most + 6
         assert row.index("^") == line.index("WORD")
         assert row.index("-") == line.index("FIRST")
+
+
+def test_many_messages_in_one_long_line_measure_it_once(monkeypatch):
+    source = SourceText("x" * 9000)
+    seen: list[str] = []
+    rendering = sys.modules["tc_jupyter.diagnostics.render"]
+    cell = rendering._cell
+    monkeypatch.setattr(rendering, "_cell", lambda char, column: seen.append(char) or cell(char, column))
+    found = [Diagnostic(codes.SYNTAX_ERROR, Span(place, place + 1), "message") for place in range(0, 9000, 90)]
+    assert len(render(found, source).split("\n\n")) == 100
+    assert len(seen) < 9000 + 100 * 200

@@ -55,10 +55,10 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
                 roles[node.index.span.start] = "index"
             case tree.Comprehension():
                 roles[node.target.span.start] = "definition"
-                roles |= {index.span.start: "index" for index in node.indices or ()}
+                roles |= {index.span.start: "index" for index in node.indices or () if isinstance(index, tree.Name)}
                 if node.extreme is not None:
                     roles[node.extreme[0].span.start] = "definition"
-                    roles |= {index.span.start: "index" for index in node.extreme[1] or ()}
+                    roles |= {each.span.start: "index" for each in node.extreme[1] or () if isinstance(each, tree.Name)}
             case tree.CallStatement():
                 roles |= {target.span.start: "definition" for target in node.targets}
                 roles[node.callee.span.start] = "call"
@@ -78,7 +78,7 @@ def tc_tokens(text: str) -> Tokens:
     for token in scanned.tokens:
         place = (token.start, token.end)
         match token.type:
-            case "DEF" | "WHERE" | "IN" | "EXISTS" | "AT":
+            case "DEF" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "AT":
                 found[place] = "keyword"
             case "SCALAR" | "MINMAX":
                 found[place] = "standard"

@@ -86,7 +86,7 @@ TABLE = [
         "Y(b) max=! l >= Len(b) && l != b ? float(I(b, l)) : -inf",
         ["for l in max(0, Len[b]):max(0, Len[b]) + L - max(0, Len[b])"],
     ),
-    ("Y(b) +=! J(b) == l ? float(I(b, l)) : 0", ["Y[b] += float32(I[b, l])"]),
+    ("Y(b) +=! J(b) == l ? float(I(b, l)) : 0", ["if 0 <= J[b] && J[b] < L", "Y[b] += float32(I[b, J[b]])"]),
 ]
 
 

@@ -437,9 +437,9 @@ GROWING = [
     ("long frames", "int[*] f() { x = genarray([30000], 1); return genarray(x ++ x, 0); }", ()),
     ("halves", "int[*] f(int[.] a) { for (i = 0; i < 200; i++) { n = shape(a) / 2; a = take(n, a) ++ drop(n, a); } return a; }", (VECTOR,)),
 
-    ("choices", "int f(int a) { for (i = 0; i < 200; i++) a = a > i ? a * 2 : a + a; return a; }", (VECTOR[0],)),
-    ("ways", "int f(int a) { " + "".join(f"if (a > {k}) a = a + a; else a = a * 3 - a; " for k in range(100)) + "return a; }", (VECTOR[0],)),
-    ("floats", "double f() { x = 1.5; y = x; for (i = 0; i < 200; i++) { x = x * x + x * y; y = x * y + y * y; } return x; }", ()),
+    ("choices", "int f(int a) { for (i = 0; i < 250; i++) { a = a > i ? a * 2 : a + a; a = a > i * i ? a * 3 : a - i; a = a > 3 ? i : a * a; } return a; }", (VECTOR[0],)),
+    ("ways", "int f(int a) { " + "".join(f"if (a > {k}) a = a + a; else a = a * 3 - a; " for k in range(400)) + "return a; }", (VECTOR[0],)),
+    ("floats", "double f() { x = 1.5; y = x; for (i = 0; i < 250; i++) { x = x * x + x * y; y = x * y + y * y; x = x - y * x; y = y / x + x; } return x; }", ()),
     ("calls", "int[*] g0(int[*] x) { return x ++ x; }\n" + _halves("int[*]", "int[*] f(int[.] a) { return g8(a); }"), (VECTOR,)),
     ("calls, known", "int[*] g0(int[*] x) { return x ++ x; }\n" + _halves("int[*]", "int[*] f() { return g8([1]); }"), ()),
 ]  # fmt: skip
@@ -477,9 +477,9 @@ def test_long_chains_of_scalars_are_no_limit(link):
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("for (i = 0; i < 250; i++) s = s > i ? s * 2 : s * s; return s; }", "its loops run 250 times"),
-        (CHAINS["choices of two"].format(k=1) * 190 + "return s + t; }", "both ways of "),
-        ("s = g(s) + g(s * 3) * g(s + 1); " * 70 + "return s; } int g(int x) { y = sum({ [i] -> x / i | [i] < [9] }); return y; }", "the bodies of 210 calls"),
+        ("for (i = 0; i < 250; i++) { s = s > i ? s * 2 : s * s; t = t > s ? t * s : s - t; s = t > s ? t : s * 2; } return s; }", "its loops run 250 times"),
+        (CHAINS["choices of two"].format(k=1) * 400 + "return s + t; }", "both ways of "),
+        ("s = g(s) + g(s * 3) * g(s + 1); " * 120 + "return s; } int g(int x) { y = sum({ [i] -> x / i | [i] < [9] }); return y; }", "the bodies of "),
     ],
     ids=["loops", "choices", "calls"],
 )  # fmt: skip
@@ -518,3 +518,33 @@ def test_known_elements_stay_known_however_often_they_are_combined():
     """They were stored, and then no shape (TC306)."""
     found = call_sac("int[*] f(int[.] a) { for (i = 0; i < 200; i++) a = a * a; return genarray(a + 1, 0); }", VECTOR)
     assert found.shape == (1, wrapped(pow(3, 1 << 200, 1 << 32)) + 1)
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["if (r > {k}) {{ r = r * 3 - {k}; }} ", "if (x > {k}) {{ r = r + x * {k}; }} ", "r = r * r + {k}; "],
+    ids=["of its own", "of the argument", "of sums"],
+)
+@pytest.mark.parametrize("kind", ["int[.]", "int[*]"])
+def test_long_chains_in_an_element_function_are_no_limit(link, kind):
+    """What later statements read was looked for at each of them, and 70 choices were too much work."""
+    body = "".join(link.format(k=k) for k in range(160))
+    text = f"int g(int x) {{ r = x; {body} return r; }} {kind} f({kind} a) {{ return {{ iv -> g(a[iv]) }}; }}"
+    data = I32([[3, 1], [150, -2]]) if kind == "int[*]" else I32([3, 150])
+    want = []
+    for x in map(int, data.ravel()):
+        r = x
+        for k in range(160):
+            if "if" not in link:
+                r = wrapped(r * r + k)
+            elif (r if "(r" in link else x) > k:
+                r = wrapped(r * 3 - k if "(r" in link else r + x * k)
+        want.append(r)
+    assert np.asarray(compiled(text, language="sac", target="interpreter").f(data)).ravel().tolist() == want
+
+
+def test_a_chain_of_comprehensions_is_no_limit():
+    """The bounds of all earlier ones were filled in again at the end of each: 78 products were too much work."""
+    text = "int[.,.] f(int[.,.] a) { b = a; for (i = 0; i < 120; i++) b = { [i,j] -> sum({ [k] -> a[i,k] * b[k,j] }) }; return b; }"
+    call, _ = bind(text, I32([[1, 1], [0, 1]]))
+    assert len(call.specialized.program.statements) == 120

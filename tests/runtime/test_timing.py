@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
@@ -24,6 +25,23 @@ def test_candidates_take_turns_and_the_order_alternates():
     assert "".join(order).count("ab") >= 2
     assert [timing.name for timing in timings] == ["a", "b"]
     assert all(len(timing.samples) == 4 for timing in timings)
+
+
+@pytest.mark.parametrize("names", ["ab", "abc", "abcd", "abcde"])
+def test_no_candidate_is_favoured(names):
+    """None runs after itself, when its data is in the caches, and none always after the same other one."""
+    calls: list[str] = []
+    benchmark({name: lambda name=name: calls.append(name) for name in names}, rounds=2 * len(names))
+    order = [name for i, name in enumerate(calls) if i == 0 or calls[i - 1] != name]
+    assert len(order) == len(names) + 2 * len(names) * len(names)  # none twice in a row; each warmed up once
+    before = set(itertools.pairwise(order))
+    assert all(len({one for one, other in before if other == name}) >= min(2, len(names) - 1) for name in names)
+
+
+def test_calls_before_a_sample_do_not_count():
+    calls: list[float] = []
+    benchmark({"a": lambda: calls.append(time.perf_counter())}, rounds=2, warm=0.02)
+    assert calls[-1] - calls[0] > 0.04
 
 
 def test_a_slow_candidate_still_gets_the_least_number_of_rounds():

@@ -51,6 +51,10 @@ def edges(*widths: int) -> list[int]:
 ROWS, COLUMNS, SINGLE = edges(TILE.rows), edges(TILE.columns, 2 * TILE.columns), edges(ALONE.columns)
 TEMPLATES = {
     "product": ("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", {"M": ROWS, "N": COLUMNS, "K": [5, 1]}),
+    "sums behind each element": (
+        "def f(float(N) X, float(N) W) -> (R) { R(i) +=! j >= i ? X(j) * W(i) : 0 }",
+        {"N": edges(WIDTH, 4 * LANES)},
+    ),
     "product of few rows": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
         {"M": edges(ROWS_WITHOUT_PANELS)[:-1], "N": [TILE.columns, 3 * TILE.columns - 1, 200], "K": [1, 17]},
@@ -542,6 +546,24 @@ def test_sums_of_pixels_and_of_channels_have_one_kernel():
         assert not [
             s for s in default_schedule(made.program, made.found.ranges, TARGET, {"C": 15}).stages if ".rf" in s
         ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "bounded"),
+    [
+        ("R(i) +=! j > i && X(j) == X(i) ? 1 : 0", True),
+        ("R(i) max=! i < j ? X(j) : -inf where i in 0:N", True),
+        ("R(i) +=! j + i < N ? X(j + i) : 0 where i in 0:N", False),  # a window
+        ("R(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:4", False),
+        ("R(i) +=! j <= i ? A(j, i) : 0", False),  # across rows
+        ("R(i) +=! X(j) > 0 ? X(i) : 0", False),  # the same points for all
+    ],
+)
+def test_points_that_depend_on_the_column_bound_a_loop_along_them(statement, bounded):
+    """Lanes of columns would visit the points of all of them."""
+    text = f"def f(float(N) X, float(N,N) A) -> (R) {{ {statement} }}"
+    loops = tc.compile(text, target="cpu", allow=["TC234", "TC322", "TC325", "TC326"])["f"].source("loops")
+    assert ("for j in i" in loops or "for j in 0:i" in loops) == bounded
 
 
 def test_the_sums_of_a_single_row_are_tasks():

@@ -132,6 +132,14 @@ def test_parts_of_whole_tiles(length, whole):
     assert adds_zeros(schedule.graph, schedule.graph.stage("C.rf")) == whole
 
 
+def test_threads_beside_a_narrow_row_count():
+    """A row of 26 has 32 threads: where those fill a device, more threads per sum only do more."""
+    text = "def conv(float(N,F,C,H,W) X, float(F,C,3,3) Y) -> (O) { O(n,f,h,w) +=! X(n,f,c,h+p,w+q) * Y(f,c,p,q) }"
+    sizes = {"N": 1024, "F": 8, "C": 8, "H": 28, "W": 28}
+    (kernel,) = kernels(called(text, sizes), sizes)
+    assert "O_rf" not in emit_cuda(kernel, TARGET).text
+
+
 def test_fused_dimensions_are_addressed_as_one():
     """No quotient and no remainder is left of `h` and `w`, which lie side by side."""
     sizes = {"N": 128, "C": 16, "H": 48, "W": 48}

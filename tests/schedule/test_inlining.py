@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -16,6 +17,7 @@ from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import default_schedule, infer_symbolic, inline
+from tc_jupyter.schedule.infer_bound import StageBounds
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.templates.inlining import LARGEST, MOST_STAGES
 from tests.running import default, program_of
@@ -223,6 +225,35 @@ def test_a_temporary_is_written_into_its_users_only(monkeypatch):
     monkeypatch.setattr(inline, "rewrite", counted)
     assert len(inject_inline(graph).stages) < 5
     assert len(visited) <= 2 * len(graph.stages), "the value of the temporary, and its only user"
+
+
+def rows(statements: int) -> str:
+    lines = [f"T{k}(i) +=! X(i, j) * T{k - 1}(i)" for k in range(1, statements)]
+    return f"def f(float(N, M) X) -> (Y) {{ T0(i) +=! X(i, j)  {'  '.join(lines)}  Y(i) = T{statements - 1}(i) }}"
+
+
+def choices(statements: int) -> str:
+    lines = [f"T{k}(i, j) = T{k - 1}(i, j) > {k} ? T{k - 1}(i, j) + {k} : X(i, j)" for k in range(1, statements)]
+    return (
+        f"def f(float(N, M) X) -> (Y) {{ T0(i, j) = X(i, j)  {'  '.join(lines)}  Y(i, j) = T{statements - 1}(i, j) }}"
+    )
+
+
+@pytest.mark.parametrize("text", [chain(120), rows(60), choices(90)], ids=["chain", "rows", "choices"])
+def test_the_bounds_of_a_stage_are_inferred_a_few_times(text, monkeypatch):
+    """They were inferred for all stages again whenever one was placed, or two were to share a loop."""
+    visited: list[str] = []
+
+    def counted(*arguments):
+        found = original(*arguments)
+        visited.extend(found)
+        return found
+
+    module = sys.modules[StageBounds.__module__]
+    original = module._family_bounds
+    monkeypatch.setattr(module, "_family_bounds", counted)
+    graph = on_cpu(text).graph
+    assert len(visited) <= 6 * len(graph.stages)
 
 
 def test_a_place_that_readers_are_in_the_way_of():

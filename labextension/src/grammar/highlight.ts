@@ -30,14 +30,13 @@ const tc = {
   ...shared,
   Comment: t.lineComment,
   ResultName: t.definition(t.variableName),
-  SizeName: t.variableName,
   'Iterators/VariableName': t.special(t.variableName),
   SizeOf: t.variableName,
   'RangeClause/WhereName BracketRange/WhereName': t.special(t.variableName),
   'LetClause/WhereName': t.definition(t.variableName),
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
-  'def where in exists at': t.keyword
+  'def where in exists else unique at': t.keyword
 };
 
 const sac = {

@@ -1,6 +1,6 @@
 /** The names of a text by their role, as both grammars must see them: the corpus compares this with the Python parser. */
 import type { Tree } from '@lezer/common';
-import type { Slice } from './syntax.js';
+import { isSize, type Slice } from './syntax.js';
 
 const ROLES: Readonly<Record<string, string>> = {
   DefName: 'def',
@@ -10,7 +10,6 @@ const ROLES: Readonly<Record<string, string>> = {
   Iterator: 'index',
   WhereName: 'where',
   TypeName: 'type',
-  SizeName: 'size',
   CalleeName: 'call'
 };
 
@@ -19,7 +18,7 @@ export function outline(tree: Tree, slice: Slice): string[] {
   const lines: string[] = [];
   tree.iterate({
     enter: ({ name, from, to, node }) => {
-      const role = name === 'VariableName' && node.parent?.name === 'Iterators' ? 'index' : ROLES[name];
+      const role = name !== 'VariableName' ? ROLES[name] : node.parent?.name === 'Iterators' ? 'index' : isSize(node) ? 'size' : undefined;
       if (role !== undefined) {
         lines.push(`${role} ${slice(from, to)}`);
       }

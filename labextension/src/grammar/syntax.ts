@@ -95,7 +95,7 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
     case 'Number':
       return tooLarge(node, language, slice);
     case 'VariableName':
-      return language === 'sac' ? pythonWord(node, slice) : [];
+      return language === 'sac' ? pythonWord(node, slice) : isSize(node) ? pythonKeyword(node, slice) : [];
     case 'TargetName':
       if (language === 'sac') {
         return otherStatement(node, slice);
@@ -104,17 +104,11 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
       return /^(and|or|not)$/.test(text(node, slice)) && node.parent?.parent?.prevSibling?.name.endsWith('Statement')
         ? [{ from: node.from, to: node.to, code: 'TC107', message: `\`${text(node, slice)}\` is an operator of Python; here it is \`&&\`, \`||\`, \`!\`` }]
         : [];
-    case 'SizeName':
-      return language === 'tc' ? pythonKeyword(node, slice) : [];
     case 'AssignOp':
     case 'UpdateOp':
       return language === 'tc' ? lastMark(node, slice) : [];
     case 'Results':
       return node.getChild('Result') || node.getChild('⚠') ? [] : [{ from: node.from, to: node.to, code: 'TC210', message: 'a def has at least one result' }];
-    case 'Iterators':
-      return plainIndices(node);
-    case 'Dims':
-      return wholeDims(node, slice, 'TC101', 'a dimension is a size name or an integer');
     case 'Shape':
       return wholeDims(node, slice, 'TC154', 'an extent is `.` or an integer');
     case 'Return':
@@ -242,6 +236,16 @@ const PYTHON_KEYWORDS = new Set(
   ).split(' ')
 );
 
+/** Whether a name stands in a dimension of a type. */
+export function isSize(node: SyntaxNode): boolean {
+  for (let above = node.parent; above !== null; above = above.parent) {
+    if (above.name === 'Dims' || above.name === 'Block') {
+      return above.name === 'Dims';
+    }
+  }
+  return false;
+}
+
 // the `!` of `Y(i) =! X(i)` belongs to the operator; in `Y(i) =!b` it negates `b`
 function lastMark(node: SyntaxNode, slice: Slice): Problem[] {
   const op = text(node, slice);
@@ -253,16 +257,6 @@ function pythonKeyword(node: SyntaxNode, slice: Slice): Problem[] {
   return PYTHON_KEYWORDS.has(name)
     ? [{ from: node.from, to: node.to, code: 'TC108', message: `\`${name}\` is a word of Python and cannot name a size` }]
     : [];
-}
-
-function plainIndices(node: SyntaxNode): Problem[] {
-  const found: Problem[] = [];
-  for (let child = node.firstChild; child; child = child.nextSibling) {
-    if (!child.type.isError && !['(', ')', ',', 'VariableName', 'Comment'].includes(child.name)) {
-      found.push({ from: child.from, to: child.to, code: 'TC501', message: 'the indices of a target are plain names' });
-    }
-  }
-  return found;
 }
 
 function wholeDims(node: SyntaxNode, slice: Slice, code: string, message: string): Problem[] {

@@ -23,11 +23,11 @@ const scalars =
 
 export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
   tc: {
-    keywords: words('def where in exists'),
+    keywords: words('def where in exists else unique'),
     constants: words('true false inf nan'),
     types: words(`${scalars} half byte`),
     reductions: words('min max'),
-    functions: words(`${one} ${more}`)
+    functions: words(`${one} ${more} clamp wrap reflect symmetric`)
   },
   sac: {
     keywords: words('return with genarray modarray fold if else for while do inline typedef use import step width'),

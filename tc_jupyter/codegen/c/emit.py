@@ -39,8 +39,9 @@ from tc_jupyter.loops import (
     Store,
     walk_statements,
 )
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from tc_jupyter.program.integers import index_names
+from tc_jupyter.ranges import from_expr
 
 from . import helpers
 from .helpers import C_TYPES, FUNCTIONS, LIBRARY, literal, suffix_of
@@ -466,12 +467,25 @@ def _is_zero(expr: Expr) -> bool:
 
 
 def _is_independent(loop: For) -> bool:
-    """Whether every iteration writes elements of its own: the variable is a subscript of all stores to arrays."""
-    inside = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, Store)]
-    local = {stmt.buffer.name for stmt in walk_statements(loop.body) if isinstance(stmt, Allocate)}
-    outer = [stmt for stmt in inside if stmt.buffer not in local]
-    own = [any(loop.var in index_names(i) for i in s.indices) for s in outer]
-    return bool(outer) and all(own)
+    """Whether every iteration writes elements of its own: the variable is a subscript of all stores to arrays.
+
+    What is combined may meet other values in one element, unless the subscript grows with the variable alone.
+    """
+    statements = list(walk_statements(loop.body))
+    local = {stmt.buffer.name for stmt in statements if isinstance(stmt, Allocate)}
+    outer = [stmt for stmt in statements if isinstance(stmt, Store) and stmt.buffer not in local]
+    inner = {stmt.var for stmt in statements if isinstance(stmt, For)}
+    return bool(outer) and all(any(_moves(i, loop.var, inner, s.reduce is None) for i in s.indices) for s in outer)
+
+
+def _moves(subscript: Expr, var: str, inner: set[str], plain: bool) -> bool:
+    names = index_names(subscript)
+    if var not in names or plain:
+        return var in names
+    if names & inner or any(isinstance(node, Read) and node.indices for node in walk(subscript)):
+        return False
+    split = from_expr(subscript).linear_in(var)
+    return split is not None and split[0].is_constant and split[0].offset != 0
 
 
 def _constant(const: Const) -> tuple[str, int]:

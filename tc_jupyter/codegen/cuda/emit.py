@@ -25,7 +25,7 @@ Worked example: `for b in 0:(N + 255) // 256 [blockIdx.x]`, `for t in 0:256 [thr
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -51,10 +51,12 @@ from tc_jupyter.loops import (
     walk_statements,
 )
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.schedule import Target
 
 from .accumulators import in_registers
 from .expressions import (
+    PRIMARY,
     UNARY,
     Place,
     Scope,
@@ -100,6 +102,7 @@ from .primitives import (
     fragment_type,
     is_of_lanes,
 )
+from .quotients import quotients_of
 from .spread import foreign_access
 from .vectors import VectorStore, plan_vector
 
@@ -597,10 +600,11 @@ class _Emitter:
             self._line(head)
             self.depth += 1
             self.alone = True
-            if limit is None:
-                self._block(loop.body, guards)
-            else:
-                self._if(If(Binary("<", IndexVar(loop.var), limit, DType.BOOL), loop.body), guards)
+            with self._quotients(loop):
+                if limit is None:
+                    self._block(loop.body, guards)
+                else:
+                    self._if(If(Binary("<", IndexVar(loop.var), limit, DType.BOOL), loop.body), guards)
             self.depth -= 1
             self._line("}")
 
@@ -616,7 +620,8 @@ class _Emitter:
             self._line(f"for ({self._type(loop)} {name} = {low}; {goes_on}; {name}++) {{  // {self._note(loop)}")
             self.depth += 1
             self.alone = True
-            self._block(loop.body, (*guards, Guard(test, axes)))
+            with self._quotients(loop):
+                self._block(loop.body, (*guards, Guard(test, axes)))
             self.depth -= 1
             self._line("}")
 
@@ -667,6 +672,8 @@ class _Emitter:
         """The loop variable, with what is known of it while the body is written."""
         scope = self.scope
         before = (scope.variables.get(loop.var), self.scope.ranges, self.varying, loop.var in scope.nonnegative)
+        quotients = scope.quotients
+        scope.quotients = {expr: text for expr, text in quotients.items() if loop.var not in index_names(expr)}
         name = self.names.fresh(loop.var)
         if nonnegative(loop.min, scope):
             scope.nonnegative.add(loop.var)
@@ -677,6 +684,7 @@ class _Emitter:
         yield name
         self.names.taken.discard(name)
         old, self.scope.ranges, self.varying, known = before
+        scope.quotients = quotients
         if not known:
             scope.nonnegative.discard(loop.var)
         if old is None:
@@ -697,15 +705,20 @@ class _Emitter:
                 self._striding(loop, name, first + loop.kind, end, guards)
             else:
                 self._declare(f"const {self._type(loop)} {name} = {first}{loop.kind};  // {self._note(loop)}", name)
-                if self._covers(loop, axis):
-                    self._block(loop.body, guards)
-                elif loop.kind in GRID_AXES:
-                    with self._braces(f"if ({name} < {end})"):
-                        self._block(loop.body, guards)
-                else:
-                    axes = self._differs(loop.min, loop.extent) | {loop.kind}
-                    self._block(loop.body, (*guards, Guard(f"{name} < {end}", axes)))
+                with self._quotients(loop):
+                    self._within(loop, axis, f"{name} < {end}", guards)
         self.active = before
+
+    def _within(self, loop: For, axis: Axis, test: str, guards: Guards) -> None:
+        """The body of a loop over blocks or threads, of which the launch may have more than iterations."""
+        if self._covers(loop, axis):
+            self._block(loop.body, guards)
+        elif loop.kind in GRID_AXES:
+            with self._braces(f"if ({test})"):
+                self._block(loop.body, guards)
+        else:
+            axes = self._differs(loop.min, loop.extent) | {loop.kind}
+            self._block(loop.body, (*guards, Guard(test, axes)))
 
     def _striding(self, loop: For, name: str, first: str, end: str, guards: Guards) -> None:
         """Fewer blocks or threads than iterations: each takes every n-th one."""
@@ -717,12 +730,27 @@ class _Emitter:
         )
         self.depth += 1
         self.alone = True
-        with self._repeated():
+        with self._repeated(), self._quotients(loop):
             self._block(loop.body, guards)
         if loop.kind in GRID_AXES and _uses_shared(loop.body):
             self._line("__syncthreads();  // the next round overwrites shared memory")
         self.depth -= 1
         self._line("}")
+
+    @contextmanager
+    def _quotients(self, loop: For) -> Generator[None]:
+        """Divisions that have all they need as soon as the variable of a loop is known, as variables of their own."""
+        scope, names, before = self.scope, list[str](), dict(self.scope.quotients)
+        for expr in quotients_of(loop.body, scope.variables.keys(), loop.var):
+            name = self.names.fresh("rest" if expr.op == "%" else "quotient")
+            text = index(expr, scope)
+            kind = "long long" if text.wide else scope.index_type
+            self._declare(f"const {kind} {name} = {text.text};  // {comment_text(show(expr))}", name)
+            scope.quotients[expr] = replace(text, text=name, level=PRIMARY)
+            names.append(name)
+        yield
+        self.names.taken.difference_update(names)
+        scope.quotients = before
 
     @contextmanager
     def _own_scope(self) -> Generator[None]:
@@ -1177,15 +1205,18 @@ def _lane(vector: str, lane: str, total: int, width: int) -> str:
 
 def _without_unused(lines: list[Line]) -> list[Line]:
     """The lines without declarations that nothing uses."""
-    return [line for number, line in enumerate(lines) if not line.declares or _is_used(lines, number)]
+    kept: list[Line] = []  # the last line first: what only an unused declaration uses is unused
+    for line in reversed(lines):
+        if not line.declares or _is_used(line, reversed(kept)):
+            kept.append(line)
+    return kept[::-1]
 
 
-def _is_used(lines: list[Line], number: int) -> bool:
+def _is_used(own: Line, later: Iterable[Line]) -> bool:
     """Whether a declared name stands in a later line of its scope."""
-    own = lines[number]
     depth = len(own.text) - len(own.text.lstrip())
     word = re.compile(rf"\b{own.declares}\b")
-    for line in lines[number + 1 :]:
+    for line in later:
         if line.text and len(line.text) - len(line.text.lstrip()) < depth:
             return False
         if word.search(line.text.partition("//")[0]):

@@ -105,6 +105,7 @@ class Scope:
         tile: inside loops over a tile of a fragment: variables of the row and the column, register of the element.
         block_threads: threads per block.
         repeated: inside a loop, so that what uses shared memory finds it in use by the round before.
+        quotients: divisions that have been done (`quotients.py`).
     """
 
     variables: dict[str, str]
@@ -119,6 +120,7 @@ class Scope:
     tile: tuple[str, str, str] | None = None
     block_threads: int = 1
     repeated: bool = False
+    quotients: dict[Expr, Text] = field(default_factory=dict[Expr, "Text"])
 
     @property
     def index_type(self) -> str:
@@ -416,6 +418,8 @@ def _alike(left: Text, right: Text) -> tuple[Text, Text]:
 
 
 def _index_binary(expr: Binary, scope: Scope) -> Text:
+    if expr in scope.quotients:
+        return scope.quotients[expr]
     left, right = _index(expr.left, scope), _index(expr.right, scope)
     if not (left.wide or right.wide or is_narrow(expr, scope)):
         left = widened(left)

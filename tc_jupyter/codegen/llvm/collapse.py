@@ -57,7 +57,7 @@ def collapse(kernel: Kernel, target: Target) -> Kernel:
         return kernel
     whole = replace(merged, kind="vectorize")
     if merged.kind == "parallel":
-        whole = replace(cut(whole, 2 * native_lanes(merged.body, target)), kind="parallel")
+        whole = replace(cut(whole, 2 * native_lanes(merged, target)), kind="parallel")
     for loop in reversed(around):
         whole = replace(loop, body=replace(loop.body, body=(whole,)))
     body = replace(kernel.body, body=(whole,))

@@ -53,7 +53,7 @@ def _halved(stmt: Stmt, within: Within, target: Target) -> Stmt:
             half = limit // 2
             if (
                 limit % 2 == 0
-                and half % native_lanes(stmt.otherwise, target) == 0
+                and half % _lanes(stmt.otherwise, target) == 0
                 and not _is_more(rest, half, limit, within)
             ):
                 few = _with_extent(stmt.otherwise, extent, minimum(rest, int64(half)))
@@ -61,6 +61,12 @@ def _halved(stmt: Stmt, within: Within, target: Target) -> Stmt:
                     test = Binary("<=", rest, int64(half), DType.BOOL)
                     return If(stmt.condition, stmt.then, Block((If(test, few, stmt.otherwise),)))
     return with_blocks(stmt, lambda inner: half_tiles(inner, within, target))
+
+
+def _lanes(block: Block, target: Target) -> int:
+    """Lanes of a register in all loops over vectors inside."""
+    loops = (stmt for stmt in walk_statements(block) if isinstance(stmt, For) and stmt.kind == "vectorize")
+    return max((native_lanes(loop, target) for loop in loops), default=1)
 
 
 def _tests(condition: Expr) -> Iterator[Expr]:

@@ -319,6 +319,9 @@ class Module:
                 builder.line(f"%{name} = load {_slot_type(argument)}, ptr {where}, align 8")
             if argument.kind == "size":
                 function.values[argument.name] = Value(f"%{name}", DType.INT64)
+            if argument.kind == "scalar" and argument.dtype is not None:
+                with function.at(0):
+                    function.scalars[argument.name] = function.from_memory(f"%{name}", argument.dtype, 1)
         return builder, function
 
     def footer(self, builder: Builder) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from tc_jupyter.loops import (
     Allocate,
@@ -310,7 +310,9 @@ def _is_short(block: Block, condition: Expr) -> bool:
         return False
     there, limit = polynomial(condition.left), constant_value(condition.right)
     inside = {stmt.var for stmt in walk_statements(block) if isinstance(stmt, For)}
-    return {_least(extent) for extent in _limited(block) if not index_names(extent) & inside} == {(there, limit)}
+    return {_least(extent) for extent in Limited().inside(block) if not index_names(extent) & inside} == {
+        (there, limit)
+    }
 
 
 def _least(extent: Expr) -> tuple[Polynomial, int] | None:
@@ -331,38 +333,44 @@ def limited(extent: Expr) -> tuple[Expr, int] | None:
             return None
 
 
-def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozenset[Expr] = frozenset()) -> Block:
+def full_tiles(block: Block, bound: frozenset[str] = frozenset()) -> Block:
     """Version the innermost place where it is known whether all vectorised and unrolled loops have their full extent.
 
     Args:
         bound: loop variables known here.
-        outer: extents that were known further out already and are versioned inside `block`.
     """
+    return _full_tiles(block, bound, frozenset(), Limited())
+
+
+def _full_tiles(block: Block, bound: frozenset[str], outer: frozenset[Expr], limited: Limited) -> Block:
+    """As `full_tiles`; `outer` are extents that were known further out already and are versioned inside `block`."""
     if block.comment in ONE_VERSION:
         return block
-    here = _ragged(block, bound)
+    here = _ragged(block, bound, limited)
     for stmt in block.body:
-        here -= _postponed(stmt, bound, here, block) - outer
+        if here:
+            here -= _postponed(stmt, bound, here, block, limited) - outer
     if here:
         deeper = _only_user(block, here)
         if deeper is not None:
             position, inner = deeper
-            placed = with_blocks(inner, lambda child: full_tiles(child, bound | _bound_by(inner), here))
-            return _around(block, position, position + 1, placed, bound)
+            placed = with_blocks(inner, lambda child: _full_tiles(child, bound | _bound_by(inner), here, limited))
+            return _around(block, position, position + 1, placed, bound, limited)
         users = [k for k, stmt in enumerate(block.body) if _uses(Block((stmt,)), here)]
         first, last = users[0], users[-1] + 1
-        return _around(block, first, last, _versions(Block(block.body[first:last]), bound, here), bound)
-    return with_body(block, (_full_tiles_inside(stmt, bound) for stmt in block.body))
+        versions = _versions(Block(block.body[first:last]), bound, here, limited)
+        return _around(block, first, last, versions, bound, limited)
+    return with_body(block, (_full_tiles_inside(stmt, bound, limited) for stmt in block.body))
 
 
-def _around(block: Block, first: int, last: int, versions: Stmt, bound: frozenset[str]) -> Block:
+def _around(block: Block, first: int, last: int, versions: Stmt, bound: frozenset[str], limited: Limited) -> Block:
     """The block with `versions` in the place of the statements `first : last`; the others are versioned by themselves."""
     before, after = block.body[:first], block.body[last:]
-    others = [[_full_tiles_inside(stmt, bound) for stmt in part] for part in (before, after)]
+    others = [[_full_tiles_inside(stmt, bound, limited) for stmt in part] for part in (before, after)]
     return replace(block, body=(*others[0], versions, *others[1]))
 
 
-def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr]) -> Stmt:
+def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr], limited: Limited) -> Stmt:
     """`if all extents are full: ... else: ...`."""
     condition: Expr | None = None
     for loop_extent in sorted(here, key=repr):
@@ -371,7 +379,7 @@ def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr]) -> Stm
         test = Binary("==", loop_extent, int64(limit), DType.BOOL)
         condition = test if condition is None else Binary("&&", condition, test, DType.BOOL)
     assert condition is not None
-    return If(condition, full_tiles(fill(block, here), bound), block)
+    return If(condition, _full_tiles(fill(block, here), bound, frozenset(), limited), block)
 
 
 def _bound_by(stmt: Stmt) -> frozenset[str]:
@@ -409,46 +417,59 @@ def _has_other_loops(block: Block, here: frozenset[Expr]) -> bool:
     )
 
 
-def _full_tiles_inside(stmt: Stmt, bound: frozenset[str]) -> Stmt:
+def _full_tiles_inside(stmt: Stmt, bound: frozenset[str], limited: Limited) -> Stmt:
     inner = bound | {stmt.var} if isinstance(stmt, For) else bound
-    return with_blocks(stmt, lambda block: full_tiles(block, inner))
+    return with_blocks(stmt, lambda block: _full_tiles(block, inner, frozenset(), limited))
 
 
-def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
+def _ragged(block: Block, bound: frozenset[str], limited: Limited) -> frozenset[Expr]:
     """Extents `min(constant, ...)` of vectorised and unrolled loops inside that are known where `block` starts."""
-    return frozenset(extent for extent in _limited(block) if index_names(extent) <= bound)
+    return frozenset(extent for extent in limited.inside(block) if index_names(extent) <= bound)
 
 
-def _limited(block: Block) -> Iterator[Expr]:
-    """Extents `min(constant, ...)` of vectorised and unrolled loops inside."""
-    for stmt in _with_versions(block):
-        if (
-            isinstance(stmt, For)
-            and stmt.kind in ("vectorize", "unroll")
-            and constant_value(stmt.extent) is None
-            and upper_limit(stmt.extent) is not None
-            and not has_read(stmt.extent)
-        ):
-            yield stmt.extent
+class Limited:
+    """Extents `min(constant, ...)` of vectorised and unrolled loops, without those of tiles that have one version.
+
+    They are kept for every statement: each place asks for those of all others around it.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Stmt, frozenset[Expr]]] = {}
+
+    def inside(self, block: Block) -> frozenset[Expr]:
+        """Those of the loops in a block."""
+        if block.comment in ONE_VERSION:
+            return frozenset()
+        return frozenset().union(*map(self.of, block.body))
+
+    def of(self, stmt: Stmt) -> frozenset[Expr]:
+        """Those of a statement and the loops in it."""
+        if id(stmt) not in self._found:
+            own: frozenset[Expr] = frozenset((stmt.extent,)) if _is_ragged(stmt) else frozenset()
+            self._found[id(stmt)] = stmt, own.union(*map(self.inside, sub_blocks(stmt)))
+        return self._found[id(stmt)][1]
 
 
-def _with_versions(block: Block) -> Iterator[Stmt]:
-    """All statements inside but those of tiles that have one version."""
-    if block.comment not in ONE_VERSION:
-        for stmt in block.body:
-            yield stmt
-            for inner in sub_blocks(stmt):
-                yield from _with_versions(inner)
+def _is_ragged(stmt: Stmt) -> TypeGuard[For]:
+    return (
+        isinstance(stmt, For)
+        and stmt.kind in ("vectorize", "unroll")
+        and constant_value(stmt.extent) is None
+        and upper_limit(stmt.extent) is not None
+        and not has_read(stmt.extent)
+    )
 
 
-def _postponed(stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: Block) -> frozenset[Expr]:
+def _postponed(
+    stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: Block, limited: Limited
+) -> frozenset[Expr]:
     """Extents of `here` that occur in `stmt` alone, and that a loop inside it will version together with its own."""
-    if any(_ragged(Block((other,)), bound) & here for other in block.body if other is not stmt):
+    if any(limited.of(other) & here for other in block.body if other is not stmt):
         return frozenset()
     match stmt:
         case For(kind="serial" | "parallel"):
             inside = bound | {stmt.var}
-            own = _ragged(stmt.body, inside) - here
+            own = _ragged(stmt.body, inside, limited) - here
             writes = any(
                 stmt.var in index_names(index)
                 for store in walk_statements(stmt.body)
@@ -457,11 +478,12 @@ def _postponed(stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: 
             )
             if writes and own:
                 return here
-            deeper = [_postponed(inner, inside, here, stmt.body) for inner in stmt.body.body]
+            deeper = [_postponed(inner, inside, here, stmt.body, limited) for inner in stmt.body.body]
             return frozenset().union(*deeper) if writes else frozenset()
         case Allocate() | Block():
             inner_block = stmt.body if isinstance(stmt, Allocate) else stmt
-            return frozenset().union(*(_postponed(inner, bound, here, inner_block) for inner in inner_block.body))
+            deeper = [_postponed(inner, bound, here, inner_block, limited) for inner in inner_block.body]
+            return frozenset().union(*deeper)
         case _:
             return frozenset()
 

@@ -58,9 +58,9 @@ class Part(For):
     cut: Expr = _NEVER
 
 
-def lanes_of_stream(block: Block, target: Target) -> int:
+def lanes_of_stream(loop: For, target: Target) -> int:
     """Lanes of a vector of a stream."""
-    return 2 * native_lanes(block, target)
+    return 2 * native_lanes(loop, target)
 
 
 def is_large(buffer: Buffer, target: Target) -> Expr:
@@ -112,7 +112,7 @@ def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> Stmt | 
     large = is_large(stored, target) if is_result and stored is not None else _NEVER
     if all(row.kind == "unroll" for row in rows):
         return _planes(outer, rows, whole, length, large)
-    lanes = lanes_of_stream(whole.body, target)
+    lanes = lanes_of_stream(whole, target)
     if not is_result or length % lanes:
         return None
     found = Part(

@@ -42,7 +42,7 @@ class SharedLoads(Loads):
         if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(self.resolve(inner.min)) != 0:
             return
         lanes = upper_limit(self.resolve(inner.extent))
-        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner.body, self.target):
+        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner, self.target):
             return
         if any(
             not isinstance(s, Store | Block) or (isinstance(s, Store) and s.reduce is not None)
@@ -137,7 +137,7 @@ class SharedLoads(Loads):
             return None
         length = self.resolve(inner.extent)
         lanes = upper_limit(length)
-        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner.body, self.target):
+        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner, self.target):
             return None
         if constant_value(length) is not None:
             return inner, Vector(inner.var, int64(0), lanes, 0), None

@@ -273,7 +273,7 @@ class Statements(Stores):
             if loop.kind != "vectorize":
                 return loop.kind != "unroll"
             limit = upper_limit(self.resolve(loop.extent))
-            return limit is None or limit > WIDEST * native_lanes(loop.body, self.target)
+            return limit is None or limit > WIDEST * native_lanes(loop, self.target)
 
         return not any(isinstance(stmt, For) and is_counted(stmt) for stmt in walk_statements(body))
 

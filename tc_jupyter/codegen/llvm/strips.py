@@ -13,11 +13,11 @@ Worked example: `for i in 0:N (vectorize): s += A[i]` becomes `for i.o in 0:ceil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
-from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import (
     COMPARISONS,
@@ -51,34 +51,45 @@ Flat = Mapping[str, int]
 """See `flat_dimensions`."""
 
 
-def native_lanes(block: Block, target: Target) -> int:
-    """Lanes of the widest element type that is computed with, in one register; at least 2."""
+def native_lanes(loop: For, target: Target) -> int:
+    """Lanes of the widest element type that differs between the iterations of a loop, in one register; at least 2."""
+    inside = tuple(walk_statements(loop.body))
+    own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Allocate)}
+
+    def moves(expr: Expr) -> bool:
+        return any(
+            node.name == loop.var if isinstance(node, IndexVar) else isinstance(node, Read) and node.tensor in own
+            for node in walk(expr)
+        )
+
     widths = [8]
-    for stmt in walk_statements(block):
+    for stmt in inside:
         if isinstance(stmt, Store):
-            values = (node for node in _values(stmt.value) if not isinstance(node, IndexVar | Size | Const))
+            values = (node for node in _values(stmt.value, moves) if not isinstance(node, IndexVar | Size | Const))
             widths += [node.dtype.compute.bits for node in values if node.dtype is not DType.BOOL]
     widest = max(widths)
     return max(2, target.vector_bits // (32 if widest == 8 and len(widths) == 1 else widest))
 
 
-def _values(expr: Expr) -> Iterator[Expr]:
-    """What is computed in vectors: all but positions that are known without reading."""
+def _values(expr: Expr, moves: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """What is computed in vectors: all but what is the same in all lanes, and positions that are known without reading."""
     yield expr
     known = isinstance(expr, Read) and not any(has_read(where) for where in expr.indices)
     if isinstance(expr, Binary) and expr.op in COMPARISONS:
-        known = expr.left.dtype is DType.INT64 and not has_read(expr)  # lanes are compared by narrow numbers
+        sides = (side for side in (expr.left, expr.right) if has_read(side))
+        known = expr.left.dtype is DType.INT64 and not any(map(moves, sides))  # lanes are compared by narrow numbers
     if known or (isinstance(expr, Cast) and not has_read(expr.operand)):
         return
     for child in children(expr):
-        yield from _values(child)
+        if moves(child):
+            yield from _values(child, moves)
 
 
 def operation_lanes(loop: For, flat: Flat, target: Target) -> int:
     """Iterations of a vectorised loop that are about as much work as one operation: elements far apart are read one by one."""
     reads = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
     ordered = all(in_order(node, loop.var, flat) for node in reads if isinstance(node, Read))
-    return native_lanes(loop.body, target) if ordered else 1
+    return native_lanes(loop, target) if ordered else 1
 
 
 # --- joining ---------------------------------------------------------------------------------------------------------
@@ -293,7 +304,7 @@ def strip(block: Block, target: Target, inside: bool = False) -> Block:
 def _strip(stmt: Stmt, target: Target, inside: bool) -> Stmt:
     if not isinstance(stmt, For) or stmt.kind != "vectorize" or inside:
         return with_blocks(stmt, lambda block: strip(block, target, inside))
-    native = native_lanes(stmt.body, target)
+    native = native_lanes(stmt, target)
     limit = upper_limit(stmt.extent)
     if limit is not None and limit <= WIDEST * native:
         return stmt

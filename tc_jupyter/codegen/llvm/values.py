@@ -29,6 +29,7 @@ from tc_jupyter.program import (
     Select,
     Size,
     Unary,
+    children,
     int64,
     on_data,
     walk,
@@ -47,6 +48,23 @@ from .vector_math import emit_call, float_remainder
 
 MOST_WEIGHT = 1 << 31
 """Up to so large constants and factors of sizes and indices, a comparison is one of their difference, which does not overflow."""
+MOST_FACTOR = 1 << 16
+"""Up to so large factors of elements of 32 bits, likewise."""
+
+
+def _is_narrow(expr: Expr) -> bool:
+    """Whether a sum of positions, and of elements of 32 bits times small numbers, does not overflow."""
+    match expr:
+        case Read(indices=indices):
+            return not indices
+        case Cast(operand=operand) if operand.dtype.is_integer and operand.dtype.bits <= 32:
+            return True
+        case Binary(op="*", left=left, right=right) if has_read(expr):
+            factors = [constant_value(side) for side in (left, right)]
+            small = any(factor is not None and abs(factor) < MOST_FACTOR for factor in factors)
+            return small and _is_narrow(left) and _is_narrow(right)
+        case _:
+            return all(_is_narrow(child) for child in children(expr))
 
 
 class Values(Counters, ABC):
@@ -214,7 +232,7 @@ class Values(Counters, ABC):
 
     def lanes_compared(self, expr: Binary) -> Value | None:
         """Which lanes have a position on one side of an end, if neighbours have neighbouring positions."""
-        if self.vector is None or expr.left.dtype is not DType.INT64 or has_read(expr):
+        if self.vector is None or expr.left.dtype is not DType.INT64 or not _is_narrow(expr):
             return None
         left, right = polynomial(expr.left), polynomial(expr.right)
         if any(abs(weight) > MOST_WEIGHT for _, weight in (*left.terms, *right.terms)):
@@ -237,8 +255,7 @@ class Values(Counters, ABC):
             case ">":
                 return arith.invert(self.b, self.lanes_below(over, 1))
             case _:
-                before = arith.invert(self.b, self.lanes_below(over, 0))
-                equal = arith.logical(self.b, "and", self.lanes_below(over, 1), before)
+                equal = self.lane_at(over)
                 return equal if op == "==" else arith.invert(self.b, equal)
 
     def remainders_compared(self, expr: Binary) -> Value | None:
@@ -281,6 +298,15 @@ class Values(Counters, ABC):
         before = as_expr(add(Polynomial((((), end),) if end else ()), scaled(self.first_lane(place), -1)))
         count = minimum(int64(lanes), maximum(int64(0), before))
         return self.inside(count, lanes, self.value(count))
+
+    def lane_at(self, place: Polynomial) -> Value:
+        """Which lane has the position 0, if any; it grows by one from lane to lane."""
+        assert self.vector is not None
+        lanes = self.vector.lanes
+        number = minimum(int64(lanes), maximum(int64(-1), as_expr(scaled(self.first_lane(place), -1))))
+        lane = arith.broadcast(self.b, arith.cast(self.b, self.value(number), DType.INT32, self.f16c), lanes)
+        numbers = ", ".join(f"i32 {each}" for each in range(lanes))
+        return self.b.op(f"icmp eq {lane.typed}, <{numbers}>", DType.BOOL, lanes, "here")
 
     def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Value:
         """`condition ? then : otherwise`; a side with reads is printed under its condition."""

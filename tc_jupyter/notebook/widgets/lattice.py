@@ -136,7 +136,7 @@ def axes_of(found: FunctionAnalysis, statement: Statement, numbers: Mapping[str,
         KeyError, ValueError: a range is not known at these sizes.
     """
     axes: list[Axis] = []
-    for r in found.ranges.indices[statement.name]:
+    for r in found.ranges.points(statement.name):
         if r.lower is None or r.upper is None:
             raise ValueError(f"the range of `{r.index}` is not known")
         axes.append(Axis(r.index, r.kind, r.lower.evaluate(numbers), r.upper.evaluate(numbers)))
@@ -248,12 +248,17 @@ def _touches(
 ) -> tuple[Touch, ...]:
     touches: list[Touch] = []
     if statement.target in boxes:
-        written = tuple(IndexVar(index.name) for index in statement.output_indices)
-        place = [evaluate(each, columns, numbers, count) for each in written]
+        written = statement.left or tuple(IndexVar(index.name) for index in statement.output_indices)
         names = (index.name for index in statement.output_indices)
         text = element_text(statement.target, names, boxes[statement.target].brackets)
-        made = np.ones(count, np.bool_)
-        touches.append(Touch(text, statement.target, True, _numbers(place, made, boxes[statement.target], count)))
+        if statement.left:
+            text = " ".join(found.program.source.slice(statement.left_span).split())
+        if any(_on_data(each, numbers) for each in written):
+            elements = np.full(count, UNKNOWN, np.int64)
+        else:
+            place = [evaluate(each, columns, numbers, count) for each in written]
+            elements = _numbers(place, np.ones(count, np.bool_), boxes[statement.target], count)
+        touches.append(Touch(text, statement.target, True, elements))
     seen: set[str] = set()
     source = found.program.source
     for read in statement.reads():
@@ -279,7 +284,9 @@ def _read_numbers(
         return np.full(count, UNKNOWN, np.int64)
     place = [evaluate(index, columns, numbers, count) for index in read.indices]
     try:
-        made = reached(statement.value, read, columns, numbers, count)
+        value = statement.value
+        inside = any(node == read for node in walk(value))  # what the left side reads is read at every point
+        made = reached(value, read, columns, numbers, count) if inside else np.ones(count, np.bool_)
     except KeyError:  # a condition on something that only a call knows
         made = np.ones(count, np.bool_)
     return _numbers(place, made, boxes[read.tensor], count)

@@ -80,7 +80,7 @@ def einsum_of(program: Program) -> str | None:
     if len(program.statements) != 1:
         return None
     (statement,) = program.statements
-    if statement.operator != "+" or not statement.initialize or not statement.reduction_indices:
+    if statement.operator != "+" or not statement.initialize or not statement.reduction_indices or statement.left:
         return None
     reads = _factors(statement.value)
     names = {index.name: letter for index, letter in zip(statement.indices, string.ascii_letters, strict=False)}

@@ -351,7 +351,7 @@ class ScheduleView(Picture):
             held = (
                 max(need.hull_per_visit, default=0)
                 * bounds.graph.program.tensor(bounds.symbolic[name].stage.target).dtype.bytes
-                if name in bounds.symbolic.stages and _declared(bounds, name)
+                if name in bounds.symbolic and _declared(bounds, name)
                 else 0
             )
             rows.append(
@@ -393,7 +393,7 @@ class ScheduleView(Picture):
         return "" if found is None else witness_points_svg(graph, found)
 
     def _axes(self, bounds: Bounds) -> str:
-        found = bounds.symbolic[self.stage] if self.stage in bounds.symbolic.stages else None
+        found = bounds.symbolic.get(self.stage)
         if found is None:
             return ""
         stage, tvm = found.stage, bounds.tvm[self.stage]

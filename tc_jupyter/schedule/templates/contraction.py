@@ -18,7 +18,7 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.program import IndexVar, Read, points_of, walk
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
@@ -26,9 +26,9 @@ from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from . import dots
-from .reduction import is_across, is_to_few, partial_results
+from .reduction import has_parts, is_across, is_to_few, partial_results
 from .self_products import told_apart
-from .streaming import added, copied_out, is_plain, lanes_of, step_of
+from .streaming import added, copied_out, is_plain, is_streaming, lanes_of, step_of
 
 BLOCK_TILES = 8
 """Tiles of rows in one task, if there are enough tasks."""
@@ -343,7 +343,29 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     roles = roles_of(stage)
     if stage.statement.combine is None and is_to_few(stage, sizes) and (roles is None or roles.row is None):
         return _of_parts(schedule, name, target, sizes) if is_across(stage) else None
+    if roles is not None and roles.row is None and _is_cut_by_columns(stage, roles.column):
+        return None
     return _tiled(_told_apart(schedule, name, target, sizes), name, target, sizes)
+
+
+def _is_cut_by_columns(stage: Stage, column: str) -> bool:
+    """Whether each column has other points of a reduction along which all is read in order: `R(j) +=! k > j ? X(k) : 0`.
+
+    Lanes of columns would visit the points that any of them has, and ask each; a loop along the reduction has bounds. A window
+    (`X(j + k)`) is the same few steps for nearly all columns, and a number of steps is few.
+    """
+    conditions, _ = points_of(stage.statement.value, stage.statement.operator)
+    subscripts = [from_expr(where).indices for read in stage.statement.reads() for where in read.indices]
+    for condition in conditions:
+        on_data = any(isinstance(node, Read) and node.indices for node in walk(condition))
+        names = {node.name for node in walk(condition) if isinstance(node, IndexVar)}
+        if column in names and not on_data:
+            along = [index.name for index in stage.statement.reduction_indices if index.name in names]
+            windows = {each for each in along if any({column, each} <= used for used in subscripts)}
+            long = [each for each in along if each not in windows and constant_extent(stage, each) is None]
+            if any(is_streaming(stage, each) for each in long):
+                return True
+    return False
 
 
 def _told_apart(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule:
@@ -443,8 +465,7 @@ def _of_parts(schedule: Schedule, name: str, target: Target, sizes: Mapping[str,
 
     Measured with AVX-512 on two threads, 4,000,000 elements in rows of 2 to 13: sums 0.49 to 0.53 of the time.
     """
-    statement = schedule.graph.stage(name).statement
-    if not (statement.initialize or statement.accumulate) or not schedule.graph.is_free(name):
+    if not has_parts(schedule, name):
         return None
     parts, partial = partial_results(schedule, name)
     return _tiled(parts, partial, target, sizes)

@@ -6,6 +6,10 @@ element share (`W(i)`), vectors run over elements: values are computed one after
 (`codegen.llvm.stores`). Values of operands are taken apart the same way.
 
 Measured with AVX-512 (Zen 4), two threads: 1,000,000 products of complex numbers as pairs 0.17 of the time of vectors of two.
+
+Sums of so few values (forces between points, `O(i, c) +=! P(j, c) * W(i, j)`) have vectors along what is summed over, and the
+values one after the other, so that what they share is computed once. Measured on one thread of the same processor, forces between
+700 points: 3.57 ms with vectors along the three coordinates, 0.21 ms so, 0.18 with four points at a time.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL, extent_of
+from .reduction import has_parts, is_across, is_to_few, partial_results
 from .streaming import lanes_of, step_of
 
 FEW = 7
@@ -52,6 +57,69 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     for leaf in (*rest, f"{place}.outer"):
         schedule = schedule.parallel(name, leaf)
     return schedule.unroll(name, value).vectorize(name, f"{place}.inner")
+
+
+def summed(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
+    """Sums of a few values: vectors along a reduction, values one after the other; `None` for other statements.
+
+    Args:
+        sizes: typical ones (`space.size_class`).
+    """
+    stage = schedule.graph.stage(name)
+    if not _sums_values(schedule, stage, target):
+        return None
+    if is_to_few(stage, sizes or {}):
+        if not is_across(stage) or not has_parts(schedule, name):
+            return None
+        schedule, name = partial_results(schedule, name)
+        stage = schedule.graph.stage(name)
+    return _summed(schedule, stage, target)
+
+
+def _sums_values(schedule: Schedule, stage: Stage, target: Target) -> bool:
+    statement, free = stage.statement, schedule.graph.is_free(stage.name)
+    few = bool(statement.output_indices) and constant_extent(stage, statement.output_indices[-1].name) in PIXEL
+    sums = statement.combine is None and _along(schedule, stage, target) is not None
+    return free and few and sums
+
+
+def _along(schedule: Schedule, stage: Stage, target: Target) -> str | None:
+    """The last reduction that has vectors: what it reads moves evenly, and it has enough steps, as far as is known."""
+    reads = [read for read in stage.statement.reads() if read.indices]
+
+    def has_vectors(index: str) -> bool:
+        length = constant_extent(stage, index)
+        long = length is None or length >= lanes_of(schedule, stage, target)
+        moves = any(index in from_expr(where).indices for read in reads for where in read.indices)
+        return long and moves and all(_is_even(schedule, stage, read, index) for read in reads)
+
+    return next(filter(has_vectors, (index.name for index in reversed(stage.statement.reduction_indices))), None)
+
+
+def _summed(schedule: Schedule, stage: Stage, target: Target) -> Schedule | None:
+    name, along = stage.name, _along(schedule, stage, target)
+    if along is None:
+        return None
+    *outer, value = (index.name for index in stage.statement.output_indices)
+    rest = [index.name for index in stage.statement.reduction_indices if index.name != along]
+    schedule = schedule.split(name, along, lanes_of(schedule, stage, target))
+    schedule = schedule.reorder(name, *outer, *rest, f"{along}.outer", value, f"{along}.inner")
+    for leaf in outer:
+        schedule = schedule.parallel(name, leaf)
+    return schedule.unroll(name, value).vectorize(name, f"{along}.inner")
+
+
+def sums_values(statement: Statement) -> bool:
+    """Whether the result holds sums of the values of elements, one beside the other: `Y(c) +=! X(i, c)`."""
+    summed = {index.name for index in statement.reduction_indices}
+    if not summed or not statement.output_indices:
+        return False
+    value = statement.output_indices[-1].name
+    ends = (read.indices[-2:] for read in statement.reads() if len(read.indices) > 1)
+    return any(
+        isinstance(end, IndexVar) and end.name == value and bool(summed & from_expr(place).indices)
+        for place, end in ends
+    )
 
 
 def needs_values_apart(statement: Statement) -> bool:
@@ -102,6 +170,9 @@ def _has_few(schedule: Schedule, stage: Stage, read: Read) -> bool:
     if isinstance(value, IndexVar):
         return constant_extent(stage, value.name) in PIXEL
     writers, dims = schedule.graph.stages_on(read.tensor), schedule.graph.program.tensor(read.tensor).dims
+    ends = (each.indices[-1] for each in stage.statement.reads() if each.tensor == read.tensor)
+    if any(isinstance(end, IndexVar) and constant_extent(stage, end.name) in PIXEL for end in ends):
+        return True  # a size that is a constant of the code stands in the ranges only
     if writers:
         return constant_extent(writers[0], writers[0].statement.output_indices[-1].name) in PIXEL
     return dims is not None and from_expr(dims[-1]) in [constant(number) for number in PIXEL]

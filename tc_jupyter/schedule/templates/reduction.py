@@ -87,6 +87,12 @@ def is_across(stage: Stage) -> bool:
     return any(any(each) and not each[-1] for each in used)
 
 
+def has_parts(schedule: Schedule, name: str) -> bool:
+    """Whether sums of parts may be added up: the sum begins with nothing or with what is there, and no other stage is inside."""
+    statement = schedule.graph.stage(name).statement
+    return (statement.initialize or statement.accumulate) and schedule.graph.is_free(name)
+
+
 def partial_results(schedule: Schedule, name: str) -> tuple[Schedule, str]:
     """Results of parts of the outermost reduction loop, which become tasks, and their combination; also the new stage."""
     indices = schedule.graph.stage(name).statement.reduction_indices

@@ -9,30 +9,32 @@ from __future__ import annotations
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.ranges import SizeExpr, constant
-from tc_jupyter.schedule.infer_bound import StageBounds, infer_symbolic, variable
+from tc_jupyter.schedule.infer_bound import StageBounds, SymbolicBounds, infer_symbolic, variable
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 
 
 def fuse_rows(schedule: Schedule) -> Schedule:
     """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice."""
+    bounds = infer_symbolic(schedule.graph)
     for name in reversed(schedule.stages):
         stage = schedule.graph.stage(name)
         if name not in schedule.graph.outputs and stage.attach.kind == "root" and not stage.relations:
-            schedule = _attached(schedule, stage)
+            schedule, bounds = _attached(schedule, bounds, stage)
     return schedule
 
 
-def _attached(schedule: Schedule, stage: Stage) -> Schedule:
+def _attached(schedule: Schedule, bounds: SymbolicBounds, stage: Stage) -> tuple[Schedule, SymbolicBounds]:
+    """The schedule with a temporary attached, or as it was, and its bounds."""
     graph = schedule.graph
     family = graph.stages_on(stage.target)
     users = graph.consumers(family[0].name)
     if not users or family[0].name != stage.name:
-        return schedule
+        return schedule, bounds
     place = graph.runs_in(users[-1].name)
     loops = graph.stage(place).leaves
     if graph.stage(place).relations or len(loops) < 2 or graph.stage(place).kind(loops[0]) != "output":
-        return schedule
+        return schedule, bounds
     # the elements of a single row are tasks if each is a sum of its own
     sums = bool(stage.statement.reduction_indices and _long_loops(stage))
     first_long = _long_loops(graph.stage(place))[:1] if sums else ()
@@ -41,9 +43,10 @@ def _attached(schedule: Schedule, stage: Stage) -> Schedule:
             moved = schedule.compute_at(stage.name, place, loop)
         except CompileError:
             continue
-        if _computes_once(moved, stage.name, place, loop):
-            return moved
-    return schedule
+        found = bounds.moved(moved.graph, stage.name)
+        if any(_computed_once(found[member.name], variable(place, loop)) for member in family):
+            return moved, found
+    return schedule, bounds
 
 
 def _long_loops(stage: Stage) -> tuple[str, ...]:
@@ -52,14 +55,8 @@ def _long_loops(stage: Stage) -> tuple[str, ...]:
     return tuple(leaf for leaf in stage.leaves if stage.kind(leaf) == "output" and leaf not in single)
 
 
-def _computes_once(schedule: Schedule, name: str, place: str, loop: str) -> bool:
-    """Whether the iterations of `loop` ask for disjoint parts of the tensor: one dimension follows the loop, one element each."""
-    bounds = infer_symbolic(schedule.graph)
-    family = schedule.graph.stages_on(schedule.graph.stage(name).target)
-    return any(_computed_once(bounds[member.name], variable(place, loop)) for member in family)
-
-
 def _computed_once(bounds: StageBounds, loop: str) -> bool:
+    """Whether the iterations of `loop` ask for disjoint parts of the tensor: one dimension follows the loop, one element each."""
     return bounds.exact and any(extent == constant(1) and _follows(low, loop) for low, extent in bounds.box)
 
 

@@ -14,7 +14,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates import general, windows
 
-from . import pointwise, product, reduction, rows, stencils, tensor_cores, thin, transposing
+from . import pointwise, product, reduction, rows, scatter, stencils, tensor_cores, thin, transposing
 
 Sizes = Mapping[str, int]
 Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
@@ -23,6 +23,8 @@ Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
 def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Schedule:
     """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
     schedule = windows.copied(schedule, product.is_product)
+    for name in schedule.stages:
+        schedule = _tried(scatter.default, schedule, name, target, sizes) or schedule
     for name in schedule.stages:
         if schedule.graph.is_free(name):
             schedule = _product(schedule, name, target, sizes) or schedule

@@ -182,7 +182,7 @@ class Sums:
         around: steps of the other loops of a sum.
         size: bytes of what is read per step.
         lanes: results of one thread.
-        side: results of a block.
+        side: results side by side of a block, on average, for which there are as many threads as the next power of two.
     """
 
     results: int
@@ -190,13 +190,14 @@ class Sums:
     size: int
     around: int = 1
     lanes: int = 1
-    side: int = 1
+    side: float = 1
 
     def cycles(self, share: Shares, target: Target) -> float:
         """Until all have been added."""
         length = share.length or self.steps
         parts = -(-self.steps // length)
-        warps = parts * max(self.results / self.lanes * share.threads / WARP, self.results / self.side)
+        wide = 1 << (ceil(self.side / self.lanes) - 1).bit_length()
+        warps = parts * self.results / self.side * max(1.0, wide * share.threads / WARP)
         own = -(-length // share.threads) * self.around * WAIT + PER_PART * min(share.threads, MOST_PARTS)
         own += COMBINING if share.threads > 1 else 0
         waited = max(1.0, warps * WARP / (THREADS * target.multiprocessors)) * own

@@ -77,7 +77,7 @@ def _shares(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str
     steps = filling.extents(stage, "reduction", sizes)[shared_index(stage, sizes)]
     results, lanes = filling.results_of(stage, sizes), lanes_of(schedule, stage)
     *_, columns = filling.extents(stage, "output", sizes).values()
-    side = min(columns, MOST_COLUMNS * lanes)
+    side = columns / -(-columns // (MOST_COLUMNS * lanes))
     around = filling.steps_of(stage, sizes) // steps
     sums = filling.Sums(results, steps, filling.bytes_of_step(stage), around, lanes, side)
     return filling.shares(sums, target, lambda count: count <= filling.MOST_PARTS)

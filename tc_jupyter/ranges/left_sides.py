@@ -1,0 +1,294 @@
+"""Left sides whose subscripts are expressions: one statement with `=` writes no element twice, and every element has one that does.
+
+Worked example: `Y(2*i) = A(i)` with `0 <= i < N` writes no element twice, since `2*i = 2*j` only where `i = j`; together with
+`Y(2*i + 1) = B(i)` it writes all of `0 <= at < 2*N`. For `Y(i/2) = A(i)` the points `i = 0` and `i = 1` share `Y(0)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+from tc_jupyter.program import Program, Statement, decided_by_data
+
+from .accesses import write_access
+from .display import element_text, to_python
+from .inference import IndexRange, Ranges
+from .sets import Answer, IntegerSet, Unknown
+from .size_expr import SizeExpr, has_data, index, nonnegative
+
+SMALL = (1, 2, 3, 4)
+"""Sizes at which two points with one element are looked for."""
+MOST_POINTS = 1 << 9
+"""Of a statement at one choice of sizes, while they are looked for."""
+MOST_CHOICES = 1 << 6
+"""Of sizes."""
+
+
+def left_side_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
+    """TC221 and TC222, as far as they follow from the text."""
+    found: list[Diagnostic] = []
+    for statement in program.statements:
+        if not ranges.is_complete(statement.name) or not statement.computed:
+            continue
+        if statement.operator == "=" and not statement.unique and not is_injective(ranges, statement):
+            found.append(_written_twice(program, ranges, statement))
+    return found + [
+        said for tensor in program.tensors if (said := _unwritten(program, ranges, tensor.name)) is not None
+    ]
+
+
+def subscripts_of(ranges: Ranges, statement: Statement) -> tuple[SizeExpr, ...]:
+    """The subscripts of the left side."""
+    return write_access(statement, ranges.index_scope(statement)).index
+
+
+# --- once ------------------------------------------------------------------------------------------------------------
+
+
+def is_injective(ranges: Ranges, statement: Statement) -> bool:
+    """Whether it is proved that no two points of a statement have the same left side."""
+    if any(map(decided_by_data, statement.left)):
+        return False
+    points, subscripts = ranges.points(statement.name), subscripts_of(ranges, statement)
+    extents = {r.index: r.extent for r in points}
+    known: set[str] = set()
+    more = True
+    while more:
+        more = False
+        for e in subscripts:
+            if (names := _determined(e, extents, known)) and not names <= known:
+                known |= names
+                more = True
+    return known >= extents.keys() or _is_injective_set(points, subscripts)
+
+
+def _determined(e: SizeExpr, extents: Mapping[str, SizeExpr], known: set[str]) -> set[str]:
+    """The indices that a value fixes when others are known: those of a number with digits, as `b*S + i` with `0 <= i < S`."""
+    weights: list[tuple[str, SizeExpr]] = []
+    for name in sorted(e.indices & extents.keys() - known):
+        split = e.linear_in(name)
+        if split is None or split[0].indices:
+            return set()
+        weights.append((name, split[0] if nonnegative(split[0]) else -split[0]))
+    while weights:
+        first = next(
+            (n for n, (_, w) in enumerate(weights) if nonnegative(w - 1 - _span(_without(weights, n), extents))), None
+        )
+        if first is None:
+            return set()
+        weights.pop(first)
+    return set(e.indices & extents.keys())
+
+
+def _without(weights: Sequence[tuple[str, SizeExpr]], number: int) -> list[tuple[str, SizeExpr]]:
+    return [each for n, each in enumerate(weights) if n != number]
+
+
+def _span(weights: Sequence[tuple[str, SizeExpr]], extents: Mapping[str, SizeExpr]) -> SizeExpr:
+    """The largest difference of two values of a sum of indices with weights."""
+    total = SizeExpr({}, 0)
+    for name, weight in weights:
+        total = total + weight * (extents[name] - 1)
+    return total
+
+
+def _is_injective_set(points: Sequence[IndexRange], subscripts: Sequence[SizeExpr]) -> bool:
+    """The same by exact sets: two points with the same subscripts, of which one index differs."""
+    other = {r.index: index(f"{r.index}'") for r in points}
+    dims = [*other, *(f"{name}'" for name in other)]
+    inside = list(_inside(points, None)) + list(_inside(points, other))
+    equal = [e - e.substitute(other) for e in subscripts]
+    try:
+        for r in points:
+            apart = index(r.index) - other[r.index] - 1
+            if IntegerSet.build(dims, [*inside, apart], equal, True).is_empty() is not Answer.YES:
+                return False
+    except Unknown:
+        return False
+    return True
+
+
+def _inside(points: Sequence[IndexRange], names: Mapping[str, SizeExpr] | None) -> Iterator[SizeExpr]:
+    for r in points:
+        if r.lower is None or r.upper is None:
+            continue
+        here = index(r.index) if names is None else names[r.index]
+        yield here - r.lower
+        yield r.upper - 1 - here
+
+
+def _written_twice(program: Program, ranges: Ranges, statement: Statement) -> Diagnostic:
+    """TC221, with two points where some are found at small sizes."""
+    left, target = statement.left_span, statement.target
+    fix = _unique_fix(program, statement)
+    if any(map(decided_by_data, statement.left)):
+        message = f"`=` may write an element of `{target}` twice: elements of tensors say which"
+        help_text = (
+            "combine the values, as with `+=!`, or say that no two are the same with `where unique`; each call looks"
+        )
+        return Diagnostic(codes.NOT_INJECTIVE, left, message, "", (), help_text, fix)
+    found = _two_points(ranges, statement)
+    help_text = "combine the values, as with `+=!`, or take another left side"
+    if found is None:
+        message = (
+            f"`=` may write an element of `{target}` twice: it is not proved that all points have elements of their own"
+        )
+        return Diagnostic(
+            codes.NOT_INJECTIVE, left, message, "", (), f"{help_text}; `where unique` leaves it to the call", fix
+        )
+    first, second, element, sizes = found
+    at = f" at {sizes}" if sizes else ""
+    message = f"`=` writes `{element}` twice{at}: for {first} and for {second}"
+    return Diagnostic(codes.NOT_INJECTIVE, left, message, "", (), help_text)
+
+
+def _unique_fix(program: Program, statement: Statement) -> Fix | None:
+    text = program.source.slice(statement.span)
+    if "#" in text or not text:
+        return None
+    words = ", unique" if " where " in text else " where unique"
+    return Fix("say that all are different", (Edit(Span(statement.span.end, statement.span.end), words),))
+
+
+def _two_points(ranges: Ranges, statement: Statement) -> tuple[str, str, str, str] | None:
+    """Two points with one element, that element and the sizes, as text; `None` if none are found at small sizes."""
+    points, subscripts = ranges.points(statement.name), subscripts_of(ranges, statement)
+    ends = [end for r in points for end in (r.lower, r.upper) if end is not None]
+    names = sorted({name for e in (*ends, *subscripts) for name in e.names - e.indices})
+    choices = product(SMALL, repeat=len(names)) if len(SMALL) ** len(names) <= MOST_CHOICES else [(3,) * len(names)]
+    for numbers in choices:
+        values = dict(zip(names, numbers, strict=True))
+        seen: dict[tuple[int, ...], dict[str, int]] = {}
+        for point in _points(points, values):
+            here = tuple(e.evaluate({**values, **point}) for e in subscripts)
+            if here in seen:
+                shown = element_text(statement.target, map(str, here), ranges.scope.brackets)
+                return _at(seen[here]), _at(point), shown, ", ".join(f"`{k} = {v}`" for k, v in values.items())
+            seen[here] = point
+    return None
+
+
+def _at(point: Mapping[str, int]) -> str:
+    return "`" + ", ".join(f"{name} = {value}" for name, value in point.items()) + "`"
+
+
+def _points(points: Sequence[IndexRange], values: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The first points at these sizes."""
+    ends = [
+        (r.lower.evaluate(values), r.upper.evaluate(values))
+        for r in points
+        if r.lower is not None and r.upper is not None
+    ]
+    for number, place in enumerate(product(*(range(*each) for each in ends))):
+        if number == MOST_POINTS:
+            return
+        yield {r.index: at for r, at in zip(points, place, strict=True)}
+
+
+# --- every one -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the statements on a tensor write before another one reads it.
+
+    Attributes:
+        proved: all of it. example: an element that none of them writes, as text; neither is known where the call has to look.
+        statements: those on it.
+    """
+
+    proved: bool
+    example: str | None
+    statements: tuple[Statement, ...]
+
+
+def written_by(program: Program, ranges: Ranges, tensor: str) -> Written | None:
+    """Whether all elements of a tensor are written; `None` where its first statement says so by itself."""
+    before: list[Statement] = []
+    for statement in program.statements:
+        if statement.target == tensor:
+            before.append(statement)
+        elif before and tensor in statement.tensors_read():
+            break
+    if not before or before[0].operator != "=" or not before[0].computed or tensor not in ranges.boxes:
+        return None
+    if not all(ranges.is_complete(each.name) for each in before):
+        return None
+    known = [each for each in before if not any(map(decided_by_data, each.left))]
+    try:
+        left_out = _left_out(ranges, tensor, known)
+        if left_out.is_empty() is Answer.YES:
+            return Written(True, None, tuple(before))
+        if len(known) == len(before) and not left_out.has_opaque and (sample := left_out.smallest()) is not None:
+            where = [str(sample[f"at{k}"]) for k in range(program.tensor(tensor).rank)]
+            sizes = ", ".join(f"`{name} = {sample[name]}`" for name in sorted(sample) if not name.startswith("at"))
+            element = element_text(tensor, where, ranges.scope.brackets)
+            return Written(False, f"`{element}`" + (f" at {sizes}" if sizes else ""), tuple(before))
+    except Unknown:
+        pass
+    return Written(any(_is_dense(ranges, each) for each in known), None, tuple(before))
+
+
+def _left_out(ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> IntegerSet:
+    """The elements that none of some statements writes, as the points `at0`, `at1`, ..."""
+    box = ranges.boxes[tensor]
+    elements = [f"at{k}" for k in range(len(box.bounds))]
+    ends = zip(elements, box.bounds, strict=True)
+    inside = [side for name, (low, high) in ends for side in (index(name) - low, high - 1 - index(name))]
+    rest = IntegerSet.build(elements, inside, (), True)
+    for statement in statements:
+        points = ranges.points(statement.name)
+        own = {r.index: index(f"{r.index}'") for r in points}
+        equal = [
+            index(name) - e.substitute(own) for name, e in zip(elements, subscripts_of(ranges, statement), strict=True)
+        ]
+        dims = [*elements, *(f"{name}'" for name in own)]
+        image = IntegerSet.build(dims, list(_inside(points, own)), equal, True)
+        rest = rest.subtract(image.project_out([f"{name}'" for name in own]))
+    return rest
+
+
+def _is_dense(ranges: Ranges, statement: Statement) -> bool:
+    """Whether one statement writes its whole box: each subscript has indices of its own, and takes every value once."""
+    points = {r.index: r.extent for r in ranges.points(statement.name)}
+    seen: set[str] = set()
+    box = ranges.boxes[statement.target]
+    for e, (low, high) in zip(subscripts_of(ranges, statement), box.bounds, strict=True):
+        names = e.indices & points.keys()
+        if has_data(e) or names & seen or not _determined(e, points, set()) >= names:
+            return False
+        seen |= names
+        count = SizeExpr({}, 1)
+        for name in names:
+            count = count * points[name]
+        if count != high - low:
+            return False
+    return True
+
+
+def _unwritten(program: Program, ranges: Ranges, tensor: str) -> Diagnostic | None:
+    """TC222 where it follows from the text."""
+    found = written_by(program, ranges, tensor)
+    if found is None or found.example is None:
+        return None
+    first = found.statements[0]
+    message = f"no statement writes {found.example}"
+    box = ranges.boxes[tensor]
+    where = ", ".join(
+        f"{name} in {to_python(low)}:{to_python(high)}" for name, (low, high) in zip("ijkl", box.bounds, strict=False)
+    )
+    start = element_text(tensor, "ijkl"[: len(box.bounds)], ranges.scope.brackets)
+    help_text = f"give all of them a value first, as with `{start} = 0 where {where}`"
+    return Diagnostic(codes.UNWRITTEN_ELEMENT, first.left_span, message, "", (), help_text)
+
+
+__all__ = [
+    "Written",
+    "is_injective",
+    "left_side_messages",
+    "subscripts_of",
+    "written_by",
+]

@@ -1,0 +1,173 @@
+"""Reductions in which elements say where each point goes: histograms, sums of segments, on a CPU.
+
+The loops over points stand outside, and the equality between the index of the target and what elements say leaves one element for
+each of them (`loops.conditions`). Threads share the points where there are many of them for each element: parts of the points have
+elements of their own, which are combined in order afterwards. How many parts there are depends on sizes only, so results are the
+same for any number of threads. Where there are few points for each element, but rows of them, every thread owns a range of the
+rows and passes all points; single elements are left to one thread, which would wait for memory as long as several that look at
+every point.
+
+Measured on one processor with AVX-512, 10^6 points, one thread: 256 bins of `uint8` 0.30 ms in one loop and 0.31 in parts of 8192
+points (`np.bincount` 1.1), equal values 0.30; ranges of bins of two owners 11 ms, since every second jump is guessed wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+
+from tc_jupyter.program import Read, Statement, keeps, places, walk
+from tc_jupyter.ranges import IndexRange, from_expr
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.target import Target
+
+from .streaming import added, lanes_of
+
+PART = 1 << 13
+"""Points of a part, where a part has few elements of its own."""
+EACH = 16
+"""Points for each element of a part: combining the parts then costs little."""
+PARTS = 16
+"""Parts where the number of elements is known at the call only."""
+MOST_ELEMENTS = 1 << 17
+"""Of a part whose number of elements is known: more do not stay in a cache."""
+ROW = 1 << 10
+"""Elements that are combined together where there are no rows."""
+MANY = 1 << 20
+"""The typical value of sizes of targets that have more than one element for `EACH` points."""
+
+
+def placed(statement: Statement) -> tuple[str, ...]:
+    """The output indices that points decide: those of `at` and `b` in `X(i) == at && i + j == b ? v : 0`."""
+    return tuple(dict.fromkeys(name for name, _ in places(statement)))
+
+
+def placed_by_data(statement: Statement) -> bool:
+    """Whether elements decide where points go."""
+    return any(isinstance(node, Read) and node.indices for _, place in places(statement) for node in walk(place))
+
+
+def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+    """The schedule of such a reduction; `None` for other statements.
+
+    Args:
+        sizes: typical sizes; `MANY` for those of a target with few points for each element.
+    """
+    stage = schedule.graph.stage(name)
+    chosen = placed(stage.statement)
+    if not chosen or not schedule.graph.is_free(name):
+        return None
+    outputs = [index.name for index in stage.statement.output_indices]
+    points = [index.name for index in stage.statement.reduction_indices]
+    rows = [output for output in outputs if output not in chosen]
+    schedule = schedule.reorder(name, *points, *chosen, *rows)
+    if keeps(stage.statement):
+        return _along_rows(schedule.parallel(name, points[0]), name, rows, target)
+    if not placed_by_data(stage.statement):
+        return _gathered(schedule, stage, points, outputs)
+    elements = elements_of(stage)
+    initialized = stage.statement.initialize or stage.statement.accumulate
+    if initialized and (elements is not None and elements <= MOST_ELEMENTS):
+        return _in_parts(schedule, name, points, chosen, rows, max(PART, _power(EACH * elements)), target)
+    names = {size for root in stage.roots if root.name in chosen for size in (root.dom[1] - root.dom[0]).names}
+    if initialized and elements is None and all(sizes.get(size, MANY) < MANY for size in names):
+        return _in_parts(schedule, name, points, chosen, rows, None, target)
+    return _owned(schedule, name, points, chosen, rows, target) if rows else schedule
+
+
+def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Mapping[str, int]) -> set[str]:
+    """The sizes of a target that has more than one element for `EACH` points, or row for so many rows, at these sizes of a call."""
+    elements, points, names = 1, 1, set[str]()
+    placed = {index.name for index, _ in statement.computed}
+    for each in indices:
+        if each.lower is None or each.upper is None or not each.extent.names <= sizes.keys():
+            return set()
+        if each.kind == "output" and each.index not in placed:
+            continue
+        length = each.extent.evaluate(sizes)
+        if each.kind == "output":
+            elements, names = elements * length, names | each.extent.names
+        else:
+            points *= length
+    return names if elements * EACH > points else set()
+
+
+def elements_of(stage: Stage) -> int | None:
+    """How many elements the target has, where that is a number."""
+    extents = [root.dom[1] - root.dom[0] for root in stage.roots if root.kind == "output"]
+    return prod(extent.constant for extent in extents) if all(extent.is_constant for extent in extents) else None
+
+
+def _power(number: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, number - 1).bit_length()
+
+
+def _in_parts(
+    schedule: Schedule,
+    name: str,
+    points: list[str],
+    placed: tuple[str, ...],
+    rows: list[str],
+    length: int | None,
+    target: Target,
+) -> Schedule:
+    """Parts of the points, or of the outermost loop over them, each with elements of its own; then all parts in order."""
+    first, elements = points[0], [*placed, *rows]
+    if length is None:
+        schedule = schedule.split(name, first, nparts=PARTS)
+    else:
+        schedule = schedule.split(name, first, length if len(points) == 1 else max(1, length >> 6))
+    before, outer = schedule, f"{first}.outer"
+    schedule = schedule.rfactor(name, outer)
+    parts = added(before, schedule)
+    inside = [f"{first}.inner", *points[1:]]
+    schedule = schedule.reorder(parts, outer, *inside, *elements).parallel(parts, outer)
+    schedule = _along_rows(schedule, parts, rows, target)
+    return _combined(schedule, name, outer, elements, target)
+
+
+def _combined(schedule: Schedule, name: str, part: str, elements: list[str], target: Target) -> Schedule:
+    """The parts of each row in order, rows shared by threads; of single elements, those of some lines of memory are a row."""
+    *outer, last = elements
+    if not outer:
+        schedule = schedule.split(name, last, ROW)
+        outer, last = [f"{last}.outer"], f"{last}.inner"
+    schedule = schedule.reorder(name, *outer, part, last)
+    for leaf in outer:
+        schedule = schedule.parallel(name, leaf)
+    return _along_rows(schedule, name, [last], target)
+
+
+def _along_rows(schedule: Schedule, name: str, rows: list[str], target: Target) -> Schedule:
+    """Vectors along what is stored row by row."""
+    if not rows:
+        return schedule
+    last = rows[-1]
+    schedule = schedule.split(name, last, lanes_of(schedule, schedule.graph.stage(name), target))
+    return schedule.vectorize(name, f"{last}.inner")
+
+
+def _gathered(schedule: Schedule, stage: Stage, points: list[str], outputs: list[str]) -> Schedule:
+    """Where indices say which element a point goes to: each element looks for its points if one of the indices follows from it."""
+    splits = [from_expr(place).linear_in(point) for _, place in places(stage.statement) for point in points[-1:]]
+    weights = [split[0] for split in splits if split is not None]
+    if len(weights) < len(splits) or not any(abs(each.offset) == 1 for each in weights if each.is_constant):
+        return schedule
+    return schedule.reorder(stage.name, *outputs, *points).parallel(stage.name, outputs[0])
+
+
+def _owned(
+    schedule: Schedule, name: str, points: list[str], placed: tuple[str, ...], rows: list[str], target: Target
+) -> Schedule:
+    """A range of the target for each thread, which passes all points; each element still gets its points in order."""
+    if target.threads < 2:
+        return _along_rows(schedule, name, rows, target)
+    first, *others = placed
+    schedule = schedule.split(name, first, nparts=target.threads)
+    schedule = schedule.reorder(name, f"{first}.outer", *points, f"{first}.inner", *others, *rows)
+    return _along_rows(schedule.parallel(name, f"{first}.outer"), name, rows, target)
+
+
+__all__ = ["EACH", "MANY", "default", "elements_of", "placed", "placed_by_data", "sizes_of_many"]

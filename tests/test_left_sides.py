@@ -1,0 +1,158 @@
+"""Left sides with expressions: values, bits, what is refused before anything is written, and random programs."""
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tests.tc_programs import drawn_left_sides, judge
+
+HISTOGRAM = "def f(uint8(N) X) -> (H) { H(X(i)) +=! 1 }"
+WEIGHTED = "def f(int32(N) X, float(N) W) -> (float(100) H) { H(X(i)) +=! W(i) }"
+SEGMENT = "def f(float(E, D) M, int32(E) Dst, float(V) Like) -> (float(V, D) Y) { Y(Dst(e), d) +=! M(e, d) }"
+NUMBERED = "def f(float(E, D) M, int32(E) Dst, int32 V) -> (float(V, D) Y) { Y(Dst(e), d) +=! M(e, d) }"
+PLACE = "def f(int32(N) P, float(N) X) -> (float(N) Y) { Y(P(i)) = X(i) where unique }"
+
+
+@pytest.fixture
+def threads():
+    yield tc.set_threads
+    tc.set_threads(None)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8191, 8193, 100_000])
+def test_histogram(count):
+    x = np.random.default_rng(count).integers(0, 256, count).astype(np.uint8)
+    for values in (x, np.full_like(x, 7)):
+        assert np.array_equal(tc.compile(HISTOGRAM).f(values), np.bincount(values, minlength=256))
+
+
+def test_same_bits_for_any_number_of_threads(threads):
+    rng = np.random.default_rng(1)
+    calls = [
+        (WEIGHTED, (rng.integers(0, 100, 50_000).astype(np.int32), rng.random(50_000, np.float32))),
+        (
+            SEGMENT,
+            (rng.random((5000, 17), np.float32), rng.integers(0, 9, 5000).astype(np.int32), np.zeros(9, np.float32)),
+        ),
+        (
+            SEGMENT,
+            (rng.random((300, 5), np.float32), rng.integers(0, 99, 300).astype(np.int32), np.zeros(99, np.float32)),
+        ),
+        (NUMBERED, (rng.random((300, 5), np.float32), rng.integers(0, 9, 300).astype(np.int32), 9)),
+    ]
+    for text, arguments in calls:
+        results = []
+        for count in (1, 2, 3, 8):
+            threads(count)
+            results.append(tc.compile(text, allow=("TC234",)).f(*arguments).tobytes())
+        assert len(set(results)) == 1, text
+
+
+def test_segments():
+    rng = np.random.default_rng(2)
+    for points, row, elements in ((1000, 64, 10), (50, 3, 400), (0, 3, 4), (5, 0, 4)):
+        m, to = rng.random((points, row), np.float32), rng.integers(0, elements, points).astype(np.int32)
+        expected = np.zeros((elements, row))
+        np.add.at(expected, to, m)
+        assert np.allclose(tc.compile(NUMBERED).f(m, to, elements), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "interpreter"])
+@pytest.mark.parametrize(
+    ("text", "arguments", "code", "said"),
+    [
+        (WEIGHTED, ([3, 100, 5], [1, 1, 1]), "TC604", "index 100 in dimension 0"),
+        (WEIGHTED, ([3, 4, -1], [1, 1, 1]), "TC604", "index -1 in dimension 0"),
+        (PLACE, ([2, 0, 2], [1, 2, 3]), "TC617", "`Y(2)` is written twice: for `i = 0` and for `i = 2`"),
+    ],
+)
+def test_refused_before_anything_is_written(engine, text, arguments, code, said):
+    where, values = np.array(arguments[0], np.int32), np.array(arguments[1], np.float32)
+    function = tc.compile(text, target=engine).f
+    out = np.full(100 if text is WEIGHTED else 3, 5, np.float32)
+    with pytest.raises(tc.CallError) as caught:
+        function(where, values, out=out)
+    assert caught.value.diagnostic.code.number == code
+    assert said in caught.value.diagnostic.message
+    assert (out == 5).all()
+
+
+@pytest.mark.parametrize("engine", ["cpu", "interpreter"])
+def test_computed_subscripts(engine):
+    function = tc.compile("def f(float(N) X) -> (int32(4) H) { H(int32(X(i) * 4)) +=! 1 }", target=engine).f
+    x = np.array([0, 0.3, 0.99], np.float32)
+    assert function(x).tolist() == [1, 1, 0, 1]
+    for bad in (1.5, -0.5, np.nan, np.inf):
+        with pytest.raises(tc.CallError) as caught:
+            function(np.array([0.5, bad, 0.5], np.float32))
+        assert caught.value.diagnostic.code.number == "TC604"
+        assert caught.value.diagnostic.help == "first at i = 1"
+
+
+def test_elements_that_data_leaves_out():
+    function = tc.compile("def f(int32(N) P, float(N) X) -> (float(5) Y) { Y(P(i)) = X(i) where unique }").f
+    with pytest.raises(tc.CallError) as caught:
+        function(np.array([0, 3, 1], np.int32), np.ones(3, np.float32))
+    assert caught.value.diagnostic.code.number == "TC222"
+    assert caught.value.diagnostic.message == "no statement writes `Y(2)`"
+
+
+def test_no_element_at_all():
+    function = tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i)  Y(0) = 0 }").f
+    with pytest.raises(tc.CallError) as caught:
+        function(np.zeros(0, np.float32))
+    assert caught.value.diagnostic.code.number == "TC601"
+
+
+def test_empty_targets_do_not_look_for_points():
+    """Where a size is 0 there is other code: it does not pass all elements for each point either."""
+    text = (
+        "def f(float(E) M, int32(E) Dst, float(V) L, float(Z) U) -> (float(V) Y, W) { Y(Dst(e)) +=! M(e)  W +=! U(z) }"
+    )
+    where = np.arange(20_000, dtype=np.int32)
+    found = tc.compile(text, allow=("TC234",)).f(
+        np.ones(20_000, np.float32), where, np.zeros(20_000, np.float32), np.zeros(0, np.float32)
+    )
+    assert (found[0] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        (HISTOGRAM, (np.random.default_rng(3).integers(0, 256, 9000).astype(np.uint8),)),
+        (PLACE, (np.random.default_rng(4).permutation(300).astype(np.int32), np.arange(300, dtype=np.float32))),
+        (
+            "def f(float(N) A, float(N) B) -> (Y) { Y(2*i) = A(i)  Y(2*i + 1) = B(i) }",
+            (np.arange(300, dtype=np.float32),) * 2,
+        ),
+        (NUMBERED, (np.ones((40, 9), np.float32), np.arange(40, dtype=np.int32) % 7, 7)),
+    ],
+)
+def test_simulated_cuda(text, arguments):
+    simulation = tc.compile(text, target="cuda").f.simulate(*arguments)
+    assert simulation.findings == ()
+    assert np.array_equal(np.asarray(simulation.outputs[0]), tc.compile(text).f(*arguments))
+
+
+def test_histograms_on_a_gpu_are_in_shared_memory():
+    source = tc.compile(HISTOGRAM).f.source("cuda")
+    assert "__shared__" in source
+    assert "atomic" not in source
+
+
+def test_plain_c_shares_no_element():
+    lines = [line.strip() for line in tc.compile(HISTOGRAM).f.source("c").splitlines()]
+    assert lines[lines.index("H[(int64_t)X[i]] += 1;") - 2] == "}"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(seed):
+    judge(*drawn_left_sides(seed))
+
+
+def test_sums_of_halves_with_an_extent_of_a_scalar():
+    """The sums are kept in memory whose size a scalar says."""
+    text = "def f(half(N) X, int64 s) -> (Y) { Y(2*j + 1) min=! X(i) where j in min(s, N):N }"
+    for engine in ("cpu", "interpreter"):
+        found = tc.compile(text, target=engine).f(np.arange(5, dtype=np.float16), 3)
+        assert found.tolist() == [0, np.inf, 0]
