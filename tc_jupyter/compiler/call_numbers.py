@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias, cast
 
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
@@ -30,6 +30,8 @@ from tc_jupyter.runtime.launch import Failure
 
 from .function_analysis import FunctionAnalysis
 
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+
 
 class CallNumbers:
     """What `runtime.kernel.CallNumbers` asks for.
@@ -46,20 +48,32 @@ class CallNumbers:
         self.at_zero = tuple(self.numbers.at_zero.values())
         extents = {name: value for name, value in found.ranges.sizes.items() if name not in self.numbers.names}
         extents |= found.conditions.definitions
-        self._names = tuple(extents)
-        text = "".join(f"{python_code(to_python(value))}, " for value in extents.values())
-        self._extents = compile(f"({text})", f"<extents of {found.program.name}>", "eval")
+        text = ", ".join(f"{name!r}: {python_code(to_python(value))}" for name, value in extents.items())
+        arguments = ", ".join(map(python_code, self.numbers.names))
+        code = compile(f"lambda {arguments}: {{{text}}}", f"<extents of {found.program.name}>", "eval")
+        self._extents = eval(code, {"min": min, "max": max})
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
         """Shapes, origins and every size by name, or what is wrong with the sizes."""
-        bound = self.numbers(sizes, check_sizes)
-        if isinstance(bound, Diagnostic):
-            return bound
-        known = dict(sizes)
-        if self._names:
-            values = {_python_name(name): value for name, value in sizes.items()}
-            known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, values), strict=True))
-        return Numbers(known, bound.shapes, bound.origins)
+        found = self.shapes(sizes, check_sizes)
+        if not isinstance(found, tuple):
+            return found
+        shapes, origins = found
+        tensors = self.numbers.tensors
+        extents = self.extents(sizes)
+        return Numbers(extents, dict(zip(tensors, shapes, strict=True)), dict(zip(tensors, origins, strict=True)))
+
+    def shapes(self, sizes: Mapping[str, int], check_sizes: bool) -> tuple[Shapes, Shapes] | Diagnostic:
+        """Shapes and origins of the computed tensors, in the order of `numbers.tensors`, or what is wrong with the sizes."""
+        bind = self.numbers
+        found: Any = bind.function(*[sizes[name] for name in bind.names], check_sizes)
+        if type(found) is tuple:
+            return cast("tuple[Any, Shapes, Shapes]", found)[1:]
+        return found if isinstance(found, Diagnostic) else bind.message(found, sizes)
+
+    def extents(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """Every size by name."""
+        return {**sizes, **self._extents(*[sizes[name] for name in self.numbers.names])}
 
     def scan(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]
@@ -153,9 +167,6 @@ class CallNumbers:
             for number, item in enumerate((*self.items, *self.at_zero))
             if number not in inside and item.statement in kernel.statements
         )
-
-
-_python_name = cache(python_code)
 
 
 def points_of(item: AnyCheck) -> PointCheck:

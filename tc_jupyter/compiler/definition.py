@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
@@ -36,6 +36,7 @@ from tc_jupyter.runtime.arrays import ArrayView
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.cubin import sass
 from tc_jupyter.runtime.dispatch import Dispatcher
+from tc_jupyter.runtime.family import Family, SizeClass
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.kernel import (
     BoundKernel,
@@ -56,11 +57,11 @@ from tc_jupyter.runtime.recipe import Found, Likeness, Recipe, likeness, recipe
 from tc_jupyter.schedule import (
     INTERPRETER,
     Schedule,
+    SizeClasses,
     Step,
     Target,
     row_class,
     schedule_of,
-    size_class,
 )
 
 from .build import Build, build
@@ -73,8 +74,6 @@ Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
 
 _MOST_RECIPES = 256
 """Calls that a function remembers; it forgets all when there are more."""
-_MOST_CLASSES = 256
-"""Sizes of calls whose class is remembered."""
 
 ROW_MAJOR = Layout(frozenset(), 32)
 """Contiguous arrays, small enough for 32-bit indices."""
@@ -130,9 +129,10 @@ class Definition:
         self.solved = solved_sizes(self.program)
         self.recent = RecentCalls(tuple(dict.fromkeys([*sizes, *(each.name for each in self.solved)])))
         self._ready: dict[tuple[str, Layout], BoundKernel] = {}
-        self._classes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self._classes: dict[str, SizeClasses] = {}
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
+        self._families: dict[bool, Family | None] = {}
         self._lock = threading.Lock()
 
     @property
@@ -225,7 +225,7 @@ class Definition:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
         constants, hints = self.size_class(sizes, engine)
-        if 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents):
+        if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
@@ -251,7 +251,10 @@ class Definition:
 
     @cached_property
     def _extents(self) -> tuple[SizeExpr, ...]:
-        """The lengths of loops, where sizes alone decide: if one is 0, the loops around it are not begun."""
+        """The lengths of loops, where sizes alone decide: if one is 0, the loops around it are not begun.
+
+        Those that are positive wherever sizes are have been left out.
+        """
         known = {
             *self.program.sizes,
             *(each.name for each in self.parameters if not each.rank and each.dtype.is_integer),
@@ -262,8 +265,18 @@ class Definition:
             for index in indices
             if index.lower is not None and index.upper is not None
         ]
-        lengths = [each for each in dict.fromkeys(found) if each.names and each.names <= known]
+        whole = [each for each in dict.fromkeys(found) if not self._follows_sizes(each)]
+        lengths = [each for each in whole if each.names and each.names <= known]
         return tuple(each for each in lengths if not any(isinstance(atom, Opaque) for atom in each.atoms()))
+
+    def _follows_sizes(self, extent: SizeExpr) -> bool:
+        """Whether a length is a sum of sizes, and of a number that is not negative."""
+        sizes = self.program.sizes
+        plain = all(
+            weight > 0 and all(isinstance(atom, Name) and atom.name in sizes for atom in product)
+            for product, weight in extent.ordered()
+        )
+        return plain and extent.offset >= 0
 
     def _engine(self, device: str) -> str:
         """The engine for arrays on a device.
@@ -289,22 +302,16 @@ class Definition:
             raise call_error(numbers, self.program.source)
         return numbers
 
-    def size_class(
-        self, sizes: Mapping[str, int], engine: str
-    ) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+    def size_class(self, sizes: Mapping[str, int], engine: str) -> SizeClass:
         """What the code of this call assumes of its sizes: constants, and typical values."""
         if self.options.specialize:
             return self._constants(sizes), ()
         if not self.by_class or engine == "interpreter":
             return (), ()
-        key = (engine, *sizes.items())
-        found = self._classes.get(key)
-        if found is None:
-            found = size_class(self.program, self.found.ranges, sizes, engine)
-            if len(self._classes) >= _MOST_CLASSES:
-                self._classes.clear()
-            self._classes[key] = found
-        return found
+        classes = self._classes.get(engine)
+        if classes is None:
+            classes = self._classes[engine] = SizeClasses(self.program, self.found.ranges, engine)
+        return classes(sizes)
 
     def most(self, sizes: Mapping[str, int], engine: str) -> tuple[tuple[str, int], ...]:
         """Sizes that no call of the class of this one exceeds; only code for a GPU depends on them."""
@@ -411,7 +418,56 @@ class Definition:
         results = tuple(self.program.tensor(name).dtype for name in self.program.results)
         on_cpu = self.verify is None and self.options.target in (None, "cpu")
         known = self._recipes[into]
-        return Dispatcher(self.parameters, results, known, general, self.recent, self._floats, on_cpu, into).function
+        recipes = known, partial(self._resized, into)
+        return Dispatcher(self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into).function
+
+    def _resized(self, into: bool, like: Likeness, values: Sequence[Any]) -> Recipe | None:
+        """A recipe for a call that differs from others in sizes only."""
+        if not self._ready:
+            return None
+        family = self._families[into] if into in self._families else self._new_family(into)
+        if family is None:
+            return None
+        found = family.at(like, values)
+        if found is not None:
+            self._remember(like, into, found)
+        return found
+
+    def _new_family(self, into: bool) -> Family | None:
+        family: Family | None = None
+        if self.verify is None and self._engine("cpu") == "cpu":
+            own = [(place, each.name) for place, each in enumerate(self.parameters) if each.rank]
+            same = self._same_places if into else frozenset[tuple[str, str]]()
+            places = [frozenset(k for k, name in own if (name, result) in same) for result in self.program.results]
+            family = Family(self, self.recent.names, places if into else None, self.options.check)
+        self._families[into] = family
+        return family
+
+    def shapes_of(self, sizes: Mapping[str, int]) -> Sequence[tuple[int, ...]] | None:
+        """The shapes of the results at the sizes of a call; `None` if something is wrong with them."""
+        found = self.numbers.shapes(sizes, self.options.check != "none")
+        return [found[0][place] for place in self._result_places] if isinstance(found, tuple) else None
+
+    @cached_property
+    def _result_places(self) -> tuple[int, ...]:
+        return tuple(map(self.numbers.numbers.tensors.index, self.program.results))
+
+    def extents_of(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """Every size and extent by name."""
+        return self.numbers.extents(sizes)
+
+    def class_on_cpu(self, sizes: Mapping[str, int]) -> SizeClass | None:
+        """The class of a call whose loops all have iterations; `None` for others."""
+        return None if self._is_empty(sizes) else self.size_class(sizes, "cpu")
+
+    def code_on_cpu(self, found: SizeClass, into: bool) -> BoundKernel | None:
+        """The code for row-major arrays of a class, if it was made."""
+        constants, hints = found
+        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, hints)))
+
+    def _is_empty(self, sizes: Mapping[str, int]) -> bool:
+        """Whether a size is 0, or a loop has no iterations."""
+        return 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
 
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""
@@ -420,11 +476,15 @@ class Definition:
             return
         if like in known:
             same = self._same_places if into else frozenset[tuple[str, str]]()
-            known[like] = recipe(found, self.parameters, values, same, self.options.check)
+            self._remember(like, into, recipe(found, self.parameters, values, same, self.options.check))
         else:
-            if len(known) >= _MOST_RECIPES:
-                known.clear()
-            known[like] = None
+            self._remember(like, into, None)
+
+    def _remember(self, like: Likeness, into: bool, found: Recipe | None) -> None:
+        known = self._recipes[into]
+        if len(known) >= _MOST_RECIPES and like not in known:
+            known.clear()
+        known[like] = found
 
     @cached_property
     def _same_places(self) -> frozenset[tuple[str, str]]:

@@ -21,7 +21,7 @@ from tc_jupyter.schedule import Target
 from . import jit, threads
 from .ahead import Ahead
 from .cache import DiskCache, key_of
-from .launch import EntryPoint, Steps, entry_point, follow
+from .launch import EntryPoint, Steps, entry_point, follow, followed
 
 LLC_BYTES_PER_CPU = 4 << 20
 """No more of the last cache counts per processor: a virtual machine tells the cache of the whole chip, which others use too."""
@@ -157,11 +157,20 @@ class LoadedKernel:
             threads.pool().run(self.address, ctypes.addressof(slots), abs(number), thread_count, number < 0)
 
 
+_MOST_FOLLOWED = 8
+"""Different sizes after which sizes are taken to change often."""
+
+
 def _counter(steps: Steps) -> Callable[..., int]:
-    """The steps as a function; they are followed for sizes that were not seen lately."""
+    """The steps as a function; they are followed for sizes that were not seen lately, and compiled where many are new."""
+    quick: list[Callable[..., int]] = []
 
     @lru_cache(maxsize=64)
     def count(*sizes: int) -> int:
+        if quick:
+            return quick[0](*sizes)
+        if count.cache_info().misses > _MOST_FOLLOWED:
+            quick.append(followed(steps, len(sizes)))
         return follow(steps, sizes)
 
     return count

@@ -37,6 +37,7 @@ class Dispatcher:
     Attributes:
         parameters, results: of the def; the types of results in order.
         recipes: by likeness of the arguments; the general path adds to them. `None`: of a call that was made once, or cannot be.
+        resized: a recipe for a likeness without one, if a call differs from others in sizes only; it is added as well.
         general: all arguments as a tuple -> results; always right.
         recent: is told the sizes of every call.
         floats: as `likeness` takes them.
@@ -51,6 +52,7 @@ class Dispatcher:
     parameters: Sequence[Parameter]
     results: Sequence[DType]
     recipes: Mapping[Likeness, Recipe | None]
+    resized: Callable[[Likeness, tuple[Any, ...]], Recipe | None]
     general: Callable[[tuple[Any, ...]], Any]
     recent: RecentCalls
     floats: frozenset[int]
@@ -74,7 +76,8 @@ class Dispatcher:
         like = likeness(args, self.floats)
         if like is None:
             return self.foreign(args)
-        recipe = self.recipes.get(like)
+        known = self.recipes.get(like)
+        recipe = known or self.resized(like, args)
         if recipe is None:
             return self.general(args)
         try:
@@ -85,7 +88,7 @@ class Dispatcher:
             return self.general(args)
         if recipe.noted != self.recent.last:
             self.recent.note(recipe.noted)
-        if self.native is not None and recipe.planned:
+        if known is not None and self.native is not None and recipe.planned:
             self.watch(self.native, recipe, args)
         return found
 

@@ -49,7 +49,7 @@ from .memory import aligned_empty
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Numbers:
     """What the sizes of one call make of a def.
 
@@ -433,17 +433,22 @@ def refuse_larger(limits: Sequence[tuple[str, int]], sizes: Mapping[str, int], p
             fail(codes.SIZE_CONFLICT, message, program.source, program.span, help="use a schedule without this limit")
 
 
+def pitched(shape: tuple[int, ...], pad: int) -> tuple[int, ...]:
+    """The shape with so many more elements in every row."""
+    return (*shape[:-1], shape[-1] + pad) if shape else shape
+
+
 def _scratch(buffer: Buffer, shape: tuple[int, ...], device: str) -> Callable[[], ArrayView]:
     """Makes the memory of a temporary; rows have the pitch that `buffer.pad` asks for."""
-    pitched = (*shape[:-1], shape[-1] + buffer.pad) if shape else shape
+    whole = pitched(shape, buffer.pad)
 
     def make() -> ArrayView:
         plain = DType.UINT16 if buffer.dtype is DType.BFLOAT16 else buffer.dtype
         if device != "cpu":
-            view = CUPY.allocate(pitched, plain, device)
+            view = CUPY.allocate(whole, plain, device)
         else:
-            view = view_of(aligned_empty(pitched, storage_dtype(buffer.dtype), buffer.align))
-        like = pitched == shape and plain is buffer.dtype
+            view = view_of(aligned_empty(whole, storage_dtype(buffer.dtype), buffer.align))
+        like = whole == shape and plain is buffer.dtype
         return view if like else replace(view, dtype=buffer.dtype, shape=shape)
 
     return make

@@ -49,7 +49,7 @@ _DATA, _RANK, _DIMS, _TYPE_OF_ELEMENT, _FLAGS = 16, 24, 32, 56, 64
 """Where the fields of an array are, in bytes: the binary interface of NumPy 1 and 2."""
 _ARRAY, _FLOAT, _SAME = 0, 1, 2
 """Kinds of arguments: an array, a `float` that may differ, an object that may not."""
-PLAIN, _WRITABLE = 0x101, 0x400
+PLAIN, WRITABLE = 0x101, 0x400
 """Flags of an array in row order with aligned elements, and of one that may be written into."""
 
 _FIELDS = re.findall(
@@ -608,7 +608,7 @@ class NativeCall:
         if not 1 <= len(kernels) <= MOST_KERNELS or nbytes > MOST_BYTES:
             return False
         targets = range(len(arguments), len(every))
-        masks = {place: PLAIN | _WRITABLE if place in targets else PLAIN for place in arrays}
+        masks = {place: PLAIN | WRITABLE if place in targets else PLAIN for place in arrays}
         if any(type(each) is not np.ndarray or each.flags.num & masks[k] != masks[k] for k, each in arrays.items()):
             return False
         dims = {place: _words(array.shape) for place, array in arrays.items()}

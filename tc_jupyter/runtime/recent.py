@@ -21,12 +21,13 @@ class RecentCalls:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
         self.last: tuple[int, ...] | None = None
-        self._seen: dict[tuple[int, ...], None] = {}
+        self._seen: list[tuple[int, ...]] = []
 
     def note(self, values: tuple[int, ...]) -> None:
         """A call with these sizes."""
-        others = [key for key in self._seen if key != values]
-        self._seen = dict.fromkeys([*others[1 - MOST :], values])
+        seen = self._seen
+        others = [key for key in seen if key != values] if values in seen else seen
+        self._seen = [*others[1 - MOST :], values]
         self.last = values
 
     def texts(self) -> tuple[str, ...]:

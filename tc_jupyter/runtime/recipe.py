@@ -4,7 +4,7 @@ Comes in: a call that the general path has made, with all that it found. Goes ou
 the results, puts addresses into the slots of the launches and starts them. Calls are alike (`likeness`) where the arrays have the
 same shape, strides, type and device, and the integers the same value; numbers with a fraction may differ. So every condition on
 sizes was checked for exactly these sizes. Python follows a recipe for arrays of NumPy, CuPy and PyTorch, and `native_call` follows
-the latest one of a def where all of it is code for the CPU.
+the latest one of a def where all of it is code for the CPU. Where only sizes differ, `family` makes the recipe of a call.
 
 Worked example: `softmax(x)` in a loop finds sizes, shapes, layout and code once; then a call makes one result and one launch.
 """
@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -30,13 +29,22 @@ from .cuda import CudaRunner, on_device_of
 from .kernel import BoundKernel, Inputs, Numbers, Step, root_of
 from .launch import CpuLaunch, CpuRunner, Runner
 from .memory import aligned_empty, empty
-from .native_call import MOST_BYTES, MOST_KEPT_BYTES, MOST_TASKS, NativeCall, PlannedKernel, PlannedScan
+from .native_call import (
+    MOST_BYTES,
+    MOST_KEPT_BYTES,
+    MOST_TASKS,
+    PLAIN,
+    WRITABLE,
+    NativeCall,
+    PlannedKernel,
+    PlannedScan,
+)
 from .within import comparable, within
 
 Likeness: TypeAlias = tuple[Hashable, ...]
 
-_FLAGS = 0x100 | 0x400
-"""Flags of an array of NumPy that a recipe depends on: aligned elements, and that it may be written into."""
+_FLAGS = PLAIN | WRITABLE
+"""Flags of an array of NumPy that a recipe depends on: row order, aligned elements, and that it may be written into."""
 
 
 def likeness(values: Sequence[object], floats: Container[int] = ()) -> Likeness | None:
@@ -93,49 +101,59 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """An array that a call makes: a result, or a temporary.
+class Outline:
+    """A call as the general path sees it, without its arrays.
 
     Attributes:
-        name: in the storage of the kernels.
-        make: makes it.
-        view: of the array that the first call made, without that array.
+        arrays: place among the arguments (those of `out=` follow the others), name in the storage, and the view as it was.
+        made: name in the storage, and the view as it was, of what the call makes.
     """
 
-    name: str
-    make: Callable[[], Any]
-    view: ArrayView
+    numbers: Numbers
+    scalars: Mapping[str, Number]
+    arrays: tuple[tuple[int, str, ArrayView], ...]
+    made: tuple[tuple[str, ArrayView], ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Recipe:
     """A call that can be made again with other arrays.
 
     Attributes:
+        describe: gives `outline`, which few calls need.
         noted: the sizes, as `RecentCalls` wants them.
-        arrays: place among the arguments (those of `out=` follow the others), name in the storage, and the view as it was.
+        places: of arrays among the arguments.
         floats: place and parameter of the numbers that may differ.
-        scans: of the index tensors that nothing but limits is asked of.
-        made: every result, then every temporary.
-        results: how many of `made` are results.
+        makes: every result, then every temporary.
+        results: how many of `makes` are results.
         written: for each argument of `out=`, its place and those of the arguments that may be the same array.
+        on: an array on the GPU that works.
+        scans: of the index tensors that nothing but limits is asked of.
         launches: made by the first repetition, for each step of the kernel; a launch depends on nothing that may differ.
         planned: whether `native_call` may follow it.
     """
 
     bound: BoundKernel
-    numbers: Numbers
-    scalars: Mapping[str, Number]
+    describe: Callable[[], Outline]
     noted: tuple[int, ...]
-    arrays: tuple[tuple[int, str, ArrayView], ...]
+    places: tuple[int, ...]
     floats: tuple[tuple[int, Parameter], ...]
-    made: tuple[Made, ...]
+    makes: Sequence[Callable[[], Any]]
     results: int
     written: tuple[tuple[int, frozenset[int]], ...]
     check: str
+    on: ArrayView | None = None
     scans: tuple[Scan, ...] = ()
-    launches: tuple[CpuLaunch | Runner, ...] = ()
-    planned: bool = field(default=True)
+    launches: Sequence[CpuLaunch | Runner] = ()
+    planned: bool = True
+    known: Outline | None = None
+
+    @property
+    def outline(self) -> Outline:
+        """The call as the general path sees it."""
+        if self.known is None:
+            self.known = self.describe()
+        return self.known
 
     def __call__(self, values: Sequence[Any]) -> Any:
         """The results for other arrays, an empty tuple with `out=`; `None` where the general path has to look.
@@ -153,26 +171,27 @@ class Recipe:
             if found is None:
                 return None
             values = found
-        with self._device():
-            fresh = [made.make() for made in self.made]
-            every = [*values, *fresh]
-            if not self.launches:
-                self._prepare(every)
-            for scan in self.scans:
-                if scan.fails(values):
-                    return None
-            self._launch(every)
-        return fresh[0] if self.results == 1 else tuple(fresh[: self.results])
+        if self.on is None:
+            return self._made(values)
+        with on_device_of(self.on):
+            return self._made(values)
 
-    def _device(self) -> Any:
-        view = self.made[0].view if self.made else self.arrays[0][2]
-        return nullcontext() if view.device == "cpu" else on_device_of(view)
+    def _made(self, values: Sequence[Any]) -> Any:
+        fresh = [make() for make in self.makes]
+        every = [*values, *fresh]
+        if not self.launches:
+            self._prepare(every)
+        for scan in self.scans:
+            if scan.fails(values):
+                return None
+        self._launch(every)
+        return fresh[0] if self.results == 1 else tuple(fresh[: self.results])
 
     def _apart(self, values: Sequence[Any]) -> list[Any] | None:
         """The arguments, with copies of those that are the same array as one of `out=`; `None` where others share memory."""
         found = list(values)
         for target, same in self.written:
-            for place, _, _ in self.arrays:
+            for place in self.places:
                 if place >= target:
                     continue
                 # code may compute an element twice: what it reads must not change meanwhile
@@ -183,44 +202,49 @@ class Recipe:
         return found
 
     def _launch(self, every: Sequence[Any]) -> None:
+        # all memory of threads is there before the first kernel runs
         scratch = [each.scratch() if isinstance(each, CpuLaunch) else None for each in self.launches]
         storage: Mapping[str, ArrayView] | None = None
-        scalars = self.scalars
-        for step, launch, own in zip(self.bound.steps, self.launches, scratch, strict=True):
+        scalars: Mapping[str, Number] = {}
+        for k, launch in enumerate(self.launches):
             if isinstance(launch, CpuLaunch):
-                launch(every, own)
+                launch(every, scratch[k])
                 continue
             if storage is None:
                 storage, scalars = self._views(every), self._scalars(every)
-            self.bound.start(step, launch, self.numbers, storage, scalars, self.check)
+            self.bound.start(self.bound.steps[k], launch, self.outline.numbers, storage, scalars, self.check)
 
     def _views(self, every: Sequence[Any]) -> dict[str, ArrayView]:
         """Where every buffer is."""
-        arguments = len(every) - len(self.made)
-        views = [(place, name, view) for place, name, view in self.arrays]
-        views += [(arguments + k, made.name, made.view) for k, made in enumerate(self.made)]
+        outline = self.outline
+        views = [*outline.arrays, *self._places_of_made(len(every))]
         return {name: _again(view, every[place]) for place, name, view in views}
+
+    def _places_of_made(self, count: int) -> list[tuple[int, str, ArrayView]]:
+        """What the call makes, as in `arrays` of the outline; `count`: with the arguments."""
+        made = self.outline.made
+        return [(place, *each) for place, each in enumerate(made, count - len(made))]
 
     def _scalars(self, values: Sequence[Any]) -> Mapping[str, Number]:
         source = self.bound.program.source
-        return {**self.scalars, **{each.name: read_scalar(each, values[place], source) for place, each in self.floats}}
+        given = {each.name: read_scalar(each, values[place], source) for place, each in self.floats}
+        return {**self.outline.scalars, **given}
 
     def _prepare(self, every: Sequence[Any]) -> None:
         """Find what launches, for each step."""
-        storage = self._views(every)
-        arguments = len(every) - len(self.made)
-        places = {name: place for place, name, _ in self.arrays}
-        places |= {made.name: arguments + k for k, made in enumerate(self.made)}
+        storage, outline = self._views(every), self.outline
+        sizes = outline.numbers.sizes
+        places = {name: place for place, name, _ in (*outline.arrays, *self._places_of_made(len(every)))}
         places |= {each.name: place for place, each in self.floats}
         launches: list[CpuLaunch | Runner] = []
         scans: list[Scan] = []
         for step in self.bound.steps:
             run, looks = step.run, self._scans(step, storage)
             if isinstance(run, CpuRunner) and not step.kernel.checks and looks is not None:
-                launches.append(run.recorded(storage, self.numbers.sizes, self.scalars, places))
+                launches.append(run.recorded(storage, sizes, outline.scalars, places))
                 scans += looks
             elif isinstance(run, CudaRunner) and all(view.device != "cpu" for view in storage.values()):
-                launches.append(run.planned(storage, self.numbers.sizes))
+                launches.append(run.planned(storage, sizes))
             else:
                 launches.append(run)
         self.scans, self.launches = tuple(scans), tuple(launches)
@@ -228,9 +252,10 @@ class Recipe:
     def _scans(self, step: Step, storage: Mapping[str, ArrayView]) -> list[Scan] | None:
         """The checks on data before a step, if they are limits of whole arguments."""
         found: list[Scan] = []
-        inputs = {name: (place, view) for place, name, view in self.arrays if name in self.bound.program.parameters}
+        outline = self.outline
+        inputs = {name: (place, view) for place, name, view in outline.arrays if name in self.bound.program.parameters}
         for number in step.scans if self.check == "all" else ():
-            limits = self.bound.numbers.limits(number, self.numbers, storage)
+            limits = self.bound.numbers.limits(number, outline.numbers, storage)
             if limits is None or not all(name in inputs for name, _, _ in limits):
                 return None
             for name, least, most in limits:
@@ -247,27 +272,25 @@ class Recipe:
         if native.taken:
             return None
         read = len(values) - len(self.written)
-        arrays = [view for _, _, view in self.arrays]
+        outline = self.outline
+        arrays = [view for _, _, view in outline.arrays]
         if not all(isinstance(launch, CpuLaunch) for launch in self.launches) or not all(v.contiguous for v in arrays):
             return False
         if any(each.dtype not in (DType.FLOAT32, DType.FLOAT64) for _, each in self.floats):
             return False
-        outer = [*arrays, *(made.view for made in self.made[: self.results])]
+        outer = [*arrays, *(view for _, view in outline.made[: self.results])]
         if sum(view.elements * ITEMSIZE[view.dtype] for view in outer if view.dtype is not None) > MOST_BYTES:
             return False
         if any(
-            share_elements(values[target], values[k])
-            for target, _ in self.written
-            for k, _, _ in self.arrays
-            if k < target
+            share_elements(values[target], values[k]) for target, _ in self.written for k in self.places if k < target
         ):
             return None
-        fresh = [made.make() for made in self.made]
+        fresh = [make() for make in self.makes]
         results, temporary = fresh[: self.results], fresh[self.results :]
         every = [*values, *fresh]
         single = {place for place, each in self.floats if each.dtype is DType.FLOAT32}
         kernels: list[PlannedKernel] = []
-        for launch in cast("tuple[CpuLaunch, ...]", self.launches):
+        for launch in cast("Sequence[CpuLaunch]", self.launches):
             scratch = launch.scratch()
             block = launch.slots(every, scratch)
             tasks, brief = launch.code.tasks(block), launch.code.is_brief(block)
@@ -345,26 +368,28 @@ def recipe(
     results = [] if given else roots
     read_or_written = {name for _, name, _ in arrays}
     names = [*results, *(name for name in storage if name not in results and name not in read_or_written)]
-    made = tuple(_made(bound, name, storage[name], name in results) for name in names)
+    makes = tuple(_make(bound, name, storage[name], name in results) for name in names)
+    made = tuple((name, storage[name].moved(0, None)) for name in names)
     written = tuple(
         (place, frozenset(k for k, name in own if (name, result) in same))
         for (place, _), result in zip(given, program.results, strict=False)
     )
     views = tuple((place, name, view.moved(0, None)) for place, name, view in arrays)
-    known = bound, found.numbers, dict(inputs.scalars), found.noted
-    return Recipe(*known, views, floats, made, len(results), written, check)
+    outline = Outline(found.numbers, dict(inputs.scalars), views, made)
+    on = next((view for view in (*(view for _, view in made), *storage.values()) if view.device != "cpu"), None)
+    places = tuple(place for place, _, _ in views)
+    common = floats, makes, len(results), written, check
+    return Recipe(bound, lambda: outline, found.noted, places, *common, None if on is None else on.moved(0, None))
 
 
-def _made(bound: BoundKernel, name: str, view: ArrayView, result: bool) -> Made:
+def _make(bound: BoundKernel, name: str, view: ArrayView, result: bool) -> Callable[[], Any]:
     owner = cast(Any, view.owner)
     assert view.dtype is not None
     if view.device != "cpu":
         assert view.library.fresh is not None
-        make: Callable[[], Any] = partial(view.library.fresh, owner.shape, view.dtype, view.device)
-    elif result:
-        make = partial(empty, owner.shape, owner.dtype)
-    else:
-        buffers = (buffer for step in bound.steps for buffer, _ in step.temporaries)
-        align = next(buffer.align for buffer in buffers if buffer.name == name)
-        make = partial(aligned_empty, owner.shape, owner.dtype, align)
-    return Made(name, make, view.moved(0, None))
+        return partial(view.library.fresh, owner.shape, view.dtype, view.device)
+    if result:
+        return partial(empty, owner.shape, owner.dtype)
+    buffers = (buffer for step in bound.steps for buffer, _ in step.temporaries)
+    align = next(buffer.align for buffer in buffers if buffer.name == name)
+    return partial(aligned_empty, owner.shape, owner.dtype, align)

@@ -118,7 +118,12 @@ VECTOR_BYTES = 16
 def size_class(
     program: Program, ranges: Ranges, sizes: Mapping[str, int], kind: str = "cpu"
 ) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
-    """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
+    """What code for a call may assume of its sizes; see `SizeClasses`."""
+    return SizeClasses(program, ranges, kind)(sizes)
+
+
+class SizeClasses:
+    """The classes of the sizes of calls: what code for one may assume, constants, and typical values to choose tiles by.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
     in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`), summed or each by itself, and sizes of 1 in
@@ -130,79 +135,105 @@ def size_class(
     where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Of targets
     whose elements data chooses it is kept whether there are many for each point. Other programs without reductions have one class.
 
-    Args:
-        kind: of the device, as in `Target`.
-
-    Returns:
-        Names with values that the code is made for, and names with typical values.
+    What the program alone tells is found once, since every call with new sizes asks for its class.
     """
-    windows: set[str] = set()
-    values: set[str] = set()
-    single: set[str] = set()
-    shaped: set[str] = set()
-    slid: dict[str, int] = {}
-    turned: set[str] = set()
-    short: set[str] = set()
-    few: set[str] = set()
-    many: set[str] = set()
-    counted: set[str] = set()
-    for statement in program.statements:
-        found = {index.index: index for index in ranges.indices[statement.name]}
-        if kind == "cpu" and statement.computed:
-            many |= scatter.sizes_of_many(statement, found.values(), sizes)
-        if not statement.reduction_indices:
-            if kind == "cpu" and _turns(statement):
-                turned.update(*map(_names, found.values()))
-            if kind == "cpu" and (_turns(statement) or pixels.needs_values_apart(statement)):
-                values.update(*(_names(found[name]) for name in _last_indices(statement)))
-                few |= {
-                    name
-                    for place in _places(statement)
-                    for name in _names(found[place])
-                    if sizes.get(name, LARGE) <= pixels.FEW
-                }
-            continue
-        if kind == "cuda" and _has_few_results(list(found.values()), sizes):
-            counted.update(*map(_names, found.values()))
-        for name, index in found.items():
-            names = _names(index)
-            single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
-            if index.kind == "output":
-                shaped |= names
-                if kind == "cpu" and name == statement.output_indices[-1].name and pixels.sums_values(statement):
-                    values |= names
-                if _is_window(statement, name):
-                    longest = LONGEST_STRIDED if kind == "cpu" and _is_strided(statement, name) else LARGE
-                    slid |= {each: max(longest, slid.get(each, 0)) for each in names}
-            elif _is_window(statement, name):
-                windows |= names
+
+    def __init__(self, program: Program, ranges: Ranges, kind: str = "cpu") -> None:
+        """`kind`: of the device, as in `Target`."""
+        self.kind = kind
+        self.windows: set[str] = set()
+        self.values: set[str] = set()
+        self.single: set[str] = set()
+        self.shaped: set[str] = set()
+        self.slid: dict[str, int] = {}
+        self.turned: set[str] = set()
+        self.short: set[str] = set()
+        self.few: set[str] = set()
+        self.sums: list[list[IndexRange]] = []
+        self.scattered: list[tuple[Statement, list[IndexRange]]] = []
+        for statement in program.statements:
+            indices = {index.index: index for index in ranges.indices[statement.name]}
+            if kind == "cpu" and statement.computed:
+                self.scattered.append((statement, list(indices.values())))
+            if statement.reduction_indices:
+                self._reduction(statement, indices)
             elif kind == "cpu":
-                values |= {name for name in names if _is_pixel(statement, index.index)}
-                below = {name for name in names if sizes.get(name, LARGE) <= reduction.SHORT_ROW}
-                short |= below if _reduces_rows(statement, index.index) else set()
-    known = [(name, sizes[name]) for name in program.sizes if name in sizes]
-    constants = tuple(
-        (name, value)
-        for name, value in known
-        if name in single
-        or (name in windows and 1 <= value <= SMALL)
-        or (name in values and value in contraction.PIXEL)
-    )
-    fixed = {name for name, _ in constants}
+                self._elementwise(statement, indices)
+        asked = self.windows | self.values | self.single | self.shaped | self.turned | self.short | self.few
+        asked = asked.union(*(_names(index) for indices in self.sums for index in indices))
+        self.sizes = tuple(name for name in program.sizes if name in asked)
 
-    def typical(name: str, value: int) -> int:
-        if name in many:
-            return scatter.MANY
-        if name in few:
-            return pixels.FEW
-        if kind == "cuda" and value > slid.get(name, 0):
-            return _power_above(value) if name in counted or value <= LARGE else ANY_LARGE
-        if name not in shaped:
-            return _SHORT if name in short else _whole(value)
-        return value if value <= slid.get(name, 0) else _typical(value)
+    def _elementwise(self, statement: Statement, indices: Mapping[str, IndexRange]) -> None:
+        turns = _turns(statement)
+        if turns:
+            self.turned.update(*map(_names, indices.values()))
+        if turns or pixels.needs_values_apart(statement):
+            self.values.update(*(_names(indices[name]) for name in _last_indices(statement)))
+            self.few.update(*(_names(indices[place]) for place in _places(statement)))
 
-    wanted = (shaped | turned | short | few | counted) - fixed
-    return constants, tuple((name, typical(name, value)) for name, value in known if name in wanted)
+    def _reduction(self, statement: Statement, indices: Mapping[str, IndexRange]) -> None:
+        on_cpu = self.kind == "cpu"
+        self.sums.append(list(indices.values()))
+        for name, index in indices.items():
+            names = _names(index)
+            self.single |= names if on_cpu else set()
+            if index.kind == "output":
+                self.shaped |= names
+                if on_cpu and name == statement.output_indices[-1].name and pixels.sums_values(statement):
+                    self.values |= names
+                if _is_window(statement, name):
+                    longest = LONGEST_STRIDED if on_cpu and _is_strided(statement, name) else LARGE
+                    self.slid |= {each: max(longest, self.slid.get(each, 0)) for each in names}
+            elif _is_window(statement, name):
+                self.windows |= names
+            elif on_cpu:
+                self.values |= names if _is_pixel(statement, name) else set()
+                self.short |= names if _reduces_rows(statement, name) else set()
+
+    def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
+        """Names with values that the code for a call of these sizes is made for, and names with typical values."""
+        counted = self._counted(sizes) if self.kind == "cuda" else frozenset[str]()
+        many = self._many(sizes) if self.scattered else frozenset[str]()
+        constants: list[Sized] = []
+        hints: list[Sized] = []
+        for name in self.sizes:
+            if name not in sizes:
+                continue
+            value = sizes[name]
+            if value <= SMALL and self._is_constant(name, value):
+                constants.append((name, value))
+                continue
+            few = name in self.few and value <= pixels.FEW
+            short = name in self.short and value <= reduction.SHORT_ROW
+            if few or short or name in self.shaped or name in self.turned or name in counted:
+                typical = pixels.FEW if few else self._typical(name, value, short, name in counted)
+                hints.append((name, scatter.MANY if name in many else typical))
+        return tuple(constants), tuple(hints)
+
+    def _is_constant(self, name: str, value: int) -> bool:
+        """Whether code is made for a size of up to `SMALL`."""
+        return (
+            (value == 1 and name in self.single)
+            or (value >= 1 and name in self.windows)
+            or (name in self.values and value in contraction.PIXEL)
+        )
+
+    def _typical(self, name: str, value: int, short: bool, counted: bool) -> int:
+        slid = self.slid.get(name, 0)
+        if self.kind == "cuda" and value > slid:
+            return _power_above(value) if counted or value <= LARGE else ANY_LARGE
+        if name not in self.shaped:
+            return _SHORT if short else _whole(value)
+        return value if value <= slid else _typical(value)
+
+    def _many(self, sizes: Mapping[str, int]) -> frozenset[str]:
+        """The sizes of targets that are many for each point whose data chooses one."""
+        return frozenset[str]().union(*(scatter.sizes_of_many(each, found, sizes) for each, found in self.scattered))
+
+    def _counted(self, sizes: Mapping[str, int]) -> frozenset[str]:
+        """The sizes of sums with few results."""
+        few = (indices for indices in self.sums if _has_few_results(indices, sizes))
+        return frozenset(name for indices in few for index in indices for name in _names(index))
 
 
 def _names(index: IndexRange) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Select, Size, Unary, int64
-from tc_jupyter.runtime.launch import follow, steps_of
+from tc_jupyter.runtime.launch import follow, followed, steps_of
 from tests.strategies import drawn
 
 SIZES = ("N", "M.stride", "lambda")
@@ -64,6 +64,7 @@ LEAVES = st.builds(Size, st.sampled_from(SIZES)) | st.integers(-9, 9).map(int64)
 @drawn(50, 200, st.recursive(LEAVES, combined, max_leaves=25), st.tuples(*[st.integers(0, 40)] * 3))
 def test_steps_to_a_number(expr, sizes):
     assert number(expr, sizes) == value(expr, sizes)
+    assert followed(steps_of(expr, SIZES), len(SIZES))(*sizes) == value(expr, sizes)
 
 
 def test_what_occurs_again_is_computed_once():
