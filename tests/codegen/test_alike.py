@@ -306,7 +306,7 @@ def test_outlines_know_every_field():
         For: {"axis"},
         Store: {"span"},
         Intrinsic: {"span"},
-        Read: {"span"},
+        Read: {"span", "border"},
         Binary: {"span"},
     }
     written = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS
 from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES
 
 WORDS = Path(__file__).resolve().parents[2] / "labextension" / "test" / "build" / "test" / "words.js"
@@ -30,7 +30,7 @@ def test_words_of_tc() -> None:
     words = editor()["tc"]
     assert {w for kind in ("keywords", "constants", "types", "reductions") for w in words[kind]} == set(KEYWORDS)
     assert set(words["types"]) == SCALAR_TYPES
-    assert set(words["functions"]) | set(words["reductions"]) == set(FUNCTIONS) | set(words["reductions"])
+    assert set(words["functions"]) | set(words["reductions"]) == set(TC_FUNCTIONS) | set(words["reductions"])
 
 
 def test_words_of_sac_include_the_mathematical_functions() -> None:

@@ -78,7 +78,7 @@ def tc_tokens(text: str) -> Tokens:
     for token in scanned.tokens:
         place = (token.start, token.end)
         match token.type:
-            case "DEF" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "AT":
+            case "DEF" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT":
                 found[place] = "keyword"
             case "SCALAR" | "MINMAX":
                 found[place] = "standard"
