@@ -1044,7 +1044,13 @@ def _equalities(
         if nonnegative(gap - 1) or nonnegative(-gap - 1):
             code = codes.SIZE_MISMATCH if equality.kind == "call" else codes.RESULT_TYPE
             message = f"{equality.reason}: `{to_python(left)}` can never be `{to_python(right)}`"
-            diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes"))
+            help_text = None
+            if code is codes.RESULT_TYPE and program.language == "tc":
+                inferred = to_python(left)
+                help_text = (
+                    f"the first statement makes `{inferred}` elements: state that, or give its index a `where` range"
+                )
+            diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes", (), help_text))
         else:
             checks.append(EqualityCheck(left, right, equality))
     for tensor in program.tensors:

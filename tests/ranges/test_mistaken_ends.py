@@ -65,6 +65,11 @@ def test_a_write_outside_of_what_is_stated_or_of_a_first_element():
     assert found[0].help.endswith("says how large it is: to have more, begin with `Y(i) = 0 where i in 0:N`")
 
 
+def test_a_stated_size_that_the_first_statement_does_not_make():
+    found = only("def f(float(N) X) -> (float(N) Y) { Y(i) = X(i + 1) - X(i) }")
+    assert found.help == "the first statement makes `N - 1` elements: state that, or give its index a `where` range"
+
+
 def test_a_result_of_odd_elements_is_told_how_to_start_at_0():
     found = tc.analyze("def f(float(N) A) -> (Y) { Y(2*i + 1) = A(i) }").diagnostics
     assert [each.help for each in found if each.code.number == "TC321"] == [
