@@ -17,7 +17,7 @@ from .accesses import write_access
 from .display import element_text, to_python
 from .inference import IndexRange, Ranges
 from .sets import Answer, IntegerSet, Unknown
-from .size_expr import SizeExpr, has_data, index, nonnegative
+from .size_expr import SizeExpr, has_data, index, minimum, nonnegative
 
 SMALL = (1, 2, 3, 4)
 """Sizes at which two points with one element are looked for."""
@@ -285,7 +285,10 @@ def _unwritten(program: Program, ranges: Ranges, tensor: str) -> Diagnostic | No
         return None
     first = found.statements[0]
     message = f"no statement writes {found.example}"
-    help_text = f"give all of them a value first, as with {value_first(ranges, tensor, ranges.boxes[tensor].bounds)}"
+    bounds = ranges.boxes[tensor].bounds
+    if program.tensor(tensor).box is None:  # where nothing says where it begins, it begins at 0
+        bounds = tuple((minimum(low, SizeExpr({}, 0)), high) for low, high in bounds)
+    help_text = f"give all of them a value first, as with {value_first(ranges, tensor, bounds)}"
     return Diagnostic(codes.UNWRITTEN_ELEMENT, first.left_span, message, "", (), help_text)
 
 

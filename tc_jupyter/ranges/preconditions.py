@@ -152,8 +152,10 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
-        diagnostics.extend(left_side_messages(program, ranges))
-        diagnostics.extend(_origin_messages(program, ranges, narrowed))
+        left_sides = left_side_messages(program, ranges)
+        diagnostics.extend(left_sides)
+        unwritten = {each.span for each in left_sides if each.code is codes.UNWRITTEN_ELEMENT}
+        diagnostics.extend(_origin_messages(program, ranges, narrowed, unwritten))
         if not any(item.kind == "REFUTED" for item in items):
             diagnostics.extend(_unread_messages(program, ranges))
     except TooMuchWork as problem:
@@ -889,14 +891,18 @@ def _update_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     ]
 
 
-def _origin_messages(program: Program, ranges: Ranges, narrowed: set[tuple[str, str]]) -> list[Diagnostic]:
-    """TC321: results that start at another index than 0, unless another message is about their range."""
+def _origin_messages(
+    program: Program, ranges: Ranges, narrowed: set[tuple[str, str]], unwritten: set[Span]
+) -> list[Diagnostic]:
+    """TC321: results that start at another index than 0, unless another message is about their range or left side."""
     result: list[Diagnostic] = []
     for tensor in program.tensors:
         box = ranges.boxes.get(tensor.name)
         if tensor.kind != "output" or box is None or tensor.box is not None:
             continue
         first = next((s for s in program.statements if s.target == tensor.name), None)
+        if first is not None and first.left_span in unwritten:
+            continue
         names = [item.name for item in first.output_indices] if first is not None else []
         moved = [
             d
