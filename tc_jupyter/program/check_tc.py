@@ -868,6 +868,8 @@ class _DefChecker:
                 fix = self.cast_where_written(argument.name, formal.dtype) if formal.dtype.is_integer else None
                 if fix is not None:
                     help = f"an index as a value is `int64`: make it `{formal.dtype.value}` where it is computed"
+                elif formal.dtype.is_integer:
+                    fix = self.convert_position(argument.name, formal.dtype, argument.span)
                 self.scope.report(codes.TYPE_MISMATCH, argument.span, message, help=help, fix=fix)
             elif argument.computed and name in in_bounds:
                 message = f"`{program.name}` uses `{name}` in the bound of a range, so it cannot be computed"
@@ -894,7 +896,11 @@ class _DefChecker:
         ]
         declared = any(result.name.name == own and result.type is not None for result in node.results)
         calls = any(isinstance(each, tree.Apply) and each.function.name in self.unit.callable_names for each in values)
-        if not values or declared or calls:
+        positions = any(  # their values are compared, and a cast would change which is the largest
+            isinstance(each, tree.Comprehension) and each.target.name == own and each.operator in extremes.OPERATORS
+            for each in node.statements
+        )
+        if not values or declared or calls or positions:
             return None
         ends = [(span.start, f"{dtype.value}(") for span in (value.span for value in values)]
         ends += [(value.span.end, ")") for value in values]
@@ -902,6 +908,19 @@ class _DefChecker:
             f"cast `{own}` of `{node.name.name}` to `{dtype.value}`",
             tuple(Edit(Span(place, place), text) for place, text in sorted(ends)),
         )
+
+    def convert_position(self, name: str, dtype: DType, span: Span) -> Fix | None:
+        """Before a call, a statement that converts what `argmin=!` or `argmax=!` of this def gave; the call gets that."""
+        found = (each for each in self.node.statements if isinstance(each, tree.Comprehension))
+        found = (each for each in found if each.target.name == name and each.operator in extremes.OPERATORS)
+        source, first = self.scope.source, next(found, None)
+        call = next((each.span for each in self.node.statements if each.span.start <= span.start < each.span.end), None)
+        new = f"{name}_{dtype.value}"
+        if first is None or call is None or source.slice(span) != name or new in source.text:
+            return None
+        at = f"({', '.join(source.slice(each.span) for each in first.indices)})" if first.indices else ""
+        edits = Edit(Span(call.start, call.start), f"{new}{at} = {dtype.value}({name}{at})  "), Edit(span, new)
+        return Fix(f"convert `{name}` before", edits)
 
     def inline(self, program: Program, passed: list[Passed], targets: tuple[tree.Name, ...], span: Span) -> None:
         draft, name = self.draft, program.name

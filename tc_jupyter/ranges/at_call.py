@@ -10,7 +10,7 @@ TC601 where `I + K <= J + 1` is false.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
@@ -630,7 +630,10 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
     if failing and source is None:
         message += f": `{_text(item, failing[0])}` is false, `{condition_numbers(failing[0], values)}`"
     labels = _range_labels(bind, item.statement, bound, values)
-    witness = _witness(bind, item, values)
+    point = _violating_point(bind, item, values)
+    witness = None if point is None else _witness(bind, item, point)
+    if point is not None:
+        bound = _violated_end(bind, bound, point)
     remainder = remainder_help(bind.program, access, bound.dimension) if bound.side == "lower" else None
     fix = None
     if remainder is not None:
@@ -673,22 +676,37 @@ def _range_labels(bind: Bind, statement: str, bound: Bound, values: Mapping[str,
     return tuple(label for label in labels if label.span.end)
 
 
-def _witness(bind: Bind, item: Precondition, values: Mapping[str, int]) -> str | None:
-    """Which index values leave which tensor."""
+def _violating_point(bind: Bind, item: Precondition, values: Mapping[str, int]) -> Point | None:
+    """Index values that leave the tensor, each as a range of one number."""
     bound = item.bound
     if bound is None or has_data(bound.access.index[bound.dimension]):
         return None
-    access = bound.access
-    subscript = _subscript(bind.ranges, access, bound.dimension, values)
-    point = _box_of(bind.ranges, item.statement, values)
+    subscript = _subscript(bind.ranges, bound.access, bound.dimension, values)
     try:
-        found = violation(subscript, point)
+        found = violation(subscript, _box_of(bind.ranges, item.statement, values))
     except RuntimeError:
         return None
-    if found is None:
+    return None if found is None else Point(values, {name: (value, value) for name, value in found.items()})
+
+
+def _violated_end(bind: Bind, bound: Bound, at: Point) -> Bound:
+    """The end that is left at a point: where each point is looked at, one look is for both ends."""
+    subscript = _subscript(bind.ranges, bound.access, bound.dimension, at.values)
+    value = span(subscript.index, at)[0]
+    if bound.side == "lower" and value >= subscript.upper:
+        return replace(bound, side="upper", limit=bind.ranges.boxes[bound.access.tensor].bounds[bound.dimension][1])
+    if bound.side == "upper" and value < subscript.lower:
+        return replace(bound, side="lower", limit=bind.ranges.boxes[bound.access.tensor].bounds[bound.dimension][0])
+    return bound
+
+
+def _witness(bind: Bind, item: Precondition, at: Point) -> str | None:
+    """Which index values leave which tensor."""
+    bound = item.bound
+    if bound is None:
         return None
-    box = {name: (value, value) for name, value in found.items()}
-    at = Point(values, box)
+    access, found = bound.access, {name: low for name, (low, _) in at.box.items()}
+    subscript = _subscript(bind.ranges, access, bound.dimension, at.values)
     used = [name for name in found if any(name in e.indices for e in access.index)]
     element = element_text(access.tensor, (str(span(e, at)[0]) for e in access.read.indices), access.brackets)
     where = ", ".join(f"{name} = {found[name]}" for name in used)

@@ -17,7 +17,7 @@ from .accesses import write_access
 from .display import element_text, to_python
 from .inference import IndexRange, Ranges
 from .sets import Answer, IntegerSet, Unknown
-from .size_expr import SizeExpr, has_data, index, nonnegative
+from .size_expr import SizeExpr, has_data, index, minimum, nonnegative
 
 SMALL = (1, 2, 3, 4)
 """Sizes at which two points with one element are looked for."""
@@ -269,6 +269,15 @@ def _is_dense(ranges: Ranges, statement: Statement) -> bool:
     return True
 
 
+def value_first(ranges: Ranges, tensor: str, bounds: Sequence[tuple[SizeExpr, SizeExpr]]) -> str:
+    """The statement that gives all elements between some bounds a value: `Y(i) = 0 where i in 0:2*N`."""
+    names = "ijklmnopqrstuvwxyz"
+    ends = zip(names, bounds, strict=False)
+    where = ", ".join(f"{name} in {to_python(low)}:{to_python(high)}" for name, (low, high) in ends)
+    start = element_text(tensor, names[: len(bounds)], ranges.scope.brackets)
+    return f"`{start} = 0 where {where}`"
+
+
 def _unwritten(program: Program, ranges: Ranges, tensor: str) -> Diagnostic | None:
     """TC222 where it follows from the text."""
     found = written_by(program, ranges, tensor)
@@ -276,12 +285,10 @@ def _unwritten(program: Program, ranges: Ranges, tensor: str) -> Diagnostic | No
         return None
     first = found.statements[0]
     message = f"no statement writes {found.example}"
-    box = ranges.boxes[tensor]
-    where = ", ".join(
-        f"{name} in {to_python(low)}:{to_python(high)}" for name, (low, high) in zip("ijkl", box.bounds, strict=False)
-    )
-    start = element_text(tensor, "ijkl"[: len(box.bounds)], ranges.scope.brackets)
-    help_text = f"give all of them a value first, as with `{start} = 0 where {where}`"
+    bounds = ranges.boxes[tensor].bounds
+    if program.tensor(tensor).box is None:  # where nothing says where it begins, it begins at 0
+        bounds = tuple((minimum(low, SizeExpr({}, 0)), high) for low, high in bounds)
+    help_text = f"give all of them a value first, as with {value_first(ranges, tensor, bounds)}"
     return Diagnostic(codes.UNWRITTEN_ELEMENT, first.left_span, message, "", (), help_text)
 
 

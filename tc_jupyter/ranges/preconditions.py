@@ -22,7 +22,7 @@ from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
 from .display import condition_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
-from .left_sides import left_side_messages
+from .left_sides import left_side_messages, value_first
 from .sets import Answer, IntegerSet, Unknown, decide
 from .size_expr import (
     Choice,
@@ -152,8 +152,10 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
-        diagnostics.extend(left_side_messages(program, ranges))
-        diagnostics.extend(_origin_messages(program, ranges, narrowed))
+        left_sides = left_side_messages(program, ranges)
+        diagnostics.extend(left_sides)
+        unwritten = {each.span for each in left_sides if each.code is codes.UNWRITTEN_ELEMENT}
+        diagnostics.extend(_origin_messages(program, ranges, narrowed, unwritten))
         if not any(item.kind == "REFUTED" for item in items):
             diagnostics.extend(_unread_messages(program, ranges))
     except TooMuchWork as problem:
@@ -516,9 +518,16 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         ends = interval(e, checker.box, extremes)
         worst = ends.lower if bound.side == "lower" else ends.upper
         reach = f": `{to_python(e)}` reaches `{to_python(worst)}`" if worst is not None and ends.exact else ""
+        if not e.indices:
+            reach = ""
         message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
         if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
             return _from_the_end(bound, span, message, needs, checker.ranges)
+        larger = _larger_help(checker, bound)
+        if larger is not None:
+            return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, larger)
+        if not e.indices and bound.side == "upper" and checker.ranges.program.language == "tc":
+            return _behind_the_end(bound, span, message, needs)
         remainder = remainder_help(checker.ranges.program, access, bound.dimension) if bound.side == "lower" else None
         help_text, fix = remainder or (_begin_help(checker, bound) or _range_help(checker, e), None)
         return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
@@ -526,6 +535,9 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
+        larger = _larger_help(checker, bound)
+        if larger is not None:
+            help_text = f"the call checks it; {larger}"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
         help_text, fix = ("the call checks it" if source is not None else help_text), None
@@ -590,6 +602,31 @@ def _from_the_end(bound: Bound, span: Span, message: str, label: str, ranges: Ra
     fix = Fix(f"write `{last}`", (Edit(place, last),)) if place.end else None
     help_text = f"negative indices do not count from the end: the last element has the index `{as_written(upper - 1)}`"
     return Diagnostic(codes.OUT_OF_BOUNDS, span, message, label, (), help_text, fix)
+
+
+def _larger_help(checker: _Checker, bound: Bound) -> str | None:
+    """How a target gets the elements that a write needs; no condition guards a write."""
+    tensor, ends = bound.access.tensor, interval(bound.access.index[bound.dimension], checker.box, extremes)
+    worst = ends.lower if bound.side == "lower" else ends.upper
+    if not checker.is_write(bound.access) or worst is None or not ends.exact:
+        return None
+    first = next(each for each in checker.ranges.program.statements if each.target == tensor)
+    if first is checker.statement:
+        return f"state a larger `{tensor}` in the result list, or write fewer elements with a `where` range"
+    bounds = list(checker.ranges.boxes[tensor].bounds)
+    low, high = bounds[bound.dimension]
+    bounds[bound.dimension] = (worst, high) if bound.side == "lower" else (low, worst + 1)
+    larger = value_first(checker.ranges, tensor, bounds)
+    return f"the first statement on `{tensor}` says how large it is: to have more, begin with {larger}"
+
+
+def _behind_the_end(bound: Bound, span: Span, message: str, label: str) -> Diagnostic:
+    """A number or size behind the last element; where it is the extent, indices were counted from 1."""
+    access, dimension = bound.access, bound.dimension
+    last, place = as_written(bound.limit - 1), access.read.indices[dimension].span
+    is_extent = access.index[dimension] == bound.limit and place.end
+    fix = Fix(f"write `{last}`", (Edit(place, last),)) if is_extent else None
+    return Diagnostic(codes.OUT_OF_BOUNDS, span, message, label, (), f"the last element has the index `{last}`", fix)
 
 
 def _is_expression(item: Precondition) -> bool:
@@ -854,14 +891,18 @@ def _update_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     ]
 
 
-def _origin_messages(program: Program, ranges: Ranges, narrowed: set[tuple[str, str]]) -> list[Diagnostic]:
-    """TC321: results that start at another index than 0, unless another message is about their range."""
+def _origin_messages(
+    program: Program, ranges: Ranges, narrowed: set[tuple[str, str]], unwritten: set[Span]
+) -> list[Diagnostic]:
+    """TC321: results that start at another index than 0, unless another message is about their range or left side."""
     result: list[Diagnostic] = []
     for tensor in program.tensors:
         box = ranges.boxes.get(tensor.name)
         if tensor.kind != "output" or box is None or tensor.box is not None:
             continue
         first = next((s for s in program.statements if s.target == tensor.name), None)
+        if first is not None and first.left_span in unwritten:
+            continue
         names = [item.name for item in first.output_indices] if first is not None else []
         moved = [
             d
@@ -892,6 +933,11 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
             end = as_written(ends[1])
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
     help_text = f"to start at 0, guard the accesses and add `where {name} in 0:{end}`"
+    if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text
+        bounds = [(minimum(low, SizeExpr({}, 0)), high) for low, high in box.bounds]
+        help_text = (
+            f"to start at 0, give all elements a value first, as with {value_first(ranges, tensor.name, bounds)}"
+        )
     label = f"starts at `{to_python(box.origin[dimension])}`"
     return Diagnostic(codes.MOVED_ORIGIN, span, message, label, labels, help_text)
 
@@ -1004,7 +1050,13 @@ def _equalities(
         if nonnegative(gap - 1) or nonnegative(-gap - 1):
             code = codes.SIZE_MISMATCH if equality.kind == "call" else codes.RESULT_TYPE
             message = f"{equality.reason}: `{to_python(left)}` can never be `{to_python(right)}`"
-            diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes"))
+            help_text = None
+            if code is codes.RESULT_TYPE and program.language == "tc":
+                inferred = to_python(left)
+                help_text = (
+                    f"the first statement makes `{inferred}` elements: state that, or give its index a `where` range"
+                )
+            diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes", (), help_text))
         else:
             checks.append(EqualityCheck(left, right, equality))
     for tensor in program.tensors:

@@ -910,6 +910,8 @@ class _Parser:
             self.fail(f"`{sign}` stands behind its variable", help=f"write `n{sign};`")
         if token.kind == "name" and token.text not in RESERVED and self.tokens[self.at + 1].text == "(":
             help = f"functions only compute: write `x = {token.text}(..);`, or delete the call"
+            if token.text in ("print", "printf", "fprintf", "show"):
+                help = "functions only compute: delete the call, return the value, and print it in Python"
             self.fail("a call is no statement", span=token.span, help=help)
         if token.text == "def":
             self.fail("`def` belongs to `%%tc`", help="a function starts with its result type")
