@@ -2160,7 +2160,7 @@ class Run:
         best = Statement(name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists)
         self.statement(best, declared, given)
         if name is None:
-            del self.log[logged]
+            del self.log[logged], self.tensors[best.target]
         ranges = self.ranges_of(best)
         self.log.append((s.target, ranges))
         reduced = [n for n in ranges if n not in s.left]

@@ -565,9 +565,9 @@ def with_borders(random, text):
         out += text[at : found.start()]
         begin = len(out)
         out += found.group()
-        is_read = not re.match(r"\s*(?:[+*]|min|max)?=(?!=)", text[end + 1 :]) and not out.endswith(
-            f"exists {found.group()}"
-        )
+        is_read = not re.match(
+            r"\s*(?:[+*]|min|max|argmin|argmax|any|all|lse)?=(?!=)", text[end + 1 :]
+        ) and not out.endswith(f"exists {found.group()}")
         parts = split(text[found.end() : end])
         if is_read and random.random() < 0.3:
             number = random.randrange(len(parts))
@@ -714,7 +714,11 @@ def extent_of(dim, sizes):
     """The extent of a dimension at these sizes; 0 where there is none."""
     if isinstance(dim, int):
         return dim
-    return max(0, value_of(dim.high, sizes) - value_of(dim.low, sizes)) if isinstance(dim, Dimension) else sizes[dim]
+    return (
+        max(0, value_of(dim.high, sizes) - value_of(dim.low, sizes))
+        if isinstance(dim, Dimension)
+        else sizes.get(dim, 2)
+    )
 
 
 def value_of(e, sizes):
@@ -723,7 +727,7 @@ def value_of(e, sizes):
         case Number():
             return e.value
         case Name():
-            return sizes[e.name]
+            return sizes.get(e.name, 2)  # an integer scalar is told by itself
         case Unary():
             return -value_of(e.value, sizes)
         case Apply():
