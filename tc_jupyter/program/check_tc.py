@@ -1526,12 +1526,17 @@ class _StatementChecker:
         alone = [term for term, missing in zip(terms, over, strict=True) if missing]
         rest = [term for term, missing in zip(terms, over, strict=True) if not missing]
         help, fix = None, None
-        if not node.clauses and node.matched is None and "#" not in source.slice(node.span):
+        ranged = all(self.has_left_indices(part) for part in (rest, alone))
+        if ranged and not node.clauses and node.matched is None and "#" not in source.slice(node.span):
             first, second = self.sum_of(rest), self.sum_of(alone)
             written = f"{left} {node.operator} {first}", f"{left} += {second}"
             help = f"to add it once, write two statements: `{written[0]}`, then `{written[1]}`"
             fix = Fix("add it once", (Edit(node.span, "  ".join(written)),))
         self.scope.report(codes.REPEATED_TERM, span, message, help=help, fix=fix)
+
+    def has_left_indices(self, terms: Sequence[tuple[str, tree.Expression]]) -> bool:
+        """Whether a statement of these terms alone finds the ranges of all left-side indices."""
+        return set(self.names.left) <= frozenset[str]().union(*(self.indices_of(term) for _, term in terms))
 
     def sum_of(self, terms: Sequence[tuple[str, tree.Expression]]) -> str:
         texts = [(sign, self.scope.source.slice(term.span)) for sign, term in terms]
