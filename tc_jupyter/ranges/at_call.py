@@ -646,10 +646,9 @@ def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic
     """TC601 for a scalar that is too large for a bound to be computed in 64 bits, or that is no step or padding of a window."""
     if item.subject == "window":
         failing = next(c for c in item.conditions if c.evaluate(values) < 0)
-        message = (
-            f"the window has no places: `{condition_text(failing)}` is false, `{condition_numbers(failing, values)}`"
-        )
-        return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
+        message = f"a window cannot go so: `{condition_text(failing)}` is false, `{condition_numbers(failing, values)}`"
+        help = "steps are at least 1 and the padding at least 0; to begin inside the array, give the range with `where`"
+        return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`", help=help)
     (name,) = item.conditions[0].names
     message = (
         f"a range computed from `{name}` may not fit into 64 bits: `{item.text}` is false, `{name}` is {values[name]}"

@@ -89,3 +89,13 @@ def f(float(N, K) S, float(K, D) C) -> (Q, P) { P(n) argmin=! S(n, k)  Q = gathe
     q, p = f(scores / 100, codes)
     assert (p == scores.argmin(1)).all()
     assert (q == codes[p]).all()
+
+
+def test_a_window_with_negative_padding_is_told_so():
+    f = tc.compile(
+        "def f(float(N) X, float(K) W, int32 p) -> (Y) { Y(i) +=! (X(i+k-p) else 0) * W(k) }", target="cpu"
+    ).f
+    with pytest.raises(
+        tc.CallError, match=r"a window cannot go so: `0 <= p` is false.*\n(.*\n)*help: steps are at least 1"
+    ):
+        f(np.ones(9, np.float32), np.ones(3, np.float32), -1)
