@@ -554,7 +554,7 @@ class _DefChecker:
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
                 elif node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
-                    self.several(node)
+                    self.on_plain_operators(node)
                 else:
                     self.one_target(node)
                     _StatementChecker(self, node).check()
@@ -569,7 +569,7 @@ class _DefChecker:
             self.scope.report(codes.SYNTAX_ERROR, target.span, "a statement writes one tensor", help=help)
             self.unknown_tensor(target.name, target.span)
 
-    def several(self, node: tree.Comprehension) -> None:
+    def on_plain_operators(self, node: tree.Comprehension) -> None:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from tc_jupyter.codegen import KernelSource, Launch
+from tc_jupyter.codegen.cuda.literals import C_TYPES
 from tc_jupyter.program import DType, int64
 from tc_jupyter.schedule import Target
 
@@ -21,15 +22,7 @@ from .cuda import LoadedKernel, compile_source, cuda_target, device_empty, load,
 THREADS = 256
 PER_THREAD = 16
 """Elements of a thread, as long as there are not more blocks than multiprocessors."""
-C_TYPES = {
-    DType.INT8: "signed char",
-    DType.INT16: "short",
-    DType.INT32: "int",
-    DType.INT64: "long long",
-    DType.UINT8: "unsigned char",
-    DType.UINT16: "unsigned short",
-    DType.UINT32: "unsigned int",
-}
+SIGNED = frozenset(dtype for dtype in C_TYPES if dtype.is_integer and dtype is not DType.UINT64)
 """Types whose elements are numbers of 64 bits with a sign."""
 
 TEXT = """
@@ -86,7 +79,7 @@ def device_extremes(view: ArrayView, region: tuple[slice, ...]) -> tuple[float, 
     assert view.dtype is not None
     with on_device_of(view):
         count = prod(view.shape)
-        if view.dtype in C_TYPES and view.contiguous and count and _is_all(view.shape, region):
+        if view.dtype in SIGNED and view.contiguous and count and _is_all(view.shape, region):
             return _of_integers(view, view.dtype, count)
         array = wrapped(view.address, view.shape, view.strides, view.dtype, view.device, view.owner)
         part = array[region]
