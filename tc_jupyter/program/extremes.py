@@ -98,8 +98,8 @@ def needed(clauses: Sequence[tree.Clause], parts: Sequence[tree.Expression]) -> 
     """The clauses without lets that no part mentions, also not through other lets."""
     known = _names(parts)
     for clause in reversed(clauses):
-        if (isinstance(clause, tree.Let) and clause.name.name in known) or isinstance(clause, tree.Exists):
-            known |= _names([clause.value])
+        if not isinstance(clause, tree.Let) or clause.name.name in known:
+            known |= _names(tree.parts(clause))
     return tuple(each for each in clauses if not isinstance(each, tree.Let) or each.name.name in known)
 
 
