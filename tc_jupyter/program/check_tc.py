@@ -612,6 +612,11 @@ class _DefChecker:
         if at is None:
             return False
         value = node.value
+        if not extremes.is_exact(found.value) and found.conditions:
+            message = "this value may differ in its last bit when it is computed twice, and conditions leave points out"
+            help = "store it in a statement of its own first, as in `Z(n, m) = ...`, and look through `Z(n, m)`"
+            self.scope.report(codes.UNSUPPORTED, node.value.span, message, help=help)
+            return False
         if not extremes.is_exact(found.value):
             self.draft, self.scope.tensors = draft, tensors
             stored, value = extremes.stored_value(node, f"{node.target.name}.value", reduced)
@@ -623,12 +628,17 @@ class _DefChecker:
         if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
             value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
         count = len(self.scope.diagnostics)
-        found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
+        position, first = extremes.position_statement(node, value, extreme, at, dtype.is_float), node.target
+        if found is not None and found.conditions:  # they may leave all points out
+            first = tree.Name(f"{node.target.name}.first", place)
+        found = self.checked(replace(position, target=first))
         told = any(item.is_error for item in self.scope.diagnostics[count:])
         if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
+        if found is not None and first is not node.target:
+            return self.checked(extremes.copied(node, first)) is not None
         return found is not None
 
     def logarithm_found(self, node: tree.Comprehension) -> bool:

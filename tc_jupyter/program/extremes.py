@@ -78,6 +78,14 @@ def position_statement(
     return replace(node, operator="min=!", value=chosen, clauses=lets, at=at, extreme=None)
 
 
+def copied(node: tree.Comprehension, first: tree.Name) -> tree.Comprehension:
+    """The statement that looks whether there is a position: `P(n) = P.first(n)`."""
+    left = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
+    ranges = tuple(each for each in node.clauses if isinstance(each, tree.Where) and each.index.name in left)
+    value = element(first, node.indices, first.span)
+    return replace(node, operator="=", value=value, at=value, extreme=None, clauses=ranges, matched=None)
+
+
 def row_major(reduced: Sequence[str], value: tree.Expression, clauses: Sequence[tree.Clause]) -> str | None:
     """`h*X.2 + w`: the number of a point in the order of rows; `None` where a length stands nowhere in the text."""
     lengths = [_length(index, value, clauses) for index in reduced[1:]]
