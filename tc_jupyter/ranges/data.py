@@ -39,7 +39,7 @@ from tc_jupyter.program import (
 )
 
 from .accesses import Access, guards_of, write_access
-from .convert import to_expr
+from .convert import from_expr, to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
@@ -91,14 +91,28 @@ class PointCheck:
 
 @dataclass(frozen=True, slots=True)
 class EndCheck:
-    """An end of a range that elements say: looked at before anything is written."""
+    """An end of a range that elements say: looked at before anything is written.
+
+    Attributes:
+        rows: the tensor whose elements, all in turn, are where ranges begin and end, as in `Ptr(i):Ptr(i + 1)`; that of an end says
+            all: it rises from `within` to `within`.
+    """
 
     points: PointCheck
+    rows: str | None = None
+    within: tuple[SizeExpr, SizeExpr] | None = None
 
     @property
     def statement(self) -> str:
         """The name of the statement."""
         return self.points.statement
+
+    def limits(self, values: Mapping[str, int]) -> tuple[tuple[str, int, int, bool], ...] | None:
+        """What a scan of the rows has to find, nothing for their beginnings; `None` where points have to be looked at."""
+        if self.rows is None or self.within is None:
+            return None if self.rows is None else ()
+        low, high = self.within
+        return ((self.rows, low.evaluate(values), high.evaluate(values), True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +248,27 @@ def _end_checks(statement: Statement, ranges: Ranges) -> Iterator[EndCheck]:
         first = statement.inside.index(Binary("<=", begin, IndexVar(r.index), DType.BOOL))
         needed = _needed([begin, end], {each.name: each.ends for each in statement.indices if each.ends is not None})
         guards = tuple(g for g in around[first][0] if used_names([g.condition]) <= needed)
-        behind = to_expr(r.upper + 1)
+        behind, rows = to_expr(r.upper + 1), _rows(statement, ranges, begin, end)
         for place, lower in ((begin, to_expr(r.lower)), (end, begin)):
             read = Read(r.index, (place,), DType.INT64, place.span)
             access = Access(r.index, (), read, guards, span=place.span)
-            yield EndCheck(replace(_points(statement, ranges, access, place, lower, behind), kind="end"))
+            points = replace(_points(statement, ranges, access, place, lower, behind), kind="end")
+            yield EndCheck(points, rows, (r.lower, r.upper) if place is end else None)
+
+
+def _rows(statement: Statement, ranges: Ranges, begin: Expr, end: Expr) -> str | None:
+    """The argument of one dimension whose elements, all in turn, are the ends of ranges: `Ptr(i)` and `Ptr(i + 1)` for all `i`."""
+    scope = ranges.index_scope(statement)
+    (first, last) = (each.operand if isinstance(each, Cast) else each for each in (begin, end))
+    if not isinstance(first, Read) or not isinstance(last, Read) or first.tensor != last.tensor or len(last.indices) != 1:
+        return None
+    low, high = from_expr(first.indices[0], scope), from_expr(last.indices[0], scope)
+    box = ranges.boxes[first.tensor].bounds[0]
+    rows = [r for r in ranges.indices[statement.name] if low == scope.indices[r.index] and r.ends is None]
+    is_input = first.tensor in ranges.program.parameters
+    if high - low != 1 or not is_input or len(rows) != 1 or (rows[0].lower, rows[0].upper) != (box[0], box[1] - 1):
+        return None
+    return first.tensor
 
 
 def _position_checks(program: Program, ranges: Ranges) -> Iterator[PointCheck]:

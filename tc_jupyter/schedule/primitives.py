@@ -539,6 +539,8 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = "it is a result"
     elif any(_decides_reads(graph, each) for each in family):
         problem = "where it reads depends on data, which is checked per statement"
+    elif old.statement.needs_points:
+        problem = "where it is stored it is checked that there is a position"
     elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
     elif inside := next((each for member in family for each in graph.attached(member.name)), None):
