@@ -18,7 +18,7 @@ been: neither before a condition on indices that guards it, nor around a loop th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
@@ -47,7 +47,7 @@ from tc_jupyter.program import (
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr, interval, nonnegative
 
-from .ir import Block, Check, For, If, Kernel, Stmt, Store
+from .ir import Allocate, Block, Check, For, If, Kernel, Stmt, Store, walk_statements
 from .rewrite import with_blocks, with_body
 from .simplify import simplify_expr
 
@@ -71,7 +71,9 @@ def with_points(kernel: Kernel, checked: bool, zeros: bool = False) -> Kernel:
         checked: its checks are in; without them nobody knows what a condition on data guards.
         zeros: a size may be 0: only elements that a condition picks are found, so that no call looks for them.
     """
-    body = _Moves(checked, zeros).block(kernel.body, ())
+    stored = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
+    shapes = {buffer.name: buffer.shape for buffer in (*kernel.buffers, *stored)}
+    body = _Moves(checked, zeros, shapes).block(kernel.body, ())
     return replace(kernel, body=body, unguarded=checked and not kernel.checks and not zeros)
 
 
@@ -97,6 +99,7 @@ class _Nest:
         guards: around the store, outermost first.
         checked: the loops hold every check that depends on data.
         zeros: a size may be 0.
+        shapes: of what is read. around: the loops around all of these.
     """
 
     loops: tuple[For, ...]
@@ -105,6 +108,8 @@ class _Nest:
     store: Store
     checked: bool
     zeros: bool
+    shapes: Mapping[str, tuple[Expr, ...]]
+    around: tuple[For, ...]
 
     def may_pass(self, guard: _Guard, other: _Guard) -> bool:
         """Whether a guard may stand before one that it stands behind.
@@ -116,8 +121,18 @@ class _Nest:
         if isinstance(guard, Check) or isinstance(other, Check):
             return False
         reads = [node for node in walk(guard.condition) if isinstance(node, Read) and node.indices]
+        reads = [read for read in reads if not self.is_there(read)]
         proved = self.checked and not any(isinstance(each, Check) for each in self.guards) and on_data(other.condition)
         return not reads or (proved and not any(map(_has_read, (i for read in reads for i in read.indices))))
+
+
+    def is_there(self, read: Read) -> bool:
+        """Whether an element is proved to be there at every point of the loops, whatever the conditions say."""
+        loops, shape = (*self.around, *self.loops), self.shapes.get(read.tensor, ())
+        return len(shape) == len(read.indices) and all(
+            _is_at_least(index, int64(0), loops) and _is_at_least(_binary("-", extent, int64(1)), index, loops)
+            for index, extent in zip(read.indices, shape, strict=True)
+        )
 
 
 # --- taking nests apart ----------------------------------------------------------------------------------------------
@@ -127,44 +142,48 @@ class _Nest:
 class _Moves:
     checked: bool
     zeros: bool
+    shapes: Mapping[str, tuple[Expr, ...]]
 
     def block(self, block: Block, around: tuple[For, ...]) -> Block:
         return with_body(block, (self.statement(stmt, around) for stmt in block.body))
 
     def statement(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
         if isinstance(stmt, For):
-            found = _nest_of(stmt, self.checked, self.zeros)
+            found = self.nest(stmt, around)
             if found is not None and any(_moves(each, found) for each in found.guards):
                 return _moved(found, around) or stmt
             around = (*around, stmt)
         return with_blocks(stmt, lambda block: self.block(block, around))
 
+    def nest(self, loop: For, around: tuple[For, ...]) -> _Nest | None:
+        """The loops that stand around one store alone."""
+        loops: list[For] = []
+        comments: list[str] = []
+        stmt: Stmt = loop
+        while isinstance(stmt, For):
+            comment, inner = _only(stmt.body)
+            if inner is None:
+                return None
+            loops.append(stmt)
+            comments.append(comment)
+            stmt = inner
+        opened = _opened(stmt)
+        if opened is None:
+            return None
+        return _Nest(tuple(loops), tuple(comments), *opened, self.checked, self.zeros, self.shapes, around)
+
 
 def _moves(guard: _Guard, nest: _Nest) -> bool:
     """Whether a guard has a place of its own."""
-    return _picks(guard.condition, nest) or (not nest.zeros and (isinstance(guard, Check) or guard.own))
+    if nest.zeros:
+        return _picks(guard.condition, nest) or (isinstance(guard, _Test) and _has_read(guard.condition))
+    return _picks(guard.condition, nest) or isinstance(guard, Check) or guard.own
 
 
 def _picks(condition: Expr, nest: _Nest) -> bool:
     """Whether a condition around a store leaves one iteration of a loop."""
     sides = (condition.left, condition.right) if isinstance(condition, Binary) and condition.op == "==" else ()
     return any(side == IndexVar(loop.var) for side in sides for loop in nest.loops)
-
-
-def _nest_of(loop: For, checked: bool, zeros: bool) -> _Nest | None:
-    """The loops that stand around one store alone."""
-    loops: list[For] = []
-    comments: list[str] = []
-    stmt: Stmt = loop
-    while isinstance(stmt, For):
-        comment, inner = _only(stmt.body)
-        if inner is None:
-            return None
-        loops.append(stmt)
-        comments.append(comment)
-        stmt = inner
-    opened = _opened(stmt)
-    return None if opened is None else _Nest(tuple(loops), tuple(comments), *opened, checked, zeros)
 
 
 def _only(block: Block) -> tuple[str, Stmt | None]:
@@ -231,6 +250,9 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
     changed = False
     for number, guard in enumerate(nest.guards):
         depth = depths[number]
+        if nest.zeros and (shorter := _shorter(nest, loops, guard, around)) is not None:
+            place, loops[place] = shorter
+            changed = True
         ended = _ended(nest, loops, number, depths, around)
         if ended is not None:
             loops[depth - 1], inside = ended
@@ -355,6 +377,34 @@ def _ended(
         return None
     found = ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
     return None if found is None else (found, ())
+
+
+def _shorter(
+    nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For, ...]
+) -> tuple[int, For] | None:
+    """A loop that ends where elements say, though sizes may be 0, and its place; the condition stays where it is."""
+    if not isinstance(guard, _Test) or not _has_read(guard.condition):
+        return None
+    names = index_names(guard.condition)
+    place = max((number for number, loop in enumerate(loops) if loop.var in names), default=None)
+    if place is None or loops[place].kind != "serial":
+        return None
+    reads = [node for node in walk(guard.condition) if isinstance(node, Read) and node.indices]
+    outside = (*around, *loops[:place])
+    if not all(nest.is_there(read) for read in reads) or not all(map(_is_counted, outside)):
+        return None
+    found = _ends(guard.condition, loops[place].var)
+    if found is None:
+        return None
+    loop, end = loops[place], _binary("+", loops[place].min, loops[place].extent)
+    start = loop.min if found[0] is None else _binary("max", loop.min, found[0])
+    end = end if found[1] is None else _binary("min", end, found[1])
+    return place, replace(loop, min=start, extent=_binary("-", end, start))
+
+
+def _is_counted(loop: For) -> bool:
+    """Whether the ends of a loop need no element."""
+    return not _has_read(loop.min) and not _has_read(loop.extent)
 
 
 def _alone(
