@@ -10,6 +10,7 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 | `for j in 0:N: T[j] += I[i] == j ? v : 0` | `if 0 <= I[i] && I[i] < N: T[I[i]] += v` |
 | `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
 | `for d: check c: S` | `check c: for d: S` |
+| `for l in 0:L: for j in 0:8 (unroll): T[j] += l < e + j ? v : 0` | `for l in 0:e: for j: T[j] += v`, then `for l in e:e + 7` as it was |
 
 A condition that differs between the lanes of a vector, or the iterations of an `unroll`, stays in the value; so does one on data
 around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the point would have
@@ -45,7 +46,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import from_expr, interval, nonnegative
+from tc_jupyter.ranges import IndexBox, SizeExpr, from_expr, interval, nonnegative, to_expr
 
 from .ir import Allocate, Block, Check, For, If, Kernel, Stmt, Store, walk_statements
 from .rewrite import with_blocks, with_body
@@ -55,6 +56,8 @@ MOVABLE = ("serial", "vectorize", "unroll")
 """Loops that a condition may be moved out of: no tasks, no threads."""
 SHORT = 8
 """Loops of up to so many iterations keep their length, by which they are written out: a condition stands inside them."""
+MOST_INSIDE = 64
+"""Iterations of loops inside of one that is cut where a condition begins or ceases to hold for all of them."""
 FAR = 1 << 62
 """No position is as large."""
 CHEAP = 12
@@ -151,6 +154,9 @@ class _Moves:
         if isinstance(stmt, For):
             found = self.nest(stmt, around)
             if found is not None and any(_moves(each, found) for each in found.guards):
+                parts = _parts(found, around)
+                if len(parts) > 1:
+                    return Block(tuple(_moved(part, around) or _built(part) for part in parts))
                 return _moved(found, around) or stmt
             around = (*around, stmt)
         return with_blocks(stmt, lambda block: self.block(block, around))
@@ -237,6 +243,96 @@ def _implication(condition: Expr) -> tuple[tuple[Expr, ...], Expr]:
             return (*conjuncts(premise), *premises), conclusion
         case _:
             return (), condition
+
+
+# --- parts of loops ----------------------------------------------------------------------------------------------------
+
+
+def _parts(nest: _Nest, around: tuple[For, ...]) -> list[_Nest]:
+    """The parts of a serial loop in which conditions hold at all points of short loops inside, or at some; those with none are no part.
+
+    Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, and for none where `k >= 8*o + 8`.
+    """
+    cuts = {number: found for number, guard in enumerate(nest.guards) if (found := _cut(nest, guard)) is not None}
+    places = {place for place, *_ in cuts.values()}
+    if nest.zeros or len(places) != 1:
+        return [nest]
+    (place,) = places
+    loop, outside = nest.loops[place], (*around, *nest.loops[:place])
+
+    def extreme(op: str, a: Expr, b: Expr) -> Expr:
+        for one, other in ((a, b), (b, a)):
+            if _is_at_least(one, other, outside):
+                return one if op == "max" else other
+        return simplify_expr(_binary(op, a, b))
+
+    # where the first point is, where all are, behind the last place with all of them, behind the last point
+    least = most = loop.min
+    until = end = _sum(loop.min, loop.extent)
+    for _, first, last in cuts.values():
+        if first is not None:
+            least, most = extreme("max", least, first[0]), extreme("max", most, first[1])
+        if last is not None:
+            until, end = extreme("min", until, last[0]), extreme("min", end, last[1])
+    begins, ends = most != least, until != end
+    most = extreme("max", least, extreme("min", most, end)) if begins else least
+    until = extreme("max", most, extreme("min", until, end)) if ends else end
+    found: list[_Nest] = []
+    for first, last, kept in ((least, most, True), (most, until, False), (until, end, True)):
+        if first != last:
+            guards = tuple(guard for number, guard in enumerate(nest.guards) if kept or number not in cuts)
+            loops = list(nest.loops)
+            loops[place] = replace(loop, min=first, extent=simplify_expr(_binary("-", last, first)))
+            found.append(replace(nest, loops=tuple(loops), guards=guards))
+    return found
+
+
+_Spread: TypeAlias = tuple[Expr, Expr]
+"""The least and the largest value of an end."""
+
+
+def _cut(nest: _Nest, guard: _Guard) -> tuple[int, _Spread | None, _Spread | None] | None:
+    """The serial loop that a condition would end if it were not for short loops inside, with what these make of its ends."""
+    if not isinstance(guard, _Test) or not guard.own or any(isinstance(node, Read) for node in walk(guard.condition)):
+        return None
+    names = index_names(guard.condition)
+    used = [number for number, loop in enumerate(nest.loops) if loop.var in names]
+    inside = [number for number in used if nest.loops[number].kind != "serial"]
+    serial = [number for number in used if nest.loops[number].kind == "serial" and not _is_short(nest.loops[number])]
+    if not serial or not inside or inside[0] < serial[-1]:
+        return None
+    place = serial[-1]
+    ends = _ends(guard.condition, nest.loops[place].var)
+    if ends is None:
+        return None
+    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    for number in inside:
+        loop = nest.loops[number]
+        if not isinstance(loop.extent, Const) or not isinstance(loop.min, Const) or int(loop.extent.value) > MOST_INSIDE:
+            return None
+        first = from_expr(loop.min)
+        box[loop.var] = (first, first + int(loop.extent.value) - 1)
+    spread = [None if end is None else _spread(end, box) for end in ends]
+    if any(end is not None and found is None for end, found in zip(ends, spread, strict=True)):
+        return None
+    return place, spread[0], spread[1]
+
+
+def _spread(end: Expr, box: IndexBox) -> _Spread | None:
+    found = interval(from_expr(end), box)
+    if found.lower is None or found.upper is None or (found.lower.indices | found.upper.indices) & box.keys():
+        return None
+    return to_expr(found.lower), to_expr(found.upper)
+
+
+def _built(nest: _Nest) -> Stmt:
+    """The loops with all conditions inside."""
+    own = [guard.condition for guard in nest.guards if isinstance(guard, _Test) and guard.own]
+    others = [guard for guard in nest.guards if not (isinstance(guard, _Test) and guard.own)]
+    stmt = _guarded(others, _with_conditions(nest.store, own))
+    for loop, comment in zip(reversed(nest.loops), reversed(nest.comments), strict=True):
+        stmt = replace(loop, body=Block((stmt,), comment))
+    return stmt
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
@@ -456,6 +552,8 @@ def ended(loop: For, condition: Expr, around: tuple[For, ...] = ()) -> For | Non
         return None
     first, last = found
     low, end = loop.min, _sum(loop.min, loop.extent)
+    if first is not None and _is_at_least(low, first, around):
+        first = None
     starts = first is not None and _is_at_least(first, low, around)
     one = first is not None and last == _sum(first, int64(1))
     if first is not None and last is not None and one and starts and _is_at_least(end, last, around):

@@ -127,7 +127,7 @@ class Statement:
 
     @property
     def inside(self) -> tuple[Expr, ...]:
-        """What holds at the points of ranges that differ from point to point: `0 <= k` and `k < i + 1`; what others need is first."""
+        """What holds at the points of ranges that differ from point to point, as `k < i + 1`; what others need is first."""
         found: list[Expr] = []
         waiting = {index.name: index for index in self.indices if index.ends is not None}
         while waiting:
@@ -135,8 +135,7 @@ class Statement:
                 lower, upper = index.ends or ()
                 used = {node.name for end in (lower, upper) for node in walk(end) if isinstance(node, IndexVar)}
                 if not used & waiting.keys():
-                    own = IndexVar(name)
-                    found += [Binary("<=", lower, own, DType.BOOL), Binary("<", own, upper, DType.BOOL)]
+                    found += _between(lower, IndexVar(name), upper)
                     del waiting[name]
         return tuple(found)
 
@@ -153,6 +152,16 @@ class Statement:
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""
         return _tensors_read((*self.left, self.value, *self.conditions))
+
+
+def _between(lower: Expr, index: IndexVar, upper: Expr) -> list[Expr]:
+    """That an index is inside of its range; an end that is the same everywhere is that of the whole range, unless elements say it."""
+    tests = [Binary("<=", lower, index, DType.BOOL), Binary("<", index, upper, DType.BOOL)]
+    parts = [list(walk(end)) for end in (lower, upper)]
+    if any(isinstance(node, Read) and node.indices for each in parts for node in each):
+        return list[Expr](tests)
+    moves = [any(isinstance(node, IndexVar) for node in each) for each in parts]
+    return [test for test, moving in zip(tests, moves, strict=True) if moving]
 
 
 def as_size(name: str, value: object, *, signed: bool = False) -> int:

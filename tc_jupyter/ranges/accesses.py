@@ -143,7 +143,7 @@ def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
     """All accesses on both sides and of the `exists` clauses, in text order, without repetitions."""
     found: dict[tuple[str, tuple[SizeExpr, ...], tuple[tuple[Condition, bool], ...], bool], Access] = {}
     around = guards_of(statement, scope)
-    all_guards, ranges = around[-1], around[2 * sum(index.ends is not None for index in statement.indices)]
+    all_guards, ranges = around[-1], around[len(statement.inside)]
     places = [
         *((expr, False, *all_guards) for expr in (*statement.left, statement.value)),
         *((expr, True, *ranges) for expr in statement.exists),

@@ -49,6 +49,7 @@ from .placement import (
 from .reindexing import operand, value_of
 from .rolling import window_problem
 from .sized import with_sizes
+from .subscripts import is_inside
 from .stage import (
     ANNOTATIONS,
     GPU_AXES,
@@ -567,7 +568,7 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
 
     def leaves(*exprs: Expr) -> bool:
         reads = (node for expr in exprs for node in walk(expr) if isinstance(node, Read) and node.indices)
-        return any(graph.storage_name(read.tensor) != tensor and not _is_inside(graph, user, read) for read in reads)
+        return any(graph.storage_name(read.tensor) != tensor and not is_inside(graph.boxes, user, read) for read in reads)
 
     if any(decided(place) for _, place in places(user.statement)):
         return True  # so is where its points go
@@ -584,18 +585,6 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
         if found:
             return True
     return False
-
-
-def _is_inside(graph: StageGraph, user: Stage, read: Read) -> bool:
-    """Whether a read is proved to be inside its tensor at every point, whatever the conditions around it."""
-    ranges = {root.name: (root.dom[0], root.dom[1] - 1) for root in user.roots}
-    for subscript, (low, high) in zip(read.indices, graph.boxes[read.tensor].bounds, strict=True):
-        found = interval(from_expr(subscript), ranges)
-        if found.lower is None or found.upper is None:
-            return False
-        if not nonnegative(found.lower - low) or not nonnegative(high - 1 - found.upper):
-            return False
-    return True
 
 
 def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:

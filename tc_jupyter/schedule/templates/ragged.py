@@ -39,6 +39,14 @@ def ended_by_data(statement: Statement) -> tuple[str, ...]:
     return tuple(name for name, limits in limits_of(statement).items() if any(map(_moves_with_data, limits)))
 
 
+def ends_loops(statement: Statement) -> bool:
+    """Whether all conditions under which a point takes part compare a reduction index with sums of other indices: no element decides."""
+    conditions = () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
+    limits = [limit for each in limits_of(statement).values() for limit in each]
+    plain = not any(isinstance(node, Read) and node.indices for limit in limits for node in walk(limit))
+    return bool(conditions) and len(limits) == len(conditions) and plain
+
+
 def _moves_with_data(limit: Expr) -> bool:
     return any(isinstance(node, Read) and index_names(node) for node in walk(limit))
 
@@ -83,4 +91,4 @@ def _rows_at_once(
     return schedule.vectorize(cache, f"{along[-1]}.inner")
 
 
-__all__ = ["default", "ended_by_data", "limits_of"]
+__all__ = ["default", "ended_by_data", "ends_loops", "limits_of"]
