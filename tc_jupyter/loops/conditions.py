@@ -154,10 +154,7 @@ class _Moves:
         if isinstance(stmt, For):
             found = self.nest(stmt, around)
             if found is not None and any(_moves(each, found) for each in found.guards):
-                parts = _parts(found, around)
-                if len(parts) > 1:
-                    return Block(tuple(_moved(part, around) or _built(part) for part in parts))
-                return _moved(found, around) or stmt
+                return _in_parts(found, around) or _moved(found, around) or stmt
             around = (*around, stmt)
         return with_blocks(stmt, lambda block: self.block(block, around))
 
@@ -248,15 +245,32 @@ def _implication(condition: Expr) -> tuple[tuple[Expr, ...], Expr]:
 # --- parts of loops ----------------------------------------------------------------------------------------------------
 
 
-def _parts(nest: _Nest, around: tuple[For, ...]) -> list[_Nest]:
-    """The parts of a serial loop in which conditions hold at all points of short loops inside, or at some; those with none are no part.
+def _in_parts(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
+    """A nest with a loop in parts, each with its own conditions; `None` where there is one part."""
+    parts, place = _parts(nest, around)
+    if len(parts) < 2:
+        return None
+    outside = (*around, *nest.loops[:place])
+    # a condition that does not belong to the parts may have a place further out, and takes the loops around with it
+    alone = all(part.guards == () for part in parts if len(part.guards) < len(nest.guards))
+    if not alone:
+        return Block(tuple(_moved(part, around) or _built(part) for part in parts))
+    inner = [replace(part, loops=part.loops[place:], comments=part.comments[place:], around=outside) for part in parts]
+    stmt: Stmt = Block(tuple(_moved(part, outside) or _built(part) for part in inner))
+    for loop, comment in zip(reversed(nest.loops[:place]), reversed(nest.comments[:place]), strict=True):
+        stmt = replace(loop, body=Block((stmt,), comment))
+    return stmt
+
+
+def _parts(nest: _Nest, around: tuple[For, ...]) -> tuple[list[_Nest], int]:
+    """The parts of a serial loop, and which one it is, in which conditions hold at all points of short loops inside, or at some; those with none are no part.
 
     Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, and for none where `k >= 8*o + 8`.
     """
     cuts = {number: found for number, guard in enumerate(nest.guards) if (found := _cut(nest, guard)) is not None}
     places = {place for place, *_ in cuts.values()}
     if nest.zeros or len(places) != 1:
-        return [nest]
+        return [nest], 0
     (place,) = places
     loop, outside = nest.loops[place], (*around, *nest.loops[:place])
 
@@ -284,7 +298,18 @@ def _parts(nest: _Nest, around: tuple[For, ...]) -> list[_Nest]:
             loops = list(nest.loops)
             loops[place] = replace(loop, min=first, extent=simplify_expr(_binary("-", last, first)))
             found.append(replace(nest, loops=tuple(loops), guards=guards))
-    return found
+    return found, place
+
+
+def _most(extent: Expr) -> int | None:
+    """The most iterations of a loop over a tile, which may be less than a whole one."""
+    match extent:
+        case Const(value=value):
+            return int(value)
+        case Binary(op="min", left=left, right=right):
+            return min((most for most in map(_most, (left, right)) if most is not None), default=None)
+        case _:
+            return None
 
 
 _Spread: TypeAlias = tuple[Expr, Expr]
@@ -308,10 +333,11 @@ def _cut(nest: _Nest, guard: _Guard) -> tuple[int, _Spread | None, _Spread | Non
     box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
     for number in inside:
         loop = nest.loops[number]
-        if not isinstance(loop.extent, Const) or not isinstance(loop.min, Const) or int(loop.extent.value) > MOST_INSIDE:
+        most = _most(loop.extent)
+        if most is None or not isinstance(loop.min, Const) or most > MOST_INSIDE:
             return None
         first = from_expr(loop.min)
-        box[loop.var] = (first, first + int(loop.extent.value) - 1)
+        box[loop.var] = (first, first + most - 1)
     spread = [None if end is None else _spread(end, box) for end in ends]
     if any(end is not None and found is None for end, found in zip(ends, spread, strict=True)):
         return None
@@ -605,6 +631,8 @@ def _solved(side: Expr, ends: _Ends, var: str) -> tuple[Expr, _Ends | None]:
         case Binary(op="-", left=a, right=b) if var not in index_names(a):
             ends = _each((last, first), lambda end: _binary("-", a, end))
             return b, _each(ends, lambda end: _sum(end, int64(1)))
+        case Binary(op="*", left=Const(value=by), right=a) if int(by) > 1 and not any(map(_has_any_read, ends)):
+            return a, _each(ends, lambda end: _binary("//", _sum(end, int64(int(by) - 1)), int64(int(by))))
         case Binary(op="//", left=a, right=Const(value=by)) if int(by) > 0 and not any(map(_has_any_read, ends)):
             return a, _each(ends, lambda end: _binary("*", int64(int(by)), end))
         case _:
