@@ -24,9 +24,9 @@ from .lattice import TensorBox, tensor_boxes
 from .picture import (
     ACCENT,
     BAD,
-    CODE,
     GOOD,
     LINE,
+    LISTING,
     MUTED,
     Content,
     Control,
@@ -217,7 +217,7 @@ class Ranges(Picture):
                     pieces.append(f'<mark data-span="{span.start}:{span.end}"><b>{text}</b></mark>')
                 at = span.end
         pieces.append(escape(program.source.slice(Span(at, program.span.end))))
-        style = CODE.replace("pre-wrap", "pre")
+        style = LISTING
         return f'<pre style="{style};margin:4px 0;overflow:auto" aria-label="the def">{"".join(pieces)}</pre>'
 
     def _ranges(self, numbers: Mapping[str, int] | None, live: bool) -> str:
