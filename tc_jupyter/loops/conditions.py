@@ -123,19 +123,42 @@ class _Nest:
         """
         if isinstance(guard, Check) or isinstance(other, Check):
             return False
-        reads = [node for node in walk(guard.condition) if isinstance(node, Read) and node.indices]
-        reads = [read for read in reads if not self.is_there(read)]
+        reads = self.reads_elsewhere(guard.condition)
         proved = self.checked and not any(isinstance(each, Check) for each in self.guards) and on_data(other.condition)
         return not reads or (proved and not any(map(_has_read, (i for read in reads for i in read.indices))))
 
 
-    def is_there(self, read: Read) -> bool:
-        """Whether an element is proved to be there at every point of the loops, whatever the conditions say."""
+    def reads_elsewhere(self, condition: Expr) -> list[Read]:
+        """The reads of a condition that are not proved to be there, wherever a loop that it depends on begins."""
+        reads = [node for node in walk(condition) if isinstance(node, Read) and node.indices]
+        names = index_names(condition)
+        inmost = max((number for number, loop in enumerate(self.loops) if loop.var in names), default=0)
+        begun = (*self.around, *self.loops[:inmost]) if reads else ()
+        facts = [_binary("-", length, int64(1)) for loop in begun for length in _least_of(loop.extent)]
+        return [read for read in reads if not self.is_there(read, facts)]
+
+    def is_there(self, read: Read, facts: Sequence[Expr] = ()) -> bool:
+        """Whether an element is proved to be there at every point of the loops where some numbers are 0 or more, whatever the
+        conditions say.
+        """
         loops, shape = (*self.around, *self.loops), self.shapes.get(read.tensor, ())
-        return len(shape) == len(read.indices) and all(
-            _is_at_least(index, int64(0), loops) and _is_at_least(_binary("-", extent, int64(1)), index, loops)
-            for index, extent in zip(read.indices, shape, strict=True)
-        )
+        if len(shape) != len(read.indices):
+            return False
+        for index, extent in zip(read.indices, shape, strict=True):
+            last = _binary("-", extent, int64(1))
+            until = any(_is_at_least(last, _binary("+", index, fact), loops) for fact in (int64(0), *facts))
+            if not until or not _is_at_least(index, int64(0), loops):
+                return False
+        return True
+
+
+def _least_of(extent: Expr) -> tuple[Expr, ...]:
+    """What is at least as large as a length: the parts of a `min`."""
+    match extent:
+        case Binary(op="min", left=left, right=right):
+            return (*_least_of(left), *_least_of(right))
+        case _:
+            return (extent,)
 
 
 # --- taking nests apart ----------------------------------------------------------------------------------------------
@@ -407,7 +430,7 @@ def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
         if nest.zeros and not _picks(guard.condition, nest):
             depth = len(nest.loops)
         alone = depth and isinstance(guard, _Test) and _alone(nest, nest.loops, guard.condition, depth, around)
-        if isinstance(guard, Check) or (_has_read(guard.condition) and not alone):
+        if isinstance(guard, Check) or (nest.reads_elsewhere(guard.condition) and not alone):
             depth = max(depth, maybe_empty)
         if _reads_from(guard.condition, nest.store.buffer):
             depth = len(nest.loops)
@@ -495,7 +518,7 @@ def _ended(
     alone = _alone(nest, loops, guard.condition, depth, around)
     if alone is not None or nest.zeros:
         return alone
-    if _has_read(guard.condition) and not _runs(nest, depth - 1, around):
+    if nest.reads_elsewhere(guard.condition) and not _runs(nest, depth - 1, around):
         return None
     found = ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
     return None if found is None else (found, ())
@@ -631,7 +654,7 @@ def _solved(side: Expr, ends: _Ends, var: str) -> tuple[Expr, _Ends | None]:
         case Binary(op="-", left=a, right=b) if var not in index_names(a):
             ends = _each((last, first), lambda end: _binary("-", a, end))
             return b, _each(ends, lambda end: _sum(end, int64(1)))
-        case Binary(op="*", left=Const(value=by), right=a) if int(by) > 1 and not any(map(_has_any_read, ends)):
+        case Binary(op="*", left=Const(value=by), right=a) if int(by) > 1:
             return a, _each(ends, lambda end: _binary("//", _sum(end, int64(int(by) - 1)), int64(int(by))))
         case Binary(op="//", left=a, right=Const(value=by)) if int(by) > 0 and not any(map(_has_any_read, ends)):
             return a, _each(ends, lambda end: _binary("*", int64(int(by)), end))
