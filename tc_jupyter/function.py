@@ -200,8 +200,8 @@ class IndexRange:
         round: in which it was found; 0 for `where` and `target`.
         source: `where`, `inferred` or `target`.
         because: the bounds that shaped it, one line each.
-        text: the range at each point, `0 <= k < i + 1`; where it differs from point to point, `lower` is the least beginning and `upper`
-            the largest end.
+        text: the range at each point, `0 <= k < i + 1`; where it differs from point to point, `lower` is the least beginning
+            and `upper` the largest end.
     """
 
     statement: str
@@ -980,7 +980,9 @@ def _index_range(item: InferredRange) -> IndexRange:
     assert item.upper is not None
     lower, upper = to_python(item.lower), to_python(item.upper)
     ends = (item.lower, item.upper)
-    return IndexRange(item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends, item.text)
+    return IndexRange(
+        item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends, item.text
+    )
 
 
 def described_signature(found: FunctionAnalysis) -> str:

@@ -1165,7 +1165,11 @@ class Run:
         """What says which points there are: ends of ranges, those first that others need; then conditions as clauses."""
         waiting, found = dict(self.moving(s)), []
         while waiting:
-            free = [name for name, ends in waiting.items() if not {n for e in ends for n in self.indices_in(e)} & waiting.keys()]
+            free = [
+                name
+                for name, ends in waiting.items()
+                if not {n for e in ends for n in self.indices_in(e)} & waiting.keys()
+            ]
             if not free:
                 raise Rejected("TC305")
             for name in free:
@@ -2044,7 +2048,12 @@ class Run:
                     self.need_known(
                         [
                             n.name
-                            for e in (now.value, *now.exists, *now.filters, *(e for ends in now.ranges.values() for e in ends))
+                            for e in (
+                                now.value,
+                                *now.exists,
+                                *now.filters,
+                                *(e for ends in now.ranges.values() for e in ends),
+                            )
                             for n in walk(e)
                             if hasattr(n, "name")
                         ],
@@ -2198,7 +2207,13 @@ class Run:
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
-        for e in (*s.places.values(), s.value, *s.exists, *s.filters, *(e for ends in self.moving(s).values() for e in ends)):
+        for e in (
+            *s.places.values(),
+            s.value,
+            *s.exists,
+            *s.filters,
+            *(e for ends in self.moving(s).values() for e in ends),
+        ):
             self.check_divisors(e, "index" if e in s.places.values() else "")
         ranges = self.ranges_of(s)
         self.leaves_points_out(s)

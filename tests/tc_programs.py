@@ -402,7 +402,9 @@ class Maker:
         if op == "=" and self.chance(60):
             clauses.append("unique")
         plain = [e for e in left if e in used]
-        clauses = self.with_points(clauses, plain, [n for n in used if n not in plain], op == "=" and name not in self.made)
+        clauses = self.with_points(
+            clauses, plain, [n for n in used if n not in plain], op == "=" and name not in self.made
+        )
         self.lines.append(self.line(name, left, op, value, clauses))
         if name not in self.made:
             self.tensors[name], self.dims[name] = rank, [None] * rank

@@ -104,8 +104,8 @@ class CallNumbers:
     def limits(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView]
     ) -> tuple[tuple[str, int, int, bool], ...] | None:
-        """The index tensor of a check with the smallest and largest element that it may have, and whether its elements have to rise,
-        if that is all it asks.
+        """The index tensor of a check with the smallest and largest element that it may have, and whether its elements
+        have to rise, if that is all it asks.
         """
         if number >= len(self.items):
             return () if self._whole(numbers) else None

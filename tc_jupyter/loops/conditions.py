@@ -10,7 +10,7 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 | `for j in 0:N: T[j] += I[i] == j ? v : 0` | `if 0 <= I[i] && I[i] < N: T[I[i]] += v` |
 | `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
 | `for d: check c: S` | `check c: for d: S` |
-| `for l in 0:L: for j in 0:8 (unroll): T[j] += l < e + j ? v : 0` | `for l in 0:e: for j: T[j] += v`, then `for l in e:e + 7` as it was |
+| `for l: for j in 0:8 (unroll): T[j] += l < e + j ? v : 0` | `for l in 0:e: for j: T[j] += v`, then `e:e + 7` as it was |
 
 A condition that differs between the lanes of a vector, or the iterations of an `unroll`, stays in the value; so does one on data
 around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the point would have
@@ -126,7 +126,6 @@ class _Nest:
         reads = self.reads_elsewhere(guard.condition)
         proved = self.checked and not any(isinstance(each, Check) for each in self.guards) and on_data(other.condition)
         return not reads or (proved and not any(map(_has_read, (i for read in reads for i in read.indices))))
-
 
     def reads_elsewhere(self, condition: Expr) -> list[Read]:
         """The reads of a condition that are not proved to be there, wherever a loop that it depends on begins."""
@@ -286,9 +285,10 @@ def _in_parts(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
 
 
 def _parts(nest: _Nest, around: tuple[For, ...]) -> tuple[list[_Nest], int]:
-    """The parts of a serial loop, and which one it is, in which conditions hold at all points of short loops inside, or at some; those with none are no part.
+    """The parts of a serial loop in which conditions hold at all points of short loops inside, or at some; and which loop it is.
 
-    Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, and for none where `k >= 8*o + 8`.
+    Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, for some until `k < 8*o + 8`, and
+    for none behind that.
     """
     cuts = {number: found for number, guard in enumerate(nest.guards) if (found := _cut(nest, guard)) is not None}
     places = {place for place, *_ in cuts.values()}
@@ -524,9 +524,7 @@ def _ended(
     return None if found is None else (found, ())
 
 
-def _shorter(
-    nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For, ...]
-) -> tuple[int, For] | None:
+def _shorter(nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For, ...]) -> tuple[int, For] | None:
     """A loop that ends where elements say, though sizes may be 0, and its place; the condition stays where it is."""
     if not isinstance(guard, _Test) or not _has_read(guard.condition):
         return None

@@ -1443,8 +1443,10 @@ class _StatementChecker:
 
     def in_a_circle(self) -> None:
         """TC305, where the ends of a range depend on its own index, also through other ranges."""
-        used = {name: {each.name for end in ends for each in walk(end) if isinstance(each, IndexVar)}
-                for name, ends in self.moving.items()}
+        used = {
+            name: {each.name for end in ends for each in walk(end) if isinstance(each, IndexVar)}
+            for name, ends in self.moving.items()
+        }
         free = set[str]()
         while more := {name for name in used.keys() - free if not used[name] & (used.keys() - free)}:
             free |= more

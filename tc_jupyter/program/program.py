@@ -129,10 +129,9 @@ class Statement:
     def inside(self) -> tuple[Expr, ...]:
         """What holds at the points of ranges that differ from point to point, as `k < i + 1`; what others need is first."""
         found: list[Expr] = []
-        waiting = {index.name: index for index in self.indices if index.ends is not None}
+        waiting = {each.name: each.ends for each in self.indices if each.ends is not None}
         while waiting:
-            for name, index in list(waiting.items()):
-                lower, upper = index.ends or ()
+            for name, (lower, upper) in list(waiting.items()):
                 used = {node.name for end in (lower, upper) for node in walk(end) if isinstance(node, IndexVar)}
                 if not used & waiting.keys():
                     found += _between(lower, IndexVar(name), upper)
@@ -155,7 +154,7 @@ class Statement:
 
 
 def _between(lower: Expr, index: IndexVar, upper: Expr) -> list[Expr]:
-    """That an index is inside of its range; an end that is the same everywhere is that of the whole range, unless elements say it."""
+    """That an index is inside of its range; an end that is the same everywhere is that of the whole range, unless elements say."""
     tests = [Binary("<=", lower, index, DType.BOOL), Binary("<", index, upper, DType.BOOL)]
     parts = [list(walk(end)) for end in (lower, upper)]
     if any(isinstance(node, Read) and node.indices for each in parts for node in each):

@@ -65,7 +65,7 @@ _LATER_SPELLINGS = {
 _COMPLEX = ("complex64", "complex128")
 RECURRENCE_HELP = (
     "statements are independent points: write the result to a new tensor. A running sum is "
-    "`Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times; steps in time are calls of a def in a loop "
+    "`Y(i) +=! X(j) where i in 0:N, j in 0:i + 1`, which adds N*N/2 times; steps in time are calls of a def in a loop "
     "of Python"
 )
 

@@ -21,13 +21,13 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, Span, codes
 from tc_jupyter.program import (
+    NO_POSITION,
     Binary,
     Call,
     Cast,
     Const,
     DType,
     Expr,
-    NO_POSITION,
     IndexVar,
     Program,
     Read,
@@ -63,7 +63,7 @@ class PointCheck:
         active: all must be >= 1 for the check to matter: the extents of the statement's loops; 1 where the guards on sizes hold.
         writes: the subscript stands on the left side.
         ends: where the ranges of indices begin and end, if elements or other indices say it at each point.
-        kind: `subscript`; or `end`, of the range of an index, which is then `text`; or `position`, which there is if a point took part.
+        kind: `subscript`; or `end`, of the range of the index `tensor`; or `position`, which there is if a point took part.
     """
 
     statement: str
@@ -260,7 +260,12 @@ def _rows(statement: Statement, ranges: Ranges, begin: Expr, end: Expr) -> str |
     """The argument of one dimension whose elements, all in turn, are the ends of ranges: `Ptr(i)` and `Ptr(i + 1)` for all `i`."""
     scope = ranges.index_scope(statement)
     (first, last) = (each.operand if isinstance(each, Cast) else each for each in (begin, end))
-    if not isinstance(first, Read) or not isinstance(last, Read) or first.tensor != last.tensor or len(last.indices) != 1:
+    if (
+        not isinstance(first, Read)
+        or not isinstance(last, Read)
+        or first.tensor != last.tensor
+        or len(last.indices) != 1
+    ):
         return None
     low, high = from_expr(first.indices[0], scope), from_expr(last.indices[0], scope)
     box = ranges.boxes[first.tensor].bounds[0]
@@ -339,9 +344,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     return replace(found, dimension=dimension, text=text, active=active, writes=writes)
 
 
-def _points(
-    statement: Statement, ranges: Ranges, access: Access, index: Expr, lower: Expr, upper: Expr
-) -> PointCheck:
+def _points(statement: Statement, ranges: Ranges, access: Access, index: Expr, lower: Expr, upper: Expr) -> PointCheck:
     """`lower <= index < upper` at the points at which an access is made, of the indices that say so."""
     guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
     ends = {each.name: each.ends for each in statement.indices if each.ends is not None}
@@ -591,9 +594,7 @@ def _no_range(point: PointCheck, where: str, value: float, lower: int, upper: in
     return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {value} here", (), help_text)
 
 
-def _chunks(
-    point: PointCheck, known: _Evaluator
-) -> Iterator[tuple[dict[str, np.ndarray[Any, Any]], tuple[int, ...]]]:
+def _chunks(point: PointCheck, known: _Evaluator) -> Iterator[tuple[dict[str, np.ndarray[Any, Any]], tuple[int, ...]]]:
     """Grids of index values in the order of the points, no more than `CHUNK` points at a time: open ones, or, where ranges differ
     from point to point, lists of points.
     """

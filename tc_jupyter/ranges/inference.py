@@ -498,9 +498,7 @@ class _Rounds:
         self.take_moving()
         self.make_bounds()
         open_indices = [
-            item.name
-            for item in self.statement.indices
-            if item.name not in self.found and item.name not in self.moving
+            item.name for item in self.statement.indices if item.name not in self.found and item.name not in self.moving
         ]
         fallback = False
         number = 0
@@ -651,7 +649,16 @@ class _Rounds:
         because = tuple(replace(s.bound, used=True) for s in shaped)
         exact = all(s.limit.exact for s in shaped)
         self.found[name] = IndexRange(
-            self.statement.name, name, lower, upper, item.kind, "inferred", number, because, exact, item.span,
+            self.statement.name,
+            name,
+            lower,
+            upper,
+            item.kind,
+            "inferred",
+            number,
+            because,
+            exact,
+            item.span,
             ends=self.ends.get(name),
         )
         self.box[name] = (lower, upper - 1)
@@ -670,9 +677,7 @@ class _Rounds:
                 )
                 self.box[item.name] = (lower, upper - 1)
             else:
-                self.found[item.name] = replace(
-                    _unknown(self.statement.name, item), ends=self.ends.get(item.name)
-                )
+                self.found[item.name] = replace(_unknown(self.statement.name, item), ends=self.ends.get(item.name))
 
     def take_hull(self) -> None:
         """Dimensions whose subscripts are expressions, of a target that nothing has written yet: all values of these."""
@@ -760,6 +765,7 @@ class _Rounds:
         open_names = {item.name for item in items}
         together: list[Index] = []
         unshaped: dict[tuple[Span, str], list[tuple[Index, Bound, str]]] = {}
+        told = False
         for item in items:
             if item.name in self.blind:
                 continue  # the tensor it indexes has a message of its own
@@ -768,17 +774,18 @@ class _Rounds:
                 self.report_ends(item, open_names)
                 continue
             if self.report_condition(item):
+                told = True
                 continue
             if not where_used:
                 self.report_never(item)
             elif all(len(b.expr.indices & open_names) > 1 and not has_data(b.expr) for b in where_used):
                 together.append(item)
-            elif (told := self.unshaped(item, where_used)) is not None:
-                reason, text = told
+            elif (found := self.unshaped(item, where_used)) is not None:
+                reason, text = found
                 unshaped.setdefault((where_used[0].access.span, reason), []).append((item, where_used[0], text))
         for (_, reason), group in unshaped.items():
             self.report_unshaped(reason, group)
-        if together:
+        if together and not told:  # an index that was told of may be all that they wait for
             self.report_together(together)
 
     def report_ends(self, item: Index, open_names: set[str]) -> None:

@@ -279,12 +279,15 @@ def _left_as_it_was(program: Program, ranges: Ranges, statement: Statement) -> D
     """TC222: a condition leaves out elements that nothing has written."""
     target, box = statement.target, ranges.boxes.get(statement.target)
     first = next(each for each in program.statements if each.target == target) is statement
-    message = f"the condition may leave elements of `{target}` out, and no statement before it writes {'them' if first else 'all of them'}"
+    which = "them" if first else "all of them"
+    message = f"the condition may leave elements of `{target}` out, and no statement before it writes {which}"
     filled = "" if box is None else f", as with {value_first(ranges, target, box.bounds)}"
     help_text = f"give all of them a value first{filled}; a choice is written `condition ? value : other`"
     place = statement.conditions[-1].span
     place = place if place.end else statement.left_span
-    return Diagnostic(codes.UNWRITTEN_ELEMENT, place, message, "", (), help_text, _range_fix(program, ranges, statement))
+    return Diagnostic(
+        codes.UNWRITTEN_ELEMENT, place, message, "", (), help_text, _range_fix(program, ranges, statement)
+    )
 
 
 def _range_fix(program: Program, ranges: Ranges, statement: Statement) -> Fix | None:

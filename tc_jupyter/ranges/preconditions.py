@@ -219,7 +219,9 @@ class _Checker:
                 items.append(_ends_item(self.statement, r))
                 self.diagnostics.append(_ends_message(r))
         bounds = self.ranges.bounds[self.statement.name]
-        always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
+        always: dict[tuple[object, ...], list[Bound]] = {}
+        for each in bounds:
+            always.setdefault(_place(each), []).append(each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
@@ -258,7 +260,7 @@ class _Checker:
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
 
     def on_whole_range(self, bound: Bound) -> _Verdict | None:
-        """What is scanned where elements say which part of a range there is: the whole range. Where that fails, the points decide."""
+        """What is scanned where elements say which part of a range there is: the whole range. Where that fails, points decide."""
         guards = bound.access.guards
         others = [g for g in guards if not (g.of_range and any(map(has_data, g.meaning.exprs())))]
         if len(others) == len(guards):
@@ -267,10 +269,13 @@ class _Checker:
         found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
         return found if found.kind in ("PROVED", "DATA") else None
 
-    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
-        """An access without conditions that needs the same; one that is checked at each point says nothing of the others."""
-        other = always.get(_place(bound))
-        if other is None or other is bound or bound.access.condition.op == "true":
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Sequence[Bound]]) -> Bound | None:
+        """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
+        guards = bound.access.guards
+        others = [each for each in always[_place(bound)] if each is not bound and len(each.access.guards) < len(guards)]
+        others = [each for each in others if all(guard in guards for guard in each.access.guards)]
+        other = min(others, key=lambda each: len(each.access.guards), default=None)
+        if other is None:
             return None
         return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 

@@ -30,7 +30,7 @@ from tc_jupyter.program import (
     rewrite,
     walk,
 )
-from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, interval, nonnegative, to_expr
+from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .grid import grid_problem
 from .infer_bound import infer_symbolic, limited
@@ -49,7 +49,6 @@ from .placement import (
 from .reindexing import operand, value_of
 from .rolling import window_problem
 from .sized import with_sizes
-from .subscripts import is_inside
 from .stage import (
     ANNOTATIONS,
     GPU_AXES,
@@ -66,6 +65,7 @@ from .stage import (
     constant_extent,
     parents_of,
 )
+from .subscripts import is_inside
 from .zeros import adds_zeros, is_copy
 
 LARGEST_STEP = 2**40
@@ -568,7 +568,9 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
 
     def leaves(*exprs: Expr) -> bool:
         reads = (node for expr in exprs for node in walk(expr) if isinstance(node, Read) and node.indices)
-        return any(graph.storage_name(read.tensor) != tensor and not is_inside(graph.boxes, user, read) for read in reads)
+        return any(
+            graph.storage_name(read.tensor) != tensor and not is_inside(graph.boxes, user, read) for read in reads
+        )
 
     if any(decided(place) for _, place in places(user.statement)):
         return True  # so is where its points go

@@ -275,7 +275,9 @@ def _touches(
     return tuple(touches)
 
 
-def _taken(statement: Statement, columns: Mapping[str, Ints], numbers: Mapping[str, int], count: int) -> NDArray[np.bool_]:
+def _taken(
+    statement: Statement, columns: Mapping[str, Ints], numbers: Mapping[str, int], count: int
+) -> NDArray[np.bool_]:
     """The points that no condition leaves out, as far as it is known without data."""
     taken = np.ones(count, np.bool_)
     for condition in statement.conditions:

@@ -304,7 +304,7 @@ def _depends_on_data(reads: list[Read]) -> bool:
 def _uses_index_values(stage: Stage, boxes: Mapping[str, Box]) -> bool:
     """Whether the value depends on an index outside subscripts; padding would then compute with indices that do not exist.
 
-    Conditions that end a reduction may do so where all is read that is there: loops end in another place in a row that nobody needs.
+    Conditions that end a reduction may do so where what is read is there: in a row that nobody needs it ends in another place.
     """
     value = stage.statement.value
     if ends_loops(stage.statement) and all(is_inside(boxes, stage, read) for read in stage.statement.reads()):
@@ -554,7 +554,9 @@ def _scheduled(
         for leaf in (*outer, *(tiles if direct else tiles[:1])):
             schedule = schedule.parallel(copy, leaf)
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
-    padded = roles.row is not None or (not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage, schedule.graph.boxes))
+    padded = roles.row is not None or (
+        not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage, schedule.graph.boxes)
+    )
 
     for tensor in () if direct else roles.panels:
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)

@@ -3,7 +3,7 @@
 The loop over such a range stands inside those over what says where it ends, so that it has its own ends (`loops.conditions`). Where
 nothing else moves inside of it, it is the vector. Otherwise the elements of a row are summed together, some vectors at a time.
 
-Measured on one processor with AVX-512, one thread, over `scipy.sparse`: see `docs/measurements.md`, 'Ragged sums'.
+Measured times are in `docs/measurements.md`, 'How fast are ragged sums and triangles?'.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VECTORS = 4
 
 
 def limits_of(statement: Statement) -> dict[str, list[Expr]]:
-    """What the reduction indices of a statement of a schedule are compared with by the conditions under which a point takes part."""
+    """What the conditions under which a point of a schedule's statement takes part compare the reduction indices with."""
     found: dict[str, list[Expr]] = {}
     if statement.operator in ("=", "fold"):
         return found
@@ -40,7 +40,7 @@ def ended_by_data(statement: Statement) -> tuple[str, ...]:
 
 
 def ends_loops(statement: Statement) -> bool:
-    """Whether all conditions under which a point takes part compare a reduction index with sums of other indices: no element decides."""
+    """Whether all conditions under which a point takes part compare a reduction index with other indices: no element decides."""
     conditions = () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
     limits = [limit for each in limits_of(statement).values() for limit in each]
     plain = not any(isinstance(node, Read) and node.indices for limit in limits for node in walk(limit))
