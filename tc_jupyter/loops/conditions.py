@@ -290,7 +290,7 @@ def _parts(nest: _Nest, around: tuple[For, ...]) -> tuple[list[_Nest], int]:
     Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, for some until `k < 8*o + 8`, and
     for none behind that.
     """
-    cuts = {number: found for number, guard in enumerate(nest.guards) if (found := _cut(nest, guard)) is not None}
+    cuts = {number: cut for number, guard in enumerate(nest.guards) if (cut := _cut(nest, guard)) is not None}
     places = {place for place, *_ in cuts.values()}
     if nest.zeros or len(places) != 1:
         return [nest], 0

@@ -160,7 +160,7 @@ def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
 def guards_of(statement: Statement, scope: Scope) -> list[tuple[tuple[Guard, ...], Scope]]:
     """The guards around each condition of a statement, which are those before it, and around the value, the last ones."""
     guards: tuple[Guard, ...] = ()
-    found = [(guards, scope)]
+    found: list[tuple[tuple[Guard, ...], Scope]] = [(guards, scope)]
     count = len(statement.inside)
     for number, condition in enumerate(statement.conditions):
         guard = Guard(condition, True, to_condition(condition, scope), number < count)
