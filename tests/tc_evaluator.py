@@ -2212,12 +2212,21 @@ class Run:
                 return self.leaves_out(test.value, not holds)
             case Binary(op="&&" | "||") if holds == (test.op == "&&"):
                 return self.leaves_out(test.left, holds) or self.leaves_out(test.right, holds)
-        if self.indices_in(test) or self.has_data(test):
+        if self.has_data(test):
             return False
+        if self.indices_in(test):
+            return self.is_certain(test, not holds)
         numbers = [self.type_of(n).dtype for n in walk(test) if isinstance(n, Name | Number)]
         if any(is_float(dtype) or dtype in ("bool", "uint64") for dtype in numbers):
             return False  # no condition on sizes
         return bool(self.compiled(test, "")({})[0]) != holds
+
+    def is_certain(self, test, holds):
+        """Whether a comparison is always `holds` because its indices cancel, as in `i != i - 2`."""
+        if not (isinstance(test, Binary) and test.op in COMPARE):
+            return False
+        difference = (self.sum_of(test.left) + self.sum_of(test.right).scaled(-1)).constant
+        return difference is not None and TESTS[test.op](difference, 0) == holds
 
     def target(self, s, ranges, declared, given):
         """The tensor that a statement writes, made by the first one."""

@@ -30,7 +30,7 @@ from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
-from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify, without_idle_casts
+from .typing import TYPE_NAMES, Typed, changes_where_stored, convert, fits, settle, unify, without_idle_casts
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -619,9 +619,11 @@ class _DefChecker:
                 return False
             node = replace(node, clauses=tuple(each for each in node.clauses if not isinstance(each, tree.Exists)))
             found = self.checked(extremes.value_statement(node, extreme, value))
+            if found is None:
+                return False
         dtype = self.draft.tensors[extreme.name].dtype
-        if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
-            value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+        if value is node.value and changes_where_stored(found.value, dtype):
+            value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
         found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
         told = any(item.is_error for item in self.scope.diagnostics[count:])
