@@ -297,11 +297,8 @@ class Function:
         analysis = _analysis(options)
         error = next((each for each in analysis.diagnostics if each.is_error), None)
         if error is not None:
-            message = f"`{self.written_name}` calls `{redefined}`, which was defined again: {error.message}"
-            help = (
-                f"run the cell of `{self.written_name}` again with a call that fits, or define `{redefined}` as before"
-            )
-            self._stale = Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+            between = next((each for each in self.callees.values() if each.stale is not None), None)
+            self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
             self._call = self._write = self._refuse
             return
         fresh = module_of(analysis, options)[self.written_name]
@@ -312,6 +309,20 @@ class Function:
         self._definition, self._call = fresh._definition, fresh._call
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
+
+    def _refusal(self, redefined: str, error: Diagnostic) -> Diagnostic:
+        """Why a call of this function fails: its own call of what was defined again does not fit."""
+        name = self.written_name
+        message = f"`{name}` calls `{redefined}`, which was defined again: {error.message}"
+        help = f"run the cell of `{name}` again with a call that fits, or define `{redefined}` as before"
+        return Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+
+    def _refusal_of(self, callee: Function, error: Diagnostic) -> Diagnostic:
+        """The same where a function that it calls is the one that does not fit."""
+        assert callee.stale is not None
+        own = f"`{callee.written_name}`"
+        message = f"`{self.written_name}` calls {own}, which{callee.stale.message.removeprefix(own)}"
+        return replace(callee.stale, span=error.span, label=error.label, labels=error.labels, message=message)
 
     def _outdate(self, redefined: str) -> None:
         """Compile the text again when it is asked for; nobody may ever do that."""

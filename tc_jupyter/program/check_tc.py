@@ -25,7 +25,7 @@ from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import TC_FUNCTIONS
-from .inline import Passed, inline_call
+from .inline import Passed, cannot_be_called, inline_call
 from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
@@ -774,9 +774,9 @@ class _DefChecker:
             found = known.program_for(narrow)
         if isinstance(found, Program):
             return found
-        why = next((f": {item.message}" for item in found if item.is_error), "")
-        help = None if why else "the shape of its result depends on the numbers of a call: call it from Python"
-        self.scope.report(codes.DECLARED_TYPE, span, f"`{name}` cannot be called with these arguments{why}", help=help)
+        error = next((item for item in found if item.is_error), None)
+        help = error.help if error else "the shape of its result depends on the numbers of a call: call it from Python"
+        self.scope.report(codes.DECLARED_TYPE, span, cannot_be_called(name, error), help=help)
         return None
 
     def recursive(self, name: tree.Name) -> None:

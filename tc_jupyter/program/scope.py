@@ -87,6 +87,7 @@ class Scope:
     results: dict[str, Span] = field(default_factory=dict[str, Span])
     later: dict[str, None] = field(default_factory=dict[str, None])
     used_sizes: set[str] = field(default_factory=set[str])
+    unknown: set[str] = field(default_factory=set[str])
 
     def report(
         self,
@@ -98,7 +99,12 @@ class Scope:
         help: str | None = None,
         fix: Fix | None = None,
     ) -> None:
-        """Add a message."""
+        """Add a message; a name that is unknown, and for which there is no fix, is told of once."""
+        if code is codes.UNKNOWN_NAME and fix is None:
+            name = self.source.slice(span)
+            if name in self.unknown:
+                return
+            self.unknown.add(name)
         self.diagnostics.append(Diagnostic(code, span, message, label, labels, help, fix))
 
     def taken(self, name: str) -> tuple[str, Span] | None:

@@ -618,6 +618,8 @@ class ExpressionChecker:
             help, fix = self._instead(node)
             if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
                 help, fix = scope.did_you_mean(name, span, scope.readable())
+            if not self.names.left:  # perhaps a def, of tensors that are no indices
+                self.names.mistaken |= {each.name for each in node.arguments if isinstance(each, tree.Name)}
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
 
     def _instead(self, node: tree.Apply[tree.Expression]) -> tuple[str | None, Fix | None]:
