@@ -152,7 +152,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
             narrowed |= {(statement.name, name) for name in names}
             skipped = skipped or checker.skipped
         span = program.span
-        diagnostics.extend(_once_per_place(told_of))
+        diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
         left_sides = left_side_messages(program, ranges)
@@ -961,9 +961,7 @@ def _origin_messages(
     return result
 
 
-def _shifted(
-    ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[SizeExpr, SizeExpr] | None
-) -> str | None:
+def _shifted(ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[SizeExpr, SizeExpr] | None) -> str | None:
     """What makes an index begin at 0 where a range from 0 on would leave out elements: in `X(N - i)` it would be `X(0)`."""
     if r.source != "inferred" or r.lower is None or r.upper is None or r.lower.indices:
         return None

@@ -325,7 +325,8 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
     if not isinstance(number, (bool, int, float)) or isinstance(value, (np.datetime64, np.timedelta64)):
         number = _as_number(value)
     if number is None:
-        came = shown_value(value) if isinstance(value, complex) else f"a `{type(value).__name__}`"
+        came = f"the class `{value.__name__}`" if isinstance(value, type) else f"a `{type(value).__name__}`"
+        came = shown_value(value) if isinstance(value, complex) else came
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {came} came"
         fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help="pass a number")
     problem = misfit(parameter.dtype, number)
@@ -499,7 +500,9 @@ def read_outputs(
     given: tuple[object, ...] = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if len(given) != len(results):
         message = f"`{program.name}` has {_count(len(results), 'result')}; `out=` has {len(given)}"
-        fail(codes.CALL_ARGUMENTS, message, program.source, program.span)
+        names = ", ".join(result.name for result in results)
+        help = f"pass an array, `out={names}`" if len(results) == 1 else f"pass a tuple of arrays, `out=({names})`"
+        fail(codes.CALL_ARGUMENTS, message, program.source, program.span, help=help)
     return tuple(
         _read_output(value, result, shape, device, program)
         for value, result, shape in zip(given, results, shapes, strict=True)

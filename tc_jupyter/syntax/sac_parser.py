@@ -663,7 +663,7 @@ class _Parser:
             text = f"{type_text(meant)} {name.name}"
         span = begin | self.last.span
         fix = Fix(f"write `{text}`", (Edit(span, text),)) if meant else None
-        message, help = "the axes of an array stand in its type", f"as in `{text}`"
+        message, help = "the axes of an array stand in its type", None if fix else f"as in `{text}`"
         self.say(codes.SYNTAX_ERROR, span, message, help=help, fix=fix)
         self.spoiled = True
         return meant
