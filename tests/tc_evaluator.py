@@ -2074,6 +2074,7 @@ class Run:
                 number = int(self.scalars[dim].values[0]) if dim in self.scalars else dim
                 fits = high - low == (number if isinstance(number, int) else self.sizes.setdefault(dim, high - low))
             elif not dim.box:
+                self.solve_size(dim.high, high - low)
                 fits = high - low == self.end(dim.high)
             elif isinstance(dim.high, Name) and self.is_index(dim.high.name):
                 self.sizes[dim.high.name] = high
@@ -2083,6 +2084,17 @@ class Run:
             if not fits:
                 raise Refused("sizes")
         return array
+
+    def solve_size(self, dim, extent):
+        """Finds the one size of a result's dimension that no parameter has, as `M` in `2*M`."""
+        new = {each.name for each in walk(dim) if isinstance(each, Name) and self.is_index(each.name)}
+        if len(new) == 1:
+            (name,) = new
+            values = []
+            for self.sizes[name] in (0, 1):
+                values.append(self.end(dim))
+            factor = values[1] - values[0]
+            self.sizes[name] = (extent - values[0]) // factor if factor else 0
 
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
