@@ -1563,8 +1563,24 @@ class Run:
     def compiled(self, e, mode):
         key = (id(e), mode)
         if key not in self.code:
-            self.code[key] = (self.compile(e, "index" if mode is True else mode), e)
+            mode = "index" if mode is True else mode
+            code = self.compile(e, mode)
+            element = isinstance(e, Name | Apply) and (e.name in self.scalars or e.name in self.tensors)
+            if mode == "index" and element and self.type_of(e).dtype == "uint64":
+                code = self.in_64_bits(code)
+            self.code[key] = code, e
         return self.code[key][0]
+
+    def in_64_bits(self, code):
+        """A number of `uint64` in a subscript; one that `int64` does not hold is negative there, or stays in a part with its own type."""
+
+        def known(env):
+            value, error = code(env)
+            if value >= 1 << 63:
+                raise Unclear("a number of a subscript beyond 64 bits")
+            return value, error
+
+        return known
 
     def compile(self, e, mode):
         found = self.type_of(e)
