@@ -2155,8 +2155,14 @@ class Run:
                 terms.append((target.values[place], target.errors[place]))
             kind = computed(target.dtype)
             found = terms[0] if s.op == "=" else combine(s.op, terms, kind)
-            self.unwritten.get(s.target, set()).discard(place)
+            self.writes(s, place)
             target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
+
+    def writes(self, s, place):
+        """An element is written; not where a statement needs what is there."""
+        reads = any(isinstance(each, Apply | Name) and each.name == s.target for each in walk(s.value))
+        if (s.op == "=" or s.fresh) and not reads:
+            self.unwritten.get(s.target, set()).discard(place)
 
     def place_points(self, s, target, ranges):
         """A statement whose left side says at each point which element is meant; points in order."""
@@ -2186,7 +2192,7 @@ class Run:
                 found.append((target.values[place], target.errors[place]))
             new = found[0] if s.op == "=" else combine(s.op, found, kind)
             target.values[place], target.errors[place] = convert(*new, kind, target.dtype)
-            self.unwritten.get(s.target, set()).discard(place)
+            self.writes(s, place)
 
     def position(self, s, declared, given):
         """`P(n) argmax=! X(n, m)`: the least position at which the extreme value is attained, that of the first NaN if there is one."""
