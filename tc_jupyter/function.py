@@ -165,8 +165,10 @@ class Module(Mapping[str, "Function"]):
         self.analysis = analysis
 
     def __getitem__(self, name: str) -> Function:
-        found = self._functions.get(name)
-        return found if found is not None else self._functions[python_name(name)]
+        found = self._functions.get(name) or self._functions.get(python_name(name) if isinstance(name, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        if found is None:
+            raise KeyError(f"this module has no function {name!r}; it has {', '.join(self._functions)}")
+        return found
 
     def __getattr__(self, name: str) -> Function:
         functions = self.__dict__.get("_functions", {})

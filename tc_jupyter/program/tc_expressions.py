@@ -373,7 +373,10 @@ class ExpressionChecker:
             return None
         if node.dimension >= info.rank:
             message = f"`{name}` has {info.rank} {_plural('dimension', info.rank)}, counted from 0"
-            scope.report(codes.NO_SUCH_DIMENSION, node.span, message, labels=(Label(info.span, "declared here"),))
+            last = f"`{name}.{info.rank - 1}`"
+            help = f"the extent of its last dimension is {last}" if info.rank else "a number has no extent"
+            labels = (Label(info.span, "declared here"),)
+            scope.report(codes.NO_SUCH_DIMENSION, node.span, message, labels=labels, help=help)
             return None
         dim = info.dims[node.dimension]
         return Typed(replace(dim, span=node.span), INT64)

@@ -307,6 +307,8 @@ def _conversion(view: ArrayView, dtype: DType) -> str:
         return "pass the real and the imaginary part as two arrays"
     if view.library.name == "torch":
         return f"pass `.to(torch.{dtype.value})`"
+    if view.dtype_name.startswith("["):
+        return "pass one of its fields, as in `x['name']`"
     cure = f'pass `.astype("{dtype.value}")`'
     if dtype is DType.INT32 and view.dtype is DType.INT64:
         cure += "; a def whose result is made of indices gives `int64`, with `int32(...)` around its value `int32`"
@@ -332,7 +334,9 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
     problem = misfit(parameter.dtype, number)
     if problem:
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {shown_value(value)} {problem}"
-        fail(codes.ARGUMENT_TYPE, message, source, parameter.span)
+        whole = not parameter.dtype.is_float and isinstance(number, float) and math.isfinite(number)
+        help = "pass `bool(x)`" if parameter.dtype is DType.BOOL else "pass `int(x)`" if whole else None
+        fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help=help)
     return float(number) if parameter.dtype.is_float else number
 
 

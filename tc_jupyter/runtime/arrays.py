@@ -678,7 +678,16 @@ def _not_an_array(value: object) -> ArgumentProblem:
         )
     if hasattr(value, "__array__"):
         return ArgumentProblem("device", f"a `{kind.__name__}`", "pass `np.asarray(x)`")
-    return ArgumentProblem("type", "None" if value is None else f"a `{kind.__name__}`", "pass an array")
+    help = "pass `np.asarray(x)`" if _has_buffer(value) else "pass an array"
+    return ArgumentProblem("type", "None" if value is None else f"a `{kind.__name__}`", help)
+
+
+def _has_buffer(value: object) -> bool:
+    """Whether this is a `memoryview`, an `array.array` or the like, of which NumPy makes an array."""
+    try:
+        return memoryview(value).ndim > 0 and not isinstance(value, (bytes, bytearray))  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, BufferError):
+        return False
 
 
 def prepared(view: ArrayView) -> ArrayView:

@@ -284,7 +284,8 @@ class _Parser:
 
     def _unknown(self, char: str, span: Span) -> None:
         help = "comments start with `//`" if char == "#" else "delete it"
-        self.say(codes.UNKNOWN_CHARACTER, span, f"`{char}` is not part of the language", help=help)
+        shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
+        self.say(codes.UNKNOWN_CHARACTER, span, f"{shown} is not part of the language", help=help)
 
     def no_operator(self, token: _Token) -> NoReturn:
         """Refuse an operator of C on bits."""
