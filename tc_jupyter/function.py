@@ -13,6 +13,7 @@ Worked example:
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
+
+import numpy as np
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
 from tc_jupyter.compiler.agreement import Judge
@@ -720,7 +723,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit.
             TypeError: a size is given instead of arrays, or a peer is neither a function nor an expression.
-            ValueError: a peer has the name of the function, or its expression is none; `seconds` is negative.
+            ValueError: a peer has the name of the function, changes its arguments, or its expression is none; `seconds` is
+                negative.
         """
         peers, seconds = checked_peers(against), checked_seconds(seconds)
         if self.__name__ in peers:
@@ -729,9 +733,14 @@ class Function:
         expected, judge = self(*arrays), self.judge(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
+        given = _digest(arrays) if peers else b""
         for name, peer in peers.items():
             candidates[name] = self._peer_call(name, peer, arrays)
             agrees[name] = judge(expected, candidates[name]())
+            if _digest(arrays) != given:
+                raise ValueError(
+                    f"against: {name!r} changes its arguments, which all candidates share: let it make new arrays"
+                )
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
@@ -827,6 +836,14 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def _digest(arrays: Iterable[Any]) -> bytes:
+    """A hash of all elements."""
+    digest = hashlib.blake2b()
+    for each in arrays:
+        digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8))
+    return digest.digest()
 
 
 def redefine(
