@@ -842,7 +842,7 @@ def _digest(arrays: Iterable[Any]) -> bytes:
     """A hash of all elements."""
     digest = hashlib.blake2b()
     for each in arrays:
-        digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8))
+        digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8).data)
     return digest.digest()
 
 
