@@ -1964,7 +1964,9 @@ class Run:
                     reason.temporary = s.target not in declared
                     raise
         if any(self.unwritten.values()):
-            raise Refused("unwritten")
+            reason = Refused("unwritten")
+            reason.temporary = not any(places and name in declared for name, places in self.unwritten.items())
+            raise reason
         return {r.name: self.result(r) for r in self.one.results}
 
     def state_ranges(self, s, result):

@@ -851,6 +851,8 @@ def judge(text, sizes, data, name="f"):
     engines = {"interpreter": slow, "cpu": fast}
     found = {engine: called(function, arguments) for engine, function in engines.items()}
     refused = {engine: result.code.number for engine, result in found.items() if not isinstance(result, tuple)}
+    if len(refused) == 1 and isinstance(expected, Refused) and expected.temporary:
+        return "refused where what nothing needs is computed"
     assert len(refused) in (0, 2), f"one engine refuses: {refused}\n{note}"
     assert len(set(refused.values())) < 2, f"refused for different reasons: {refused}\n{note}"
     if isinstance(expected, Refused):
