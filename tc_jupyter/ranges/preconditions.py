@@ -147,7 +147,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
             checker = _Checker(statement, ranges)
             items.extend(checker.run())
             told_of.extend(checker.told)
-            diagnostics.extend(_range_messages(statement, ranges))
+            diagnostics.extend(said for said in _range_messages(statement, ranges) if said not in diagnostics)
             told, names = _guard_messages(statement, ranges)
             diagnostics.extend(told)
             narrowed |= {(statement.name, name) for name in names}
@@ -220,7 +220,6 @@ class _Checker:
         for r in self.found:
             if r.ends_on_data:
                 items.append(_ends_item(self.statement, r))
-                self.diagnostics.append(_ends_message(r))
         bounds = self.ranges.bounds[self.statement.name]
         always: dict[tuple[object, ...], list[Bound]] = {}
         for each in bounds:
@@ -769,6 +768,8 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     """TC325, TC326, TC328, TC330, TC331: legal, but probably not meant."""
     result: list[Diagnostic] = []
     for r in ranges.indices[statement.name]:
+        if r.ends_on_data:
+            result.append(_ends_message(r))
         is_reduction = r.kind == "reduction"
         cut = _guarded_cut(statement, ranges, r) if is_reduction else []
         empty = (
