@@ -155,7 +155,7 @@ TOKEN = re.compile(
     |(?P<number>0x[0-9a-fA-F]*\.[0-9a-fA-F]*p[+-]?\d+|0x[0-9a-fA-F]+|0b[01]+
        |(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?f?(?!\w)|\d+[eE][+-]?\d+f?(?!\w)|\d+(?:u|l|ll|ul|ull)?(?!\w))
     |(?P<name>\w+)
-    |(?P<op>->|\+=!|\*=!|min=!|max=!|\+=|\*=|<=|>=|==|!=|&&|\|\||[-+*/%<>!?:=(){},.\[\]])""",
+    |(?P<op>->|\+=!|\*=!|min=!|max=!|\+=|\*=|<<|>>|<=|>=|==|!=|&&|\|\||\^\^|[-+*/%<>!?:=(){},.\[\]&|^~])""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -195,7 +195,18 @@ TRUTHS = {"any": "max", "all": "min"}
 class Parser:
     """Recursive descent; a statement ends where no operator follows."""
 
-    LEVELS = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
+    LEVELS = (
+        ("||",),
+        ("&&",),
+        ("==", "!="),
+        ("<", "<=", ">", ">="),
+        ("|",),
+        ("^^",),
+        ("&",),
+        ("<<", ">>"),
+        ("+", "-"),
+        ("*", "/", "%"),
+    )
 
     def __init__(self, text):
         self.tokens, self.at = tokens(text), 0
@@ -359,7 +370,15 @@ class Parser:
     def unary(self):
         if self.kind() == "op" and self.peek() in ("-", "!"):
             return Unary(self.next(), self.unary())
-        return self.primary()
+        value = self.inverted()
+        return Binary("^", value, self.unary()) if self.take("^") else value
+
+    def inverted(self):
+        if not self.take("~"):
+            return self.primary()
+        if self.kind() == "op" and self.peek() in ("-", "!"):
+            return Unary("~", Unary(self.next(), self.inverted()))
+        return Unary("~", self.inverted())
 
     def primary(self):
         kind, word = self.kind(), self.next()
@@ -585,6 +604,18 @@ def spacing(value, dtype):
     if not math.isfinite(value):
         return 0.0
     return max(abs(value) * 2.0 ** (1 - FLOAT_BITS[dtype]), {"float16": 6e-8, "float64": 5e-324}.get(dtype, 1.5e-45))
+
+
+def shifted(op, x, y, width):
+    """A shift by the width or more, or by a negative number, shifts everything out; the sign stays."""
+    if op == "<<":
+        return x << y if 0 <= y < width else 0
+    return x >> (y if 0 <= y < width else width)
+
+
+BITS = {"&": lambda x, y: x & y, "|": lambda x, y: x | y, "^^": lambda x, y: x ^ y}
+SHIFTS = ("<<", ">>")
+JOINED = {"&": "&&", "|": "||", "^^": "!="}
 
 
 def floor_divide(a, b):
@@ -1104,6 +1135,10 @@ class Run:
             self.need_bool(e.value)
             return Type("bool")
         inner = self.type_of(e.value)
+        if e.op == "~":
+            if inner.dtype == "bool" or is_float(inner.dtype):
+                raise Rejected("TC212")
+            return Type(inner.dtype) if inner.weak is None else Type(literal_type(~inner.weak), ~inner.weak)
         if inner.weak is not None:
             return Type(literal_type(-inner.weak), -inner.weak, inner.varies)
         return Type("int32" if inner.dtype == "bool" else inner.dtype)
@@ -1116,11 +1151,38 @@ class Run:
         left, right = self.type_of(e.left), self.type_of(e.right)
         if e.op in COMPARE:
             return Type("bool")
+        if e.op == "^":
+            return self.typed_power(left, right)
+        if e.op in (*BITS, *SHIFTS):
+            if left.dtype == right.dtype == "bool" and e.op in BITS:
+                return Type("bool")
+            if (
+                is_float(left.dtype)
+                or is_float(right.dtype)
+                or (e.op in SHIFTS and right.weak is not None and right.weak < 0)
+            ):
+                raise Rejected("TC212 or TC206")
         if left.weak is not None and right.weak is not None:
             value = weak_arithmetic(e.op, left.weak, right.weak)
             return Type(literal_type(value), value, left.varies or right.varies)
         common = meet_types(left, right)
         return Type("int32" if common == "bool" else common)
+
+    def typed_power(self, left, right):
+        """An integer has powers that are literals and not negative."""
+        if is_float(right.dtype) or right.dtype == "bool":
+            raise Rejected("TC212")
+        if not is_float(left.dtype):
+            if right.weak is None or right.weak < 0:
+                raise Rejected("TC212 or TC206")
+            if left.weak is None:
+                return Type("int32" if left.dtype == "bool" else left.dtype)
+            return Type(literal_type(left.weak**right.weak), left.weak**right.weak)
+        if left.weak is None:
+            return Type(left.dtype)
+        if right.weak is None:
+            return Type("float32")
+        return Type("float32", float(left.weak) ** right.weak, left.varies)
 
     def typed_apply(self, e):
         if e.name in self.tensors or e.name in self.scalars:
@@ -1327,8 +1389,23 @@ class Run:
                 if e.name in self.sizes:
                     return plain(self.sizes[e.name])
                 return plain(self.scalars[e.name].values[0]) if e.name in self.scalars else self.atom(e)
+            case Unary(op="~"):
+                if self.type_of(e).dtype.startswith("u"):
+                    return self.atom(e)
+                return self.sum_of(e.value, symbolic).scaled(-1) + plain(-1)
             case Unary():
                 return self.sum_of(e.value, symbolic).scaled(-1)
+            case Binary(op="^", right=Number(value=number)) if 0 < number < 5:
+                found = base = self.sum_of(e.left, symbolic)
+                for _ in range(number - 1):
+                    found = found.times(base)
+                return found
+            case Binary(op="<<", right=Number(value=number)) if number < 8:
+                return self.sum_of(Binary("*", e.left, Number(2**number, "int32", True)), symbolic)
+            case Binary(op=">>", right=Number(value=number)) if number < 8:
+                return self.sum_of(Binary("/", e.left, Number(2**number, "int32", True)), symbolic)
+            case Binary(op="&", right=Number(value=number)) if number & (number + 1) == 0 and number < 127:
+                return self.sum_of(Binary("%", e.left, Number(number + 1, "int32", True)), symbolic)
             case Binary():
                 left, right = self.sum_of(e.left, symbolic), self.sum_of(e.right, symbolic)
                 if e.op == "+":
@@ -1639,6 +1716,9 @@ class Run:
 
         def negative(env):
             value, error = inner(env)
+            if e.op == "~":
+                ones = limits(dtype)[1] if dtype.startswith("u") else -1
+                return (ones - value if mode else wrap(ones - value, dtype)), error
             return (-value if is_float(dtype) or mode else wrap(-value, dtype)), error
 
         return negative
@@ -1646,6 +1726,8 @@ class Run:
     def compile_binary(self, e, mode):
         if e.op in ("&&", "||"):
             return self.compile_logic(e)
+        if e.op == "^":
+            return self.compile_power(e, mode)
         left, right = self.type_of(e.left), self.type_of(e.right)
         common = meet_types(left, right)
         if e.op in COMPARE:
@@ -1668,9 +1750,10 @@ class Run:
     def compile_integer(self, e, common, a, b, mode):
         steps = {
             "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
-            "/": floor_divide, "%": floor_remainder,
+            "/": floor_divide, "%": floor_remainder, **BITS,
         }  # fmt: skip
-        step = steps[e.op]
+        width = 64 if mode else int(re.sub(r"\D", "", common))
+        step = steps.get(e.op) or (lambda x, y: shifted(e.op, x, y, width))
         fixed = e.op in ("/", "%") and not self.indices_in(e.right) and not self.has_data(e.right)
 
         def whole(env):
@@ -1683,6 +1766,55 @@ class Run:
             return (value if mode else wrap(value, common)), 0.0
 
         return whole
+
+    def compile_power(self, e, mode):
+        dtype, exponent = self.type_of(e).dtype, self.type_of(e.right)
+        a = self.operand(e.left, dtype, mode)
+        if not is_float(dtype):
+
+            def whole(env):
+                x, error = a(env)
+                found = int(x) ** exponent.weak
+                return (0, UNSURE) if error else (found if mode else wrap(found, dtype), 0.0)
+
+            return whole
+        ring, number = FLOATS[computed(dtype)], exponent.weak
+        b = self.float_operand(e.right, dtype)
+
+        def power(env):
+            x, y = a(env), b(env)
+            if UNSURE in (x[1], y[1]):
+                return 0.0, UNSURE
+            if number == 0:
+                return 1.0, 0.0
+            if number is None or abs(number) > 8:
+                return apply("pow", pow_, [x, y], computed(dtype))
+            found = x
+            for _ in range(abs(number) - 1):
+                found = ring.mul(found, x)
+                if found[1] == UNSURE:
+                    return 0.0, UNSURE
+            return found if number > 0 else ring.div((1.0, 0.0), found)
+
+        return power
+
+    def joined(self, e):
+        """`e` with `&&` and `||` where `&` and `|` join truth values."""
+        match e:
+            case Apply():
+                return Apply(e.name, tuple(self.joined(a) for a in e.args))
+            case Unary():
+                return Unary(e.op, self.joined(e.value))
+            case Binary():
+                left, right = self.joined(e.left), self.joined(e.right)
+                if e.op in JOINED and self.type_of(left).dtype == self.type_of(right).dtype == "bool":
+                    return Binary(JOINED[e.op], left, right)
+                return Binary(e.op, left, right)
+            case Choice():
+                return Choice(*(self.joined(c) for c in children(e)))
+            case Bordered():
+                return Bordered(*(self.joined(c) for c in children(e)))
+        return e
 
     def compile_comparison(self, e, common):
         test = TESTS[e.op]
@@ -1992,15 +2124,19 @@ class Run:
         lets = {}
         for name, e in s.lets.items():
             lets[name] = replaced(e, lets)
-        ranges = {name: tuple(replaced(end, lets) for end in ends) for name, ends in s.ranges.items()}
-        exists = [replaced(e, lets) for e in s.exists]
-        at = None if s.at is None else replaced(s.at, lets)
+
+        def plainly(e):
+            return self.joined(replaced(e, lets))
+
+        ranges = {name: tuple(map(plainly, ends)) for name, ends in s.ranges.items()}
+        exists = [plainly(e) for e in s.exists]
+        at = None if s.at is None else plainly(s.at)
         if s.op in TRUTHS:
-            return self.of_truth(s, replaced(s.value, lets), ranges, exists)
-        places = {name: replaced(e, lets) for name, e in s.places.items()}
+            return self.of_truth(s, plainly(s.value), ranges, exists)
+        places = {name: plainly(e) for name, e in s.places.items()}
         if any(name in lets for name in s.left or []):
             raise Unclear("a let on the left")
-        value = replaced(s.value, lets)
+        value = plainly(s.value)
         return Statement(
             s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
         )
@@ -2281,8 +2417,10 @@ def as_float(t):
 
 def weak_arithmetic(op, a, b):
     if isinstance(a, int) and isinstance(b, int):
+        if op in SHIFTS:
+            return shifted(op, a, b, 1 << 10)
         steps = {"+": a + b, "-": a - b, "*": a * b, "/": floor_divide(a, b), "%": floor_remainder(a, b)}
-        return steps[op]
+        return BITS[op](a, b) if op in BITS else steps[op]
     if op in ("/", "%"):
         if b == 0:
             return math.nan if a == 0 or op == "%" else math.copysign(math.inf, a)

@@ -127,6 +127,14 @@ class Maker:
             f"{self.size()} - 1 - {i}",
             f"({i} + {c})/{c + 1}",
             f"{i}/2",
+            self.pick(
+                f"{i} >> 1",
+                f"({i} << 1) + {c}",
+                f"{i} & {self.pick(1, 3)}",
+                f"{self.size()} + ~{i}",
+                f"{i} ^^ 1",
+                f"{i}^2",
+            ),
         ]
         if i != j:
             forms += [f"{i} + {j}", f"{i} - {j}", f"{i} + {j} - {c}", f"2*{i} + {j}", f"{i}/2 + {j}", f"({i} - {j})/2"]
@@ -227,7 +235,9 @@ class Maker:
     def value(self, indices, depth):
         if depth <= 0:
             return self.leaf(indices, 0)
-        kind = self.random.randint(0, 27)
+        kind = self.random.randint(0, 31)
+        if kind > 27:
+            return self.powers(indices, depth) if kind < 30 else self.bits(indices, depth)
         if kind < 7:
             return self.leaf(indices, depth)
         a = self.value(indices, depth - 1)
@@ -249,6 +259,23 @@ class Maker:
         if kind == 22 and self.lets:
             return f"({self.pick(*self.lets)} + {a})"
         return f"({self.condition(indices, depth - 1)} ? {a} : {self.value(indices, depth - 1)})"
+
+    def powers(self, indices, depth):
+        a = self.value(indices, depth - 1)
+        number = self.pick("2", "2", "2", "3", "4", "5", "0", "1", "-1", "-2", "11", "(1 + 1)", self.index(indices))
+        if number in ("-1", "-2", "11") or not number.isdigit():
+            a = f"float({a})"
+        return self.pick(f"({a})^{number}", f"-({a})^{number}", f"{self.leaf(indices, 0)}^2")
+
+    def bits(self, indices, depth):
+        """Operators on bits of integers, whatever the operands are."""
+        kind = self.pick("int32", "int32", "int64", "uint8", "int8", "uint32", "int16")
+        a = f"{kind}({self.value(indices, depth - 1)})"
+        b = f"{self.pick(kind, kind, 'int32')}({self.leaf(indices, 0)})"
+        return self.pick(
+            f"({a} & {self.pick(1, 3, 7, 12, '0xFF')})", f"({a} & {b})", f"({a} | {b})", f"({a} ^^ {b})", f"~{a}", f"({a} << {self.pick(0, 1, 3, 7, 31)})",
+            f"({a} >> {self.pick(1, 2, 7, 40)})", f"({a} << ({b} & 3))", f"({a} >> {b})", f"({a} >> 1 & {b} ^^ 5 | 8)", f"(1 << ({b} & 15))", f"~-{a}",
+        )  # fmt: skip
 
     def readable_leaf(self, indices):
         return (
@@ -282,6 +309,8 @@ class Maker:
             return "flag"
         if kind < 11 and depth > 0:
             a, b = self.condition(indices, depth - 1), self.condition(indices, depth - 1)
+            if self.chance(30):
+                return f"(({a}) {self.pick('&', '|', '^^')} ({b}))"
             return f"({a} {self.pick('&&', '||')} {b})"
         if kind == 11:
             return f"!({self.condition(indices, depth - 1)})"

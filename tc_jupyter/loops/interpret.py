@@ -36,6 +36,7 @@ from tc_jupyter.program import (
     Size,
     Unary,
     array_bytes,
+    bits,
 )
 
 from .intrinsics import INTRINSICS
@@ -214,6 +215,10 @@ class _Printer:
             case Select():
                 then, condition, other = self.expr(expr.then), self.expr(expr.condition), self.expr(expr.otherwise)
                 return f"({then} if {condition} else {other})"
+            case Call(function=function) if function in bits.OPERATORS:
+                left, right = (self.expr(argument) for argument in expr.arguments)
+                operator = bits.OPERATORS[function]
+                return f"cast_{expr.dtype.value}(of_bits({operator!r}, {left}, {right}, {expr.dtype.bits}))"
             case Call():
                 arguments = ", ".join(f"float({self.expr(argument)})" for argument in expr.arguments)
                 if expr.function in _EXACT:
@@ -547,6 +552,7 @@ _RUNTIME: dict[str, Any] = {
     "allocate": _allocate,
     "functions": FUNCTIONS,
     "intrinsic": _intrinsic,
+    "of_bits": bits.value_of,
     "int_divide": _int_divide,
     "int_modulo": _int_modulo,
     "float_divide": _float_divide,

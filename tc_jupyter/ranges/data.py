@@ -34,6 +34,7 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Unary,
+    bits,
     walk,
 )
 
@@ -610,6 +611,8 @@ def _converted(value: Any, dtype: DType) -> Any:
 
 
 def _call(name: str, arguments: list[Any]) -> Any:
+    if name in bits.OPERATORS:
+        return bits.on_arrays(name, *arguments)
     function = getattr(np, _FUNCTIONS.get(name, name), None)
     if function is None:
         scalar = getattr(math, name, None)

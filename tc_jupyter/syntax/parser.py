@@ -39,6 +39,7 @@ from .repairs import repaired
 from .slices import sliced
 from .tokens import SEMICOLON, Token, tokenize
 from .tree import (
+    JOINING,
     Apply,
     Binary,
     Bordered,
@@ -64,6 +65,7 @@ from .tree import (
     Where,
     depth,
     ends,
+    is_open,
     walk,
 )
 
@@ -656,6 +658,8 @@ class _CellParser:
                 while isinstance(left, Binary) and left.op.startswith(CHAIN):
                     left = left.left
                 assert isinstance(left, Binary)
+                if (conditions := _conditions(node)) is not None:
+                    return self.tighter(node, conditions)
                 text = " && ".join(self.links(node))
                 fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
                 self.report(
@@ -683,6 +687,30 @@ class _CellParser:
             case _:
                 return node
 
+    def tighter(self, node: Binary[Expression], conditions: list[Binary[Expression]]) -> Expression:
+        """Report `a > 0 & b > 0`, and read it as `a > 0 && b > 0`."""
+        op = conditions[0].op
+        text, start = "", node.span.start
+        for each in conditions:
+            text += self.source.slice(Span(start, each.op_span.start)) + JOINING[each.op]
+            start = each.op_span.end
+        text += self.source.slice(Span(start, node.span.end))
+        fix = Fix(f"write `{text}`", tuple(Edit(each.op_span, JOINING[each.op]) for each in conditions))
+        message = f"comparisons do not chain, and `{op}` binds tighter than they do"
+        help = f"conditions are joined with `{JOINING[op]}`"
+        self.report(codes.CHAINED_COMPARISON, node.span, message, help=help, fix=fix)
+        first, *others = _comparisons(node)
+        groups = [first]
+        for each, joining in zip(others, conditions, strict=True):
+            if joining.op == "&":
+                groups[-1] = Binary("&&", groups[-1], each, groups[-1].span | each.span, joining.op_span)
+            else:
+                groups.append(each)
+        whole = groups[0]
+        for each in groups[1:]:
+            whole = Binary("||", whole, each, whole.span | each.span, each.op_span)
+        return self.unchain(whole)
+
     def links(self, node: Binary[Expression]) -> list[str]:
         """The comparisons of a chain, as texts."""
         op = node.op.removeprefix(CHAIN)
@@ -704,6 +732,32 @@ class _CellParser:
 def has_chain(node: Expression) -> bool:
     """Whether there is `a < b < c` in an expression."""
     return any(isinstance(item, Binary) and item.op.startswith(CHAIN) for item in walk(node))
+
+
+def _conditions(node: Binary[Expression]) -> list[Binary[Expression]] | None:
+    """The `0 & b` between the comparisons of the chain `a > 0 & b > 0`; `None` if other things stand there."""
+    found: list[Binary[Expression]] = []
+    while node.op.startswith(CHAIN):
+        assert isinstance(node.left, Binary)
+        node = node.left
+        middle = node.right
+        if not isinstance(middle, Binary) or middle.op not in JOINING or not is_open(middle):
+            return None
+        found.append(middle)
+    return found[::-1]
+
+
+def _comparisons(node: Binary[Expression]) -> list[Binary[Expression]]:
+    """`a > 0` and `b > 0` of the chain `a > 0 & b > 0`."""
+    op = node.op.removeprefix(CHAIN)
+    if not node.op.startswith(CHAIN):
+        return [node]
+    assert isinstance(node.left, Binary)
+    *before, last = _comparisons(node.left)
+    middle = last.right
+    assert isinstance(middle, Binary)
+    last = replace(last, right=middle.left, span=last.left.span | middle.left.span)
+    return [*before, last, Binary(op, middle.right, node.right, middle.right.span | node.right.span, node.op_span)]
 
 
 def _last(piece: DefTokens) -> Token:

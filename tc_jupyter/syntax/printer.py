@@ -41,14 +41,17 @@ from .tree import (
 
 _WIDTH = 100
 _INDENT = "    "
-_CHOICE, _UNARY, _ATOM = 0, 7, 8
+_CHOICE, _UNARY, _TIGHT, _ATOM = 0, 11, 13, 14
 _LEVELS = {
     **dict.fromkeys(("||",), 1),
     **dict.fromkeys(("&&",), 2),
     **dict.fromkeys(("==", "!="), 3),
     **dict.fromkeys(("<", "<=", ">", ">="), 4),
-    **dict.fromkeys(("+", "-"), 5),
-    **dict.fromkeys(("*", "/", "%"), 6),
+    **{"|": 5, "^^": 6, "&": 7},
+    **dict.fromkeys(("<<", ">>"), 8),
+    **dict.fromkeys(("+", "-"), 9),
+    **dict.fromkeys(("*", "/", "%"), 10),
+    "^": 12,
 }
 
 
@@ -141,7 +144,10 @@ def _text(node: Expression) -> tuple[str, int]:
             text = expression_text(node.otherwise)
             return f"{_text(node.read)[0]} else {f'({text})' if node.bracketed else text}", _ATOM
         case Unary():
-            return node.op + _at(node.operand, _UNARY), _UNARY
+            level = _TIGHT if node.op == "~" else _UNARY
+            return node.op + _at(node.operand, level), level
+        case Binary(op="^"):
+            return f"{_at(node.left, _TIGHT)}^{_at(node.right, _UNARY)}", _LEVELS["^"]
         case Binary():
             own = _LEVELS[node.op]
             chains = own not in (3, 4)  # comparisons do not chain

@@ -205,7 +205,7 @@ def is_command(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
     if tokens[i].text not in _COMMANDS or starts_statement(tokens, i, pairs):
         return False
     follows = tokens[i + 1].type if i + 1 < len(tokens) else "END"
-    return follows in (*STARTS_EXPRESSION, "ERROR", "END", "BANG", "MINUS", "FACTOR")
+    return follows in (*STARTS_EXPRESSION, "ERROR", "END", "BANG", "MINUS", "FACTOR", "SHIFT")
 
 
 def _ends(tokens: list[Token], i: int) -> bool:
@@ -252,7 +252,7 @@ def _is_other_assignment(tokens: list[Token], i: int) -> bool:
     two = tokens[i : i + 2]
     touching = len(two) == 2 and two[0].end == two[1].start
     is_operator = touching and two[0].type in _BEFORE_ASSIGN and two[1].type == "ASSIGN"
-    return is_operator or (touching and two[0].text + two[1].text in ("<<=", ">>=", "!+=", "!*="))
+    return is_operator or (touching and two[0].text + two[1].text in ("!+=", "!*="))
 
 
-_BEFORE_ASSIGN = ("FACTOR", "MINUS", "COLON", "AND", "OR")
+_BEFORE_ASSIGN = ("FACTOR", "MINUS", "COLON", "AND", "OR", "POWER", "XOR", "SHIFT")

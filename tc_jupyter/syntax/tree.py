@@ -313,6 +313,15 @@ def walk(node: Expression) -> Iterator[Expression]:
         stack.extend(reversed(children(current)))
 
 
+JOINING = {"&": "&&", "|": "||"}
+"""Operators on bits that join two truth values, and what joins conditions."""
+
+
+def is_open(node: Binary[Expression]) -> bool:
+    """Whether no parentheses stand around an operator, which its span would cover."""
+    return node.span == Span(node.left.span.start, node.right.span.end)
+
+
 FOLDED = ("min", "max")
 """Functions of any number of arguments, which are an operator between each two: n of them are n - 1 levels."""
 

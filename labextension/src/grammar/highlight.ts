@@ -18,6 +18,7 @@ const shared = {
   LogicOp: t.logicOperator,
   CompareOp: t.compareOperator,
   ArithOp: t.arithmeticOperator,
+  BitOp: t.bitwiseOperator,
   '->': t.operator,
   '?': t.controlOperator,
   '( )': t.paren,

@@ -169,6 +169,16 @@ def floor_remainder(dtype: DType) -> str:
     return _two("floor_mod", dtype, f"{remainder}\nreturn r != 0 && (r < 0) != (b < 0) ? ({kind})(r + b) : r;")
 
 
+def shift(op: str, dtype: DType) -> str:
+    """By the width or more, or by a negative number, everything is shifted out; the sign stays to the right."""
+    kind, negative = C_TYPES[dtype], "b < 0 || " if dtype.is_signed else ""
+    if op == "<<":
+        body = f"return {negative}b >= {dtype.bits} ? 0 : ({kind})((uint64_t)a << b);"
+        return _two("shift_left", dtype, body)
+    rest = "(a < 0 ? -1 : 0)" if dtype.is_signed else "0"
+    return _two("shift_right", dtype, f"return {negative}b >= {dtype.bits} ? {rest} : ({kind})(a >> b);")
+
+
 def extremum(op: str, dtype: DType) -> str:
     """`min` or `max`; of floats NaN if an operand is NaN."""
     keeps = " || a != a" if dtype.is_float else ""

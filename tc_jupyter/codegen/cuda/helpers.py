@@ -103,6 +103,18 @@ template <typename T> INLINE T tc_floor_mod(T a, T b) {
 INLINE float tc_floor_mod(float a, float b) { return a - b * floorf(a / b); }
 INLINE double tc_floor_mod(double a, double b) { return a - b * floor(a / b); }
 """,
+    "tc_shift_left": """
+// A shift by the width or more, or by a negative number, shifts everything out.
+template <typename T> INLINE T tc_shift_left(T a, T b) {
+    return b < T(0) || b >= T(8 * sizeof(T)) ? T(0) : (T)((unsigned long long)a << b);
+}
+""",
+    "tc_shift_right": """
+// The sign stays.
+template <typename T> INLINE T tc_shift_right(T a, T b) {
+    return b < T(0) || b >= T(8 * sizeof(T)) ? (a < T(0) ? T(-1) : T(0)) : (T)(a >> b);
+}
+""",
     "tc_negative": """
 INLINE int tc_negative(int a) { return (int)(0u - (unsigned int)a); }
 INLINE long long tc_negative(long long a) { return (long long)(0ull - (unsigned long long)a); }

@@ -224,6 +224,21 @@ def _safe_divisor(b: Builder, left: Value, right: Value) -> Value:
     return select(b, trap, constant(1, left.dtype, left.lanes), right)
 
 
+_BITWISE = {"&": "and", "|": "or", "^^": "xor"}
+
+
+def of_bits(b: Builder, op: str, left: Value, right: Value) -> Value:
+    """An operator on bits. A shift by the width or more, or by a negative number, shifts everything out; LLVM knows none."""
+    if op in _BITWISE:
+        return _int_op(b, _BITWISE[op], left, right)
+    fits = b.op(f"icmp ult {right.typed}, {_like(right.dtype.bits, right)}", DType.BOOL, right.lanes, "fits")
+    if op == ">>" and left.dtype.is_signed:
+        return _int_op(b, "ashr", left, select(b, fits, right, _same(right.dtype.bits - 1, right)))
+    zero = _same(0, right)
+    moved = _int_op(b, "shl" if op == "<<" else "lshr", left, select(b, fits, right, zero))
+    return select(b, fits, moved, zero)
+
+
 def _positive_literal(value: Value) -> int | None:
     """The number if the operand is a positive integer literal, alone or in all lanes."""
     text = value.text

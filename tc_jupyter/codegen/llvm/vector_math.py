@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tc_jupyter.program import DType
+from tc_jupyter.program import DType, bits
 from tc_jupyter.schedule import Target
 
 from . import arith
@@ -114,6 +114,8 @@ def emit_call(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DT
 def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DType, target: Target) -> Value:
     """Functions that keep integers; any other sees `float32`."""
     x = arguments[0]
+    if function in bits.OPERATORS:
+        return arith.of_bits(b, bits.OPERATORS[function], x, arguments[1])
     zero = constant(0, x.dtype, x.lanes)
     if function in ("ceil", "floor", "round", "rounded", "trunc"):
         return x
