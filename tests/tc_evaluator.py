@@ -756,13 +756,13 @@ ONE = {
     "logb": logb, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(np.float64(x)), "cbrt": np.cbrt,
     "rcbrt": lambda x: 1 / np.cbrt(np.float64(x)), "erf": special.erf, "erfc": special.erfc, "erfcx": special.erfcx,
     "erfinv": special.erfinv, "erfcinv": special.erfcinv, "normcdf": special.ndtr, "normcdfinv": special.ndtri,
-    "lgamma": special.gammaln, "tgamma": special.gamma, "j0": special.j0, "j1": special.j1, "y0": special.y0, "y1": special.y1,
+    "lgamma": special.gammaln, "tgamma": special.gamma, "digamma": special.psi, "j0": special.j0, "j1": special.j1, "y0": special.y0, "y1": special.y1,
     "cyl_bessel_i0": special.i0, "cyl_bessel_i1": special.i1, "fabs": abs, "sigmoid": special.expit,
     "relu": lambda x: math.nan if x != x else max(x, 0.0),
 }  # fmt: skip
 MANY = {
     "atan2": (2, np.arctan2), "copysign": (2, np.copysign), "fdim": (2, fdim), "fdivide": (2, None), "fmax": (2, np.fmax),
-    "fmin": (2, np.fmin), "fmod": (2, np.fmod), "hypot": (2, np.hypot), "nextafter": (2, np.nextafter), "pow": (2, pow_),
+    "fmin": (2, np.fmin), "fmod": (2, np.fmod), "hypot": (2, np.hypot), "nextafter": (2, np.nextafter), "pow": (2, pow_), "polygamma": (2, lambda n, x: special.polygamma(round(n), x)),
     "remainder": (2, lambda x, y: math.remainder(x, y) if math.isfinite(x) and y else math.nan),
     "rhypot": (2, lambda x, y: 1 / np.hypot(np.float64(x), np.float64(y))), "fma": (3, None),
     "norm3d": (3, lambda *x: math.hypot(*x)), "rnorm3d": (3, lambda *x: 1 / np.float64(math.hypot(*x))),

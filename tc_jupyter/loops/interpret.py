@@ -383,6 +383,25 @@ def _special(name: str) -> Callable[..., float]:
     return call
 
 
+def _polygamma(order: float, x: float) -> float:
+    """By the zeta function of Hurwitz, which is asked for positive numbers only: elsewhere SciPy sums all the way to them."""
+    from scipy import special  # noqa: PLC0415  (optional: only rare functions need it)
+
+    if order == 0:
+        return float(special.psi(x))
+    if not (order > 0 and order == math.floor(order)) or math.isnan(x) or x == -math.inf:
+        return math.nan
+    s, sign = order + 1, 1.0 if order % 2 else -1.0
+    if x > 0:
+        zeta = float(special.zeta(s, x))
+    else:
+        y = x - math.floor(x)
+        zeta = math.inf
+        if y:
+            zeta = float(special.zeta(s, y) + sign * (special.zeta(s, math.ceil(x) - x) - special.zeta(s, 1 - x)))
+    return sign * float(special.gamma(s)) * zeta
+
+
 def _ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: function(*(np.float64(argument) for argument in arguments))
 
@@ -515,6 +534,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "normcdf": lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)),
     "normcdfinv": _special("ndtri"),
     **{name: _libm_later(name) for name in ("logb", "lgamma", "tgamma", "j0", "j1", "y0", "y1", "remainder")},
+    "digamma": _special("psi"),
+    "polygamma": _polygamma,
     "cyl_bessel_i0": _special("i0"),
     "cyl_bessel_i1": _special("i1"),
     "ceil": _whole(lambda x: float(np.ceil(x))),

@@ -624,6 +624,9 @@ def _call(expr: Call, scope: Scope) -> Text:
             return Text(f"fabs{suffix}({first.text}) == {constant(float('inf'), operand_type)}", EQUALITY)
         case "isfinite":
             return Text(f"fabs{suffix}({first.text}) < {constant(float('inf'), operand_type)}", RELATION)
+        case "digamma" | "polygamma":
+            text = f"{scope.use(f'tc_{name}')}({', '.join(argument.text for argument in arguments)})"
+            return Text(text if operand_type is DType.FLOAT64 else f"(float){text}", UNARY)
         case "fdivide":
             return arithmetic("/", expr.dtype, arguments[0], arguments[1], scope)
         case _ if name in SAME_NAME:
