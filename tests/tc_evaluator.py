@@ -143,6 +143,14 @@ class Def:
     parameters: list
     results: list
     statements: list
+    words: set = field(default_factory=set)
+    """Everything that is written in it."""
+
+
+@dataclass
+class Constant:
+    tensor: Tensor
+    values: list
 
 
 TYPE_NAMES = {
@@ -232,13 +240,40 @@ class Parser:
             raise Rejected(f"{word!r} expected at {self.peek()!r}")
 
     def cell(self):
-        defs = {}
-        while self.take("def"):
+        defs, constants = {}, []
+        while self.peek() in ("def", "const"):
+            if self.take("const"):
+                constants.append(self.constant())
+                continue
+            self.next()
+            start = self.at
             one = self.definition()
+            one.words = {word for _, word in self.tokens[start : self.at]}
             defs[one.name] = one
+        for one in defs.values():
+            one.statements = [*(c for c in constants if c.tensor.name in one.words), *one.statements]
         if self.kind() != "end":
             raise Rejected(f"a def expected at {self.peek()!r}")
         return defs
+
+    def constant(self):
+        tensor = self.tensor()
+        self.need("=")
+        return Constant(tensor, self.values(tensor.dims, tensor.dtype))
+
+    def values(self, dims, dtype):
+        if not dims:
+            sign = -1 if self.take("-") else 1
+            value = self.primary().value
+            return [sign * (to_float(float(value), dtype) if is_float(dtype) else value)]
+        self.need("[")
+        found = []
+        for number in range(dims[0]):
+            if number:
+                self.need(",")
+            found += self.values(dims[1:], dtype)
+        self.need("]")
+        return found
 
     def definition(self):
         name = self.next()
@@ -281,6 +316,8 @@ class Parser:
         return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
+        if self.take("const"):
+            return self.constant()
         if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
             targets = [self.next()]
             while self.take(","):
@@ -2047,7 +2084,9 @@ class Run:
         """Literals that wait for the next statement on their target, and their places in the log."""
         for number, s in enumerate(self.one.statements):
             self.types, self.code, self.discharged = {}, {}, {}
-            if isinstance(s, CallDef):
+            if isinstance(s, Constant):
+                self.constant(s)
+            elif isinstance(s, CallDef):
                 self.need_known(s.args, waiting)
                 self.call(s.targets, s.callee, s.args, declared)
             elif self.is_call(s):
@@ -2080,6 +2119,15 @@ class Run:
         if any(self.unwritten.values()):
             raise Refused("unwritten")
         return {r.name: self.result(r) for r in self.one.results}
+
+    def constant(self, s):
+        name, dims = s.tensor.name, s.tensor.dims
+        made = Array(s.tensor.dtype, [0] * len(dims), dims, list(s.values))
+        if not dims:
+            self.scalars[name] = made
+            return
+        self.tensors[name], self.dims[name] = made, [plain(n) for n in dims]
+        self.log.append((name, {letter: (0, n) for letter, n in zip("ijkl", dims, strict=False)}))
 
     def state_ranges(self, s, result):
         """The ranges that the declared box of a result gives its first statement."""

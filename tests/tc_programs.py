@@ -53,6 +53,7 @@ class Maker:
         self.dims, self.dtypes = {}, {}
         self.lines, self.made = [], []
         self.ranged, self.lets = set(), []
+        self.constants = []
 
     def pick(self, *options):
         return self.random.choice(options)
@@ -212,7 +213,7 @@ class Maker:
     def leaf(self, indices, depth):
         kind = self.random.randint(0, 15)
         if kind == 0:
-            return self.literal()
+            return self.constant(indices) if self.chance(20) else self.literal()
         if kind == 1:
             return self.pick(*indices, *self.sizes, *self.scalars) if indices else self.literal()
         text, test = self.read(indices, 1 if depth else 0)
@@ -231,6 +232,28 @@ class Maker:
             if self.chance(70)
             else self.pick("1", "2")
         )
+
+    def constant(self, indices):
+        """A number or an element of a constant, which is new."""
+        name = f"C{self.random.randint(0, 10**6)}"
+        dtype = self.pick("int32", "uint8", "float", "double", "half")
+        numbers = [
+            "0",
+            "3",
+            "250",
+            "7",
+            *([] if dtype == "uint8" else ["-2"]),
+            *([] if "int" in dtype else ["0.5", "-1e-1"]),
+        ]
+        if not indices or self.chance(25):
+            self.constants.append(f"const {dtype} {name} = {self.pick(*numbers)}")
+            return name
+        rank = self.pick(1, 1, 2)
+        rows = [f"[{', '.join(self.pick(*numbers) for _ in range(4))}]" for _ in range(2 if rank == 2 else 1)]
+        listed = f"[{', '.join(rows)}]" if rank == 2 else rows[0]
+        self.constants.append(f"const {dtype}({'2, ' * (rank == 2)}4) {name} = {listed}")
+        parts = [f"{self.index(indices)} & 1"] * (rank == 2) + [f"{self.index(indices)} {self.pick('& 3', '% 4')}"]
+        return f"{name}({', '.join(parts)})"
 
     def value(self, indices, depth):
         if depth <= 0:
@@ -522,9 +545,11 @@ class Maker:
             results.append(self.made[-1])
         self.results = results
         shown = [self.stated(t) for t in results]
-        body = "\n".join(f"    {line}" for line in self.lines)
+        inside = self.chance(50)
+        body = "\n".join(f"    {line}" for line in [*(self.constants if inside else []), *self.lines])
         self.name, self.ranks = name, [self.tensors[t] for t in results]
-        return f"def {name}({', '.join(self.parameters)}) -> ({', '.join(shown)}) {{\n{body}\n}}"
+        outside = "".join(f"{line}\n" for line in ([] if inside else self.constants))
+        return f"{outside}def {name}({', '.join(self.parameters)}) -> ({', '.join(shown)}) {{\n{body}\n}}"
 
     def stated(self, name):
         """A result, now and then with a type and names of its extents."""

@@ -59,6 +59,7 @@ INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")
 BITS_COMPARED = Code("TC243", "bits-compared", _W, "bits of a condition and a number are compared")
+CONSTANT = Code("TC244", "constant", _E, "a constant does not hold what its type says")
 PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies do not fit")
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")

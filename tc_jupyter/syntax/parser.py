@@ -29,7 +29,9 @@ from .recovery import (
     DefTokens,
     bracket_depth,
     closers,
+    is_constant,
     split_commas,
+    split_constants,
     split_defs,
     split_statements,
     starts_statement,
@@ -48,6 +50,7 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     Def,
     DimensionBox,
     Exists,
@@ -90,6 +93,7 @@ _SAC = "a function of SaC stands in a cell that begins with `%%sac`"
 _FUNCTION_OF_SAC = re.compile(
     r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
 )
+_CONSTANT = "a constant is written `const float(3) C = [1, 2, 1]`, with literals only"
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
@@ -105,12 +109,15 @@ def parse_tc(source: SourceText) -> Parsed:
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
+    before, listed = split_constants(before)
+    constants = [parser.constant(tokens) for tokens in listed]
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
     defs = tuple(_with_errors(parser.definition(piece), scanned_errors) for piece in pieces)
-    unit = Unit(defs, Span(0, len(source.text)))
+    constants = tuple(each for each in (*constants, *parser.constants) if each is not None)
+    unit = Unit(defs, Span(0, len(source.text)), constants)
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
 
 
@@ -193,6 +200,7 @@ class _CellParser:
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.after_params: Span | None = None  # where `->` and the results are missing
+        self.constants: list[Constant | None] = []  # behind defs
 
     def report(
         self,
@@ -254,8 +262,10 @@ class _CellParser:
         statements = tuple(
             self.statement(tokens, pieces[place + 1 : place + _NEAR]) for place, tokens in enumerate(pieces)
         )
-        if piece.rest:
-            self.stray(piece.rest, has_defs=True)
+        rest, listed = split_constants(piece.rest)
+        self.constants += [self.constant(tokens) for tokens in listed]
+        if rest:
+            self.stray(rest, has_defs=True)
         wrong = any(item.is_error for item in self.diagnostics[count:]) or any(
             isinstance(item, Broken) for item in statements
         )
@@ -478,9 +488,20 @@ class _CellParser:
             self.diagnostics.append(problem)
         return node if node is None else replace(node, type=self.whole_type(node.type))
 
+    def constant(self, tokens: list[Token]) -> Constant | None:
+        """`const float(3) C = [1, 2, 1]`; `None` after a message."""
+        if not self.fits(tokens) or any(token.type == "ERROR" for token in tokens):
+            return None
+        node, problem = _parse(tokens, "statement")
+        if problem is not None:
+            self.diagnostics.append(replace(problem, help=_CONSTANT))
+        return node if isinstance(node, Constant) else None
+
     def statement(self, tokens: list[Token], later: list[list[Token]]) -> TcStatement:
         if not self.fits(tokens):
             return self.broken(tokens)
+        if tokens[0].type == "CONST" and is_constant(tokens):
+            return self.constant(tokens) or self.broken(tokens)
         if (problem := domain(tokens, later)) is not None:
             self.diagnostics.append(problem)
             return self.broken(tokens)

@@ -20,12 +20,14 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     Def,
     Dimension,
     Exists,
     Expression,
     Extent,
     Let,
+    Listed,
     Name,
     Number,
     Param,
@@ -57,7 +59,8 @@ _LEVELS = {
 
 def to_text(unit: Unit) -> str:
     """The canonical text of a cell, with a line end after each def and a blank line between them."""
-    return "\n".join(def_text(item) for item in unit.defs)
+    constants = "".join(f"{statement_text(item)}\n" for item in unit.constants)
+    return "\n".join([*([constants] if constants else []), *(def_text(item) for item in unit.defs)])
 
 
 def fingerprint(unit: Unit | str) -> str:
@@ -84,9 +87,15 @@ def statement_text(statement: TcStatement) -> str:
         case CallStatement():
             targets = ", ".join(target.name for target in statement.targets)
             return f"{targets} = {statement.callee.name}({', '.join(name.name for name in statement.arguments)})"
+        case Constant():
+            return f"const {type_text(statement.type)} {statement.name.name} = {_values(statement.values)}"
         case Comprehension():
             return _comprehension(statement)
     assert_never(statement)
+
+
+def _values(node: Expression | Listed) -> str:
+    return f"[{', '.join(map(_values, node.items))}]" if isinstance(node, Listed) else expression_text(node)
 
 
 def _comprehension(node: Comprehension) -> str:

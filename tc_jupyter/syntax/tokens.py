@@ -34,6 +34,7 @@ KEYWORDS: dict[str, str] = {
     "exists": "EXISTS",
     "else": "ELSE",
     "unique": "UNIQUE",
+    "const": "CONST",
     "min": "MINMAX",
     "max": "MINMAX",
     "true": "NUMBER",

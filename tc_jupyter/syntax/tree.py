@@ -235,7 +235,25 @@ class Broken:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-TcStatement: TypeAlias = Comprehension | CallStatement | Broken
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """`[1, 2, 3]`: the values of a constant along one dimension."""
+
+    items: tuple[Expression | Listed, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`const float(3) C = [1, 2, 1]`, in a body or outside of all defs."""
+
+    name: Name
+    type: TypeName
+    values: Expression | Listed
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+TcStatement: TypeAlias = Comprehension | CallStatement | Constant | Broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +271,11 @@ class Def:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A cell."""
+    """A cell; its constants stand before and between the defs."""
 
     defs: tuple[Def, ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    constants: tuple[Constant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

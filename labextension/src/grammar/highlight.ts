@@ -37,7 +37,7 @@ const tc = {
   'LetClause/WhereName': t.definition(t.variableName),
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
-  'def where in exists else unique at': t.keyword
+  'def where in exists else unique const at': t.keyword
 };
 
 const sac = {

@@ -1,7 +1,7 @@
 """`polygamma(n, x)` of `double` as a function in LLVM IR, which no library has with such arguments for generated code.
 
-By the zeta function of Hurwitz, `(-1)^(n+1) n! zeta(n + 1, x)`: ten terms, and the sum of Euler and Maclaurin for the others. For an `x`
-that is not positive the terms before and behind 0 are two such sums.
+By the zeta function of Hurwitz, `(-1)^(n+1) n! zeta(n + 1, x)`: ten terms, and the sum of Euler and Maclaurin for the others. Where
+`x` is not positive, the terms before and behind 0 are two such sums.
 
 Source: Cephes, `zeta.c`, for the coefficients.
 """
