@@ -2185,9 +2185,27 @@ class Run:
         if any(name in lets for name in s.left or []):
             raise Unclear("a let on the left")
         value = plainly(s.value)
+        if s.left is None and s.op == "=" and not lets and not ranges and not exists:
+            return self.with_indices(s, value)
         return Statement(
             s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
         )
+
+    def with_indices(self, s, value):
+        """`W = U * V` for arrays of one box, element by element."""
+        arrays = [
+            n.name for n in walk(value) if isinstance(n, Name) and n.name in self.tensors and self.tensors[n.name].shape
+        ]
+        left = list("ijkl"[: len(self.tensors[arrays[0]].shape)]) if arrays else []
+        boxes = [self.tensors[name].box for name in [*arrays, *([s.target] if s.target in self.tensors else [])]]
+        if arrays and any(len(box) != len(left) for box in boxes):
+            raise Rejected("TC202")
+        if arrays and any(isinstance(n, Apply) and n.name not in {*FUNCTIONS, *TYPE_NAMES} for n in walk(value)):
+            raise Unclear("a read beside whole arrays")
+        if any(box != boxes[0] for box in boxes if arrays):
+            raise Refused("sizes")
+        own = {name: Apply(name, tuple(map(Name, left))) for name in arrays}
+        return Statement(s.target, left, s.op, s.fresh, replaced(value, own))
 
     def of_truth(self, s, value, ranges, exists):
         left = s.left or []

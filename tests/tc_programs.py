@@ -424,6 +424,22 @@ class Maker:
             self.made.append(made)
         self.lets = []
 
+    def whole(self, number):
+        """A statement on arrays without indices, most of them of one shape."""
+        arrays = [t for t in self.tensors if self.tensors[t] and t not in ("Ok", "P")]
+        first = self.pick(*arrays)
+        same = [t for t in arrays if self.dims[t] == self.dims[first]]
+        ranked = [t for t in arrays if self.tensors[t] == self.tensors[first]]
+        other = self.pick(*same) if self.chance(80) else self.pick(*ranked)
+        value = self.pick(
+            first, f"{first} * {other} + 1", f"max({first}, {other})", f"abs({first} - {other})", f"{first} > 1 ? {other} : -{other}",
+            f"float({first})^2", f"{first} + {self.pick(*self.sizes)}", f"sqrt(abs({first} * 0.5))",
+        )  # fmt: skip
+        self.lines.append(f"T{number} = {value}")
+        rank = self.tensors[first]
+        self.tensors[f"T{number}"], self.dims[f"T{number}"] = rank, [None] * rank
+        self.made.append(f"T{number}")
+
     def placed(self, number):
         """A statement whose left side has subscripts that are expressions, on a new tensor or on one that is there."""
         rank = self.pick(1, 1, 1, 2, 2, 3)
@@ -532,6 +548,8 @@ class Maker:
         for number in range(statements):
             if self.left_sides and self.chance(70):
                 self.placed(number)
+            elif self.chance(7):
+                self.whole(number)
             elif self.made and self.chance(14):
                 self.update()
             elif self.helpers and self.chance(50):

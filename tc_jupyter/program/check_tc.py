@@ -31,6 +31,7 @@ from .program import ArgumentType, CallSite, Equality, Index, Program, Statement
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
 from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify, without_idle_casts
+from .whole_arrays import indexed
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -573,7 +574,7 @@ class _DefChecker:
                     self.on_plain_operators(node)
                 else:
                     self.one_target(node)
-                    _StatementChecker(self, node).check()
+                    _StatementChecker(self, self.with_indices(node)).check()
 
     # positions of extreme values
 
@@ -606,6 +607,30 @@ class _DefChecker:
             if name in words:
                 self.constant(node)
                 self.scope.tensors[name].read = True  # no statement of this def
+
+    def with_indices(self, node: tree.Comprehension) -> tree.Comprehension:
+        """A statement on whole arrays with the indices that are meant; the arrays have one box."""
+        scope = self.scope
+        taken = [*scope.tensors, *scope.sizes, *scope.result_sizes, *scope.results, *scope.later, *scope.callable_names]
+        found = indexed(node, scope.tensors, taken)
+        if found is None:
+            return node
+        target = self.scope.tensors.get(node.target.name)
+        written = [node.target] if target is not None and target.written else []
+        first, *others = [*found.arrays, *written]
+        one = self.scope.tensors[first.name]
+        for name in others:
+            other = self.scope.tensors[name.name]
+            reason = f"`{first.name}` and `{name.name}` are combined element by element"
+            pairs = [*zip(one.dims, other.dims, strict=True)]
+            pairs += zip(one.starts, other.starts, strict=False)  # of parameters: those of others are not known yet
+            self.draft.equalities += [Equality(*pair, "call", reason, name.span) for pair in pairs if name != first]
+        if not written and others:  # arrays of one shape may still begin at different indices
+            reason = f"the arrays of `{node.target.name}` have one box"
+            ends = [Size(f"{node.target.name}.{k}", node.target.span) for k in range(len(one.dims))]
+            pairs = zip(ends, one.dims, strict=True)
+            self.draft.equalities += [Equality(*pair, "call", reason, first.span) for pair in pairs]
+        return found.node
 
     def one_target(self, node: tree.Comprehension) -> None:
         """Only the operators of positions write two tensors."""
