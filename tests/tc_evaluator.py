@@ -810,7 +810,28 @@ KEPT = {
     "abs": abs, "sign": lambda x: x if x != x else float((x > 0) - (x < 0)), "ceil": np.ceil, "floor": np.floor,
     "round": half_away, "rounded": lambda x: x, "trunc": np.trunc,
 }  # fmt: skip
-FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max"}
+FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max", "uniform", "normal"}
+
+
+def philox(seed, counter):
+    """Two words of Philox4x32-10."""
+    k, c, low = [seed % 2**32, seed // 2**32 % 2**32], [n % 2**32 for n in [*counter, 0, 0, 0]], 2**32 - 1
+    for _ in range(10):
+        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(q >> 32) ^ c[1] ^ k[0], q & low, (p >> 32) ^ c[3] ^ k[1], p & low]
+        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+    return c[:2]
+
+
+def drawn(name, seed, counter):
+    """A random number, and how far it may be away."""
+    one, two = (word >> 8 for word in philox(seed, counter))
+    if name == "uniform":
+        return one / 2**24, 0.0
+    value = math.sqrt(-2 * math.log((one + 1) / 2**24)) * math.cos(2 * math.pi * two / 2**24)
+    return to_float(value, "float32"), 4e-7 * abs(value) + 1e-7
+
+
 JUMPS = {"fmod", "remainder", "nextafter", "logb", "copysign"}
 SIGNS = {"copysign", "atan2", "rcbrt", "nextafter", "y0", "y1", "rsqrt", "tgamma", "lgamma", "log", "pow", "fdivide"}
 """What may tell one zero from the other, or has a pole there."""
@@ -1234,6 +1255,10 @@ class Run:
         if e.name not in FUNCTIONS:
             raise Rejected("TC201")
         args = [self.type_of(a) for a in e.args]
+        if e.name in ("uniform", "normal"):
+            if not 2 <= len(args) <= 5 or any(is_float(t.dtype) or t.dtype == "bool" for t in args):
+                raise Rejected("TC212 or TC213")
+            return Type("float32")
         if e.name in ("min", "max"):
             weak = [t.weak for t in args]
             if None not in weak and not any(t.varies for t in args):
@@ -1943,6 +1968,8 @@ class Run:
             return self.compile_cast(e)
         found = self.type_of(e)
         args = [self.type_of(a) for a in e.args]
+        if e.name in ("uniform", "normal"):
+            return self.compile_random(e)
         if e.name in ("min", "max"):
             return self.compile_extreme(e, found.dtype, mode)
         if e.name in KEPT and not is_float(found.dtype):
@@ -1960,6 +1987,18 @@ class Run:
             return lambda env: keep(e.name, *parts[0](env))
         function = ONE[e.name] if e.name in ONE else MANY[e.name][1]
         return lambda env: apply(e.name, function, [part(env) for part in parts], dtype)
+
+    def compile_random(self, e):
+        parts = [self.compiled(a, "") for a in e.args]
+
+        def number(env):
+            found = [part(env) for part in parts]
+            if any(error for _, error in found):
+                return 0.0, UNSURE
+            seed, *counter = (int(value) for value, _ in found)
+            return drawn(e.name, seed, counter)
+
+        return number
 
     def float_operand(self, e, common):
         if is_float(self.type_of(e).dtype) or self.type_of(e).weak is not None:

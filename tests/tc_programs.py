@@ -314,7 +314,7 @@ class Maker:
             f"exp(-abs({x}))", f"sqrt(abs({x}))", f"tanh({x})", f"sin({x})", f"cos({x})", f"sigmoid({x})", f"relu({x})", f"erf({x})",
             f"log(1 + abs({x}))", f"log1p(abs({x}))", f"expm1(0.1*{x})", f"atan({x})", f"atan2({x}, {y})", f"hypot({x}, {y})", f"pow(abs({x}), 1.5)",
             f"fmod({x}, {y})", f"remainder({x}, {y})", f"fma({x}, {y}, 1)", f"fmax({x}, {y})", f"fmin({x}, {y})", f"copysign({y}, {x})",
-            f"fdim({x}, {y})", f"norm3d({x}, {y}, 2)", f"rsqrt({y})", f"cbrt({x})", f"exp2({x})", f"log2({y})", f"j0({y})", f"lgamma({y})", f"tgamma({y})", f"digamma({y})", f"polygamma({self.pick(0, 1, 2, 3)}, {y})",
+            f"fdim({x}, {y})", f"norm3d({x}, {y}, 2)", f"rsqrt({y})", f"cbrt({x})", f"exp2({x})", f"log2({y})", f"j0({y})", f"lgamma({y})", f"tgamma({y})", f"digamma({y})", f"uniform({self.pick(1, 7)}, {self.index(indices)}, {self.size()})", f"normal({self.size()}, {self.index(indices)})", f"polygamma({self.pick(0, 1, 2, 3)}, {y})",
             f"cospi({x})", f"sinpi({x})", f"asinh({x})", f"normcdf({x})", f"erfc({x})", f"fabs({x})", f"rhypot({x}, {y})", f"fdivide({x}, {y})",
         )  # fmt: skip
 

@@ -42,6 +42,7 @@ from tc_jupyter.program import (
     Unary,
     bits,
     keeps,
+    random_numbers,
     walk,
     with_condition,
 )
@@ -637,6 +638,8 @@ class _Point:
     def _call(self, expr: Call) -> Array:
         arguments = [self._of(each) for each in expr.arguments]
         name = expr.function
+        if name in random_numbers.WORDS:
+            return random_numbers.word(name, *arguments).astype(np.int64)
         if name in bits.OPERATORS:
             return bits.on_arrays(name, *arguments)
         if name in ("min", "max"):

@@ -37,6 +37,7 @@ from tc_jupyter.program import (
     Unary,
     array_bytes,
     bits,
+    random_numbers,
 )
 
 from .intrinsics import INTRINSICS
@@ -219,6 +220,9 @@ class _Printer:
                 left, right = (self.expr(argument) for argument in expr.arguments)
                 operator = bits.OPERATORS[function]
                 return f"cast_{expr.dtype.value}(of_bits({operator!r}, {left}, {right}, {expr.dtype.bits}))"
+            case Call(function=function) if function in random_numbers.WORDS:
+                arguments = ", ".join(self.expr(argument) for argument in expr.arguments)
+                return f"int(random_word({function!r}, {arguments}))"
             case Call():
                 arguments = ", ".join(f"float({self.expr(argument)})" for argument in expr.arguments)
                 if expr.function in _EXACT:
@@ -574,6 +578,7 @@ _RUNTIME: dict[str, Any] = {
     "functions": FUNCTIONS,
     "intrinsic": _intrinsic,
     "of_bits": bits.value_of,
+    "random_word": random_numbers.word,
     "int_divide": _int_divide,
     "int_modulo": _int_modulo,
     "float_divide": _float_divide,

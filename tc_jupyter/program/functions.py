@@ -149,5 +149,15 @@ BORDERS: dict[str, Function] = {
 }
 """Functions of `%%tc` around a whole subscript, by what the access reads beyond the ends of the array."""
 
-TC_FUNCTIONS: dict[str, Function] = FUNCTIONS | BORDERS
+RANDOM: dict[str, Function] = {
+    "uniform": Function(
+        "uniform", 2, "random", "a random `float32` in [0, 1) of the seed `a` and one to four integers", variadic=True
+    ),
+    "normal": Function(
+        "normal", 2, "random", "a normal random `float32` of the seed `a` and one to four integers", variadic=True
+    ),
+}
+"""Functions of `%%tc` whose values are random numbers, the same ones of the same arguments everywhere."""
+
+TC_FUNCTIONS: dict[str, Function] = FUNCTIONS | BORDERS | RANDOM
 """All functions that `%%tc` knows."""

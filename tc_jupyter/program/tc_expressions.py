@@ -16,7 +16,7 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
-from . import bits
+from . import bits, random_numbers
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -34,7 +34,7 @@ from .expr import (
     rebuild,
     walk,
 )
-from .functions import BORDERS, FUNCTIONS, TC_FUNCTIONS, Function
+from .functions import BORDERS, FUNCTIONS, RANDOM, TC_FUNCTIONS, Function
 from .powers import MOST_FACTORS, float_power, is_small, literal_power, product
 from .scope import Scope, TensorInfo
 from .typing import (
@@ -421,7 +421,7 @@ class ExpressionChecker:
     ) -> None:
         """Tell of an operand that has to be an integer; `joining`: the other one is a condition."""
         kind = settle(typed).dtype.value
-        help, fix = "a cast to an integer cuts off the fraction, as in `int32(x)`", None
+        help, fix = "cast it, as in `int32(x)`" + ", which cuts off the fraction" * typed.dtype.is_float, None
         if joining is not None and joining.op in JOINING:
             help, fix = f"conditions are joined with `{JOINING[joining.op]}`", self._joining(joining)
         message = f"{operator} takes integers, not `{kind}`"
@@ -715,6 +715,9 @@ class ExpressionChecker:
             return self._not_a_tensor(node)
         if name in BORDERS:
             return self._border_elsewhere(node)
+        if name in RANDOM:
+            self._two_meanings(node.function)
+            return self._random(node, RANDOM[name])
         if name in FUNCTIONS:
             self._two_meanings(node.function)
             return self._function(node, FUNCTIONS[name])
@@ -1072,6 +1075,27 @@ class ExpressionChecker:
         of_floats = [(node, Typed(Const(0.0, FLOAT32), FLOAT32, "float"))] if function.kind == "float" else []
         self._quotients(*zip(node.arguments, known, strict=True), *of_floats)
         return self._call(node, function, known)
+
+    def _random(self, node: tree.Apply[tree.Expression], function: Function) -> Typed | None:
+        """`uniform(seed, i, ...)` and `normal(seed, i, ...)`."""
+        values = [self.value(argument) for argument in node.arguments]
+        if self.in_bound:
+            return self._not_in_bound(f"`{function.name}`", node.span)
+        if not function.arity <= len(values) <= 1 + random_numbers.MOST_COUNTERS:
+            message = f"`{function.name}` takes a seed and one to four integers, not {len(values)} arguments"
+            self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=f"as in `{function.name}(7, i, j)`")
+            return None
+        found: list[Expr] = []
+        for argument, value in zip(node.arguments, values, strict=True):
+            if value is not None and (value.dtype.is_float or value.dtype is BOOL):
+                self._not_an_integer(f"`{function.name}`", argument, value)
+            elif value is not None:
+                exact = Const(value.exact, INT64, value.span)  # of any size: its last bits are taken
+                found.append(exact if value.weak else value.expr)
+        if len(found) < len(values):
+            return None
+        make = random_numbers.uniform if function.name == "uniform" else random_numbers.normal
+        return Typed(make(found[0], found[1:], node.span), FLOAT32)
 
     def _is_tensor(self, node: tree.Expression) -> bool:
         """Whether this is a tensor of several elements, or one of its elements."""

@@ -280,7 +280,9 @@ _RUNNING = Instead("a running sum is `Y(i) +=! j <= i ? X(j) : 0 where i in 0:N,
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")
-_RANDOM = Instead("random numbers are made in Python and passed as a parameter")
+_RANDOM = Instead(
+    "random numbers are `uniform(seed, i)` and `normal(seed, i)`, or made in Python and passed as a parameter"
+)
 _CLAMP = Instead("a value is limited with `min(max(x, a), b)`", 3, "min(max({0}, {1}), {2})")
 _SQUARE = Instead("a square is `x^2`", 1, "{1}^2")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
@@ -312,7 +314,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("concatenate", "concat", "cat", "stack"), _JOINED),
     **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),
     **dict.fromkeys(("sort", "argsort", "topk", "median", "nanmedian", "quantile", "percentile"), _SORTED),
-    **dict.fromkeys(("rand", "randn", "random", "normal"), _RANDOM),
+    **dict.fromkeys(("rand", "randn", "random"), _RANDOM),
     "clip": _CLAMP,
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),

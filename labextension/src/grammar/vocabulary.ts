@@ -27,7 +27,7 @@ export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
     constants: words('true false inf nan'),
     types: words(`${scalars} half byte`),
     reductions: words('min max'),
-    functions: words(`${one} ${more} clamp wrap reflect symmetric`)
+    functions: words(`${one} ${more} clamp wrap reflect symmetric uniform normal`)
   },
   sac: {
     keywords: words('return with genarray modarray fold if else for while do inline typedef use import step width'),

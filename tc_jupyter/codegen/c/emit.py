@@ -39,7 +39,22 @@ from tc_jupyter.loops import (
     Store,
     walk_statements,
 )
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, bits, walk
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    bits,
+    random_numbers,
+    walk,
+)
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr
 
@@ -310,6 +325,10 @@ class _Printer:
             case Select():
                 parts = self.expr(expr.condition, 2), self.expr(expr.then, 1), self.expr(expr.otherwise, 1)
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", 1
+            case Call(function=function) if function in random_numbers.WORDS:
+                self.need([helpers.PHILOX])
+                texts = ", ".join(map(self.expr, expr.arguments))
+                return f"philox({random_numbers.WORDS[function]}, {texts})", _PRIMARY
             case Call(function=function) if function in bits.OPERATORS:
                 return self.of_bits(bits.OPERATORS[function], expr)
             case Call():

@@ -240,6 +240,24 @@ def shift(op: str, dtype: DType) -> str:
     return _two("shift_right", dtype, f"return {negative}b >= {dtype.bits} ? {rest} : ({kind})(a >> b);")
 
 
+PHILOX = defined(
+    "uint32_t",
+    "philox",
+    [("int", "word"), *(("uint32_t", name) for name in ("k0", "k1", "c0", "c1", "c2", "c3"))],
+    "for (int round = 0; round < 10; round++) {\n"
+    "    uint64_t p = (uint64_t)0xD2511F53u * c0, q = (uint64_t)0xCD9E8D57u * c2;\n"
+    "    c0 = (uint32_t)(q >> 32) ^ c1 ^ k0;\n"
+    "    c2 = (uint32_t)(p >> 32) ^ c3 ^ k1;\n"
+    "    c1 = (uint32_t)q;\n"
+    "    c3 = (uint32_t)p;\n"
+    "    k0 += 0x9E3779B9u;\n"
+    "    k1 += 0xBB67AE85u;\n"
+    "}\n"
+    "return word == 0 ? c0 : c1;",
+)
+"""A word of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011)."""
+
+
 def extremum(op: str, dtype: DType) -> str:
     """`min` or `max`; of floats NaN if an operand is NaN."""
     keeps = " || a != a" if dtype.is_float else ""

@@ -31,6 +31,7 @@ from tc_jupyter.program import (
     Unary,
     bits,
     int64,
+    random_numbers,
 )
 
 from .launch import Range, bounds
@@ -597,6 +598,9 @@ def _call(expr: Call, scope: Scope) -> Text:
     suffix = "f" if operand_type is DType.FLOAT32 else ""
     first = arguments[0]
     match name:
+        case _ if name in random_numbers.WORDS:
+            texts = ", ".join(argument.text for argument in arguments)
+            return Text(f"{scope.use('tc_philox')}<{random_numbers.WORDS[name]}>({texts})")
         case _ if name in bits.OPERATORS:
             return _of_bits(bits.OPERATORS[name], expr.dtype, first, arguments[1], scope)
         case "min" | "max":

@@ -115,6 +115,25 @@ template <typename T> INLINE T tc_shift_right(T a, T b) {
     return b < T(0) || b >= T(8 * sizeof(T)) ? (a < T(0) ? T(-1) : T(0)) : (T)(a >> b);
 }
 """,
+    "tc_philox": """
+// A word of Philox4x32-10.
+// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011.
+template <int WORD> INLINE unsigned int tc_philox(unsigned int k0, unsigned int k1, unsigned int c0, unsigned int c1,
+                                                  unsigned int c2, unsigned int c3) {
+    #pragma unroll
+    for (int round = 0; round < 10; round++) {
+        unsigned int high0 = __umulhi(0xD2511F53u, c0), high1 = __umulhi(0xCD9E8D57u, c2);
+        unsigned int low0 = 0xD2511F53u * c0, low1 = 0xCD9E8D57u * c2;
+        c0 = high1 ^ c1 ^ k0;
+        c2 = high0 ^ c3 ^ k1;
+        c1 = low1;
+        c3 = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return WORD == 0 ? c0 : c1;
+}
+""",
     "tc_negative": """
 INLINE int tc_negative(int a) { return (int)(0u - (unsigned int)a); }
 INLINE long long tc_negative(long long a) { return (long long)(0ull - (unsigned long long)a); }

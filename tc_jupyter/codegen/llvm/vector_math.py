@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tc_jupyter.program import DType, bits
+from tc_jupyter.program import DType, bits, random_numbers
 from tc_jupyter.schedule import Target
 
 from . import arith, polygamma
@@ -117,6 +117,8 @@ def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DTy
     x = arguments[0]
     if function in bits.OPERATORS:
         return arith.of_bits(b, bits.OPERATORS[function], x, arguments[1])
+    if function in random_numbers.WORDS:
+        return arith.random_word(b, random_numbers.WORDS[function], arguments)
     zero = constant(0, x.dtype, x.lanes)
     if function in ("ceil", "floor", "round", "rounded", "trunc"):
         return x
