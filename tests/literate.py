@@ -126,8 +126,11 @@ def read_cases(path: Path, kinds: frozenset[str] | None = None) -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    """The cases of the reference pages and of all files under `tests/cases`; `test_sac_cases.py` reads those of `sac`."""
-    pages = (page for page in DOCS.glob("*.md") if page.stem != "sac")
+    """The cases of the reference pages and of all files under `tests/cases`.
+
+    `test_sac_cases.py` reads those of `sac`, and `test_coming_from.py` the page of that name.
+    """
+    pages = (page for page in DOCS.glob("*.md") if page.stem not in ("sac", "coming_from"))
     paths = sorted([*pages, *(path for path in CASES.glob("*/*.md") if path.parent.name != "sac")])
     return [case for path in paths for case in read_cases(path)]
 
@@ -160,8 +163,7 @@ def ranges(case: Case, options: tuple[str, ...]) -> str:
             name = target if counts[target] == 1 else f"{target}#{counts[target]}"
             for item in statement["indices"]:
                 found = f"round {item['round']}" if item["source"] == "inferred" else item["source"]
-                lower, upper = (item[end] if item[end] is not None else "?" for end in ("lower", "upper"))
-                rows.append((f"{function['name']}.{name}", found, f"{lower} <= {item['name']} < {upper}"))
+                rows.append((f"{function['name']}.{name}", found, item["text"]))
     several = len({row[0] for row in rows}) > 1
     return "\n".join(f"{row[0] + '  ' if several else ''}{row[1]:<9} {row[2]}" for row in rows)
 
