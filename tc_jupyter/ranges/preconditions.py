@@ -147,7 +147,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
             checker = _Checker(statement, ranges)
             items.extend(checker.run())
             told_of.extend(checker.told)
-            diagnostics.extend(said for said in _range_messages(statement, ranges) if said not in diagnostics)
+            diagnostics.extend(_range_messages(statement, ranges))
             told, names = _guard_messages(statement, ranges)
             diagnostics.extend(told)
             narrowed |= {(statement.name, name) for name in names}
@@ -217,9 +217,11 @@ class _Checker:
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
         again: list[int] = []
+        ends: list[_Told] = []
         for r in self.found:
             if r.ends_on_data:
                 items.append(_ends_item(self.statement, r))
+                ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
         always: dict[tuple[object, ...], list[Bound]] = {}
         for each in bounds:
@@ -235,7 +237,7 @@ class _Checker:
                 verdict = self.verdict(other or bound)
             again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.told = _access_messages([item for item in items if id(item.bound) not in again], self)
+        self.told = [*ends, *_access_messages([item for item in items if id(item.bound) not in again], self)]
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -768,8 +770,6 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     """TC325, TC326, TC328, TC330, TC331: legal, but probably not meant."""
     result: list[Diagnostic] = []
     for r in ranges.indices[statement.name]:
-        if r.ends_on_data:
-            result.append(_ends_message(r))
         is_reduction = r.kind == "reduction"
         cut = _guarded_cut(statement, ranges, r) if is_reduction else []
         empty = (
