@@ -156,6 +156,38 @@ def test_a_row_that_conditions_empty_has_no_position(target):
     assert "n = 2" in str(caught.value)
 
 
+CALLED = """
+def low(float(N, N) A, float(N) X, int32(R) Ptr, float t) -> (Y, Z) {
+    Y(i) +=! A(i, k) * X(k) where k in 0:i + 1, X(k) > t
+    Z(r) +=! X(k) where k in Ptr(r):Ptr(r + 1)
+}
+def caller(float(N, N) A, float(N) X, int32(R) Ptr, float t) -> (W, V) {
+    U, V = low(A, X, Ptr, t)
+    W(i) = U(i)
+    W(i) = 0 where U(i) < 1
+}
+def computed(int32(N) L, float(Z) V) -> (Y) {
+    P(i) +=! L(k) where k in 0:i, i in 0:N + 1
+    Y(i) +=! V(k) where k in P(i):P(i + 1)
+}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_calls_of_defs_and_ends_that_are_computed(target):
+    module, random = tc.compile(CALLED, target=target), np.random.default_rng(4)
+    A, X, ends = random.random((6, 6)).astype("f"), random.random(6).astype("f"), np.array([1, 2, 6], np.int32)
+    W, V = module.caller(A, X, ends, 0.4)
+    U = np.tril(A) @ np.where(X > np.float32(0.4), X, 0)
+    np.testing.assert_allclose(W, np.where(U < 1, 0, U), rtol=1e-5)
+    np.testing.assert_allclose(V, [X[1], X[2:].sum()], rtol=1e-5)
+    ones = np.ones(5, "f")
+    np.testing.assert_array_equal(module.computed(np.array([2, 0, 3], np.int32), ones), [2, 0, 3])
+    for lengths in ([2, 0, 4], [2, -1, 4]):
+        with pytest.raises(tc.CallError, match="TC604"):
+            module.computed(np.array(lengths, np.int32), ones)
+
+
 def test_no_call_visits_what_is_not_there():
     """Also where a size is 0, and the loops are others."""
     f = tc.compile(
