@@ -178,7 +178,7 @@ def test_calls_of_defs_and_ends_that_are_computed(target):
     module, random = tc.compile(CALLED, target=target), np.random.default_rng(4)
     A, X, ends = random.random((6, 6)).astype("f"), random.random(6).astype("f"), np.array([1, 2, 6], np.int32)
     W, V = module.caller(A, X, ends, 0.4)
-    U = np.tril(A) @ np.where(X > np.float32(0.4), X, 0)
+    U = np.tril(A) @ np.where(np.float32(0.4) < X, X, 0)
     np.testing.assert_allclose(W, np.where(U < 1, 0, U), rtol=1e-5)
     np.testing.assert_allclose(V, [X[1], X[2:].sum()], rtol=1e-5)
     ones = np.ones(5, "f")
