@@ -86,7 +86,7 @@ def cost_of(program: Program, ranges: Ranges) -> Cost:
 
 
 def _points(statement: Statement, ranges: Ranges, each: int) -> SizeExpr:
-    """How many points there are, `each` times: half of a square for a triangle, and all elements once where they begin row after row."""
+    """How many points there are, `each` times: half of a square for a triangle, and all elements once where rows follow rows."""
     found = {r.index: r for r in ranges.points(statement.name)}
     lengths = {name: r.extent for name, r in found.items()}
     halves = 1
