@@ -395,10 +395,11 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
     changed = False
     for number, guard in enumerate(nest.guards):
         depth = depths[number]
-        if nest.zeros and (shorter := _shorter(nest, loops, guard, around)) is not None:
+        ended = _ended(nest, loops, number, depths, around)
+        shorter = _shorter(nest, loops, guard, around) if nest.zeros and ended is None else None
+        if shorter is not None:
             place, loops[place] = shorter
             changed = True
-        ended = _ended(nest, loops, number, depths, around)
         if ended is not None:
             loops[depth - 1], inside = ended
             placed[depth - 1] += map(_Test, inside)
