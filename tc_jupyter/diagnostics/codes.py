@@ -46,6 +46,10 @@ RESULT_TYPE = Code("TC215", "result-type", _E, "a result can never have its decl
 NOT_INJECTIVE = Code("TC221", "not-injective", _E, "a statement with `=` may write one element twice")
 UNWRITTEN_ELEMENT = Code("TC222", "unwritten-element", _E, "no statement writes an element of a tensor")
 POSITION = Code("TC223", "position", _E, "it is not certain what the position of an extreme value is")
+DATA_ORDER = Code("TC224", "data-order", _E, "data decide which element of its own target a statement reads")
+BEFORE_START = Code("TC225", "before-start", _E, "a statement may read an element of its target that does not exist")
+STATE = Code("TC226", "state", _E, "a def cannot be applied to what it returns")
+STEP_RESULT = Code("TC227", "step-result", _E, "a result of a block has one value for all steps")
 FLOAT_INDEX = Code("TC231", "float-index", _W, "a floating value is used as an index")
 ACCUMULATE_UNSET = Code("TC232", "accumulate-unset", _W, "the first statement on a tensor accumulates")
 LIKELY_TYPO = Code("TC233", "likely-typo", _W, "an index resembles another name")
@@ -63,6 +67,9 @@ INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends 
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")
 SAC_RESULT_TYPE = Code("TC254", "result-type", _E, "a result can never have its declared type")
 UNKNOWN_ROUNDS = Code("TC255", "unknown-rounds", _E, "how often a loop runs depends on computed values")
+
+WRONG_ORDER = Code("TC260", "wrong-order", _E, "a statement reads an element of its target before it is made")
+ORDER_INDEX = Code("TC261", "order-index", _E, "`along` names what is no index of the left side")
 
 UNRESOLVED_RANGE = Code("TC301", "unresolved-range", _E, "the open indices occur only together")
 NEVER_INDEXES = Code("TC302", "never-indexes", _E, "an index indexes nothing")

@@ -87,6 +87,9 @@ class Statement:
             `Read("fold.left", ())`, the present content, and `Read("fold.right", ())`, the value of a point. A `fold` has no
             identity: it always accumulates onto what an earlier statement wrote.
         needs_points: combining nothing is an error of the call, for there is no position then.
+        order: for a statement that reads elements of its target which it has made before: the output indices whose values are
+            taken one after the other, outermost first, each with 1 for upwards and -1 for downwards. Points that differ in
+            other indices alone are independent.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Statement:
     unique: bool = False
     left_span: Span = field(default=NO_SPAN, compare=False)
     needs_points: bool = False
+    order: tuple[tuple[str, int], ...] = ()
 
     @property
     def output_indices(self) -> tuple[Index, ...]:
@@ -124,6 +128,11 @@ class Statement:
     def reads(self) -> Iterator[Read]:
         """All reads of tensors in the value and on the left side, subscripts included."""
         return (node for expr in (*self.left, self.value) for node in walk(expr) if isinstance(node, Read))
+
+    @property
+    def self_reads(self) -> tuple[Read, ...]:
+        """The reads of elements of the target that points before have made; none where the points are independent."""
+        return tuple(read for read in self.reads() if read.tensor == self.target) if self.order else ()
 
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value and on the left side, in order of occurrence."""

@@ -16,6 +16,7 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import elsewhere, tree
 
+from . import orders
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -64,9 +65,8 @@ _LATER_SPELLINGS = {
 }
 _COMPLEX = ("complex64", "complex128")
 RECURRENCE_HELP = (
-    "statements are independent points: write the result to a new tensor. A running sum is "
-    "`Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times; steps in time are calls of a def in a loop "
-    "of Python"
+    "statements are independent points, unless `along` says in which order they are taken: "
+    "`Y(i) = (i > 0 ? Y(i-1) : 0) + X(i) along i` is a running sum"
 )
 
 
@@ -342,7 +342,8 @@ class ExpressionChecker:
         own = name == self.names.target
         if own and at and [item.name if isinstance(item, tree.Name) else "" for item in at] != list(self.names.left):
             message = f"the statement reads its own target `{name}` at other indices than it writes"
-            self.scope.report(codes.RECURRENCE, span, message, help=RECURRENCE_HELP)
+            fix = orders.added(self.names.statement, self.names.left)
+            self.scope.report(codes.RECURRENCE, span, message, help=RECURRENCE_HELP, fix=fix)
             return
         message = f"`{name}` is read before it is written"
         help = (

@@ -41,7 +41,7 @@ from .exact_sets import Alternative, ExactSets, axis_values, root_dim
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .inline import inject_inline, without_inlined
-from .lineage import Lineage, default_domain, lineage
+from .lineage import Lineage, default_domain, lineage, steps_to
 from .stage import Attach, Fuse, Stage, StageGraph
 from .visits import Enumeration, TooManyPoints, evaluate, reached
 
@@ -502,7 +502,8 @@ def _vector(sets: ExactSets, stage: Stage, depth: int, mark: str) -> list[SizeEx
         return [index(mark + variable(block.name, leaf)) for leaf in shared]
     related = default_lineage(block)
     parts = [part for leaf in shared for part in _parts(block, related, leaf)]
-    starts = {name: value - default_domain(block)[name][0] for name, value in _marked(sets, block, mark).items()}
+    domain = default_domain(block)
+    starts = {name: steps_to(block, domain, name, value) for name, value in _marked(sets, block, mark).items()}
     found = axis_values(block, related, starts, frozenset(parts))
     return [found[part] for part in parts]
 

@@ -38,6 +38,7 @@ from .inline import inject_inline, runs_before_launch, with_written
 from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import default_domain, leaf_domain, lineage
+from .orders import changed_order, refused
 from .placement import (
     attach_points,
     attach_problem,
@@ -1411,6 +1412,31 @@ def check_grid(old: StageGraph, new: StageGraph) -> None:
         name, reason, help = problem
         known = next((stage for stage in old.stages if stage.name == name), None)
         raise refuse(old, codes.BAD_ATTACH, known, f"`{name}` cannot run there: {reason}", help)
+
+
+def check_taken(graph: StageGraph, primitive: str, names: tuple[Any, ...]) -> None:
+    """Refuse what a stage with an order cannot be made of; see `orders.refused`.
+
+    Raises:
+        CompileError: TC407.
+    """
+    found = refused(graph, primitive, names)
+    if found is not None:
+        stage, reason = found
+        message = f"`{primitive}` does not take `{stage.name}`, whose points have an order: {reason}"
+        raise refuse(graph, codes.ILLEGAL_ORDER, stage, message, "split and reorder its loops, or leave it as it is")
+
+
+def check_order(old: StageGraph, new: StageGraph) -> None:
+    """Refuse loops that do not keep the order of a stage; see `orders.order_problem_of`.
+
+    Raises:
+        CompileError: TC407.
+    """
+    found = changed_order(old, new)
+    if found is not None:
+        stage, problem = found
+        raise refuse(old, problem.code, stage, problem.message, problem.help)
 
 
 def _early_problem(graph: StageGraph) -> tuple[str, str, str] | None:

@@ -222,9 +222,11 @@ class Schedule:
 
     def _do(self, name: str, *arguments: Any, **keywords: Any) -> Schedule:
         primitive: Callable[..., Any] = getattr(primitives, name)
+        primitives.check_taken(self.graph, name, arguments)
         result = primitive(self.graph, *arguments, **keywords)
         graph = result[0] if isinstance(result, tuple) else result
         primitives.check_grid(self.graph, graph)
+        primitives.check_order(self.graph, graph)
         step = Step(name, arguments, tuple(keywords.items()))
         return replace(self, graph=graph, steps=(*self.steps, step), origin=self.start())
 
