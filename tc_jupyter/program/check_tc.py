@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import in_order, tree
 
@@ -1352,16 +1352,25 @@ class _StatementChecker:
         declared = self.owner.declared.get(info.name)
         info.dims = tuple(Size(f"{info.name}.{k}", self.node.target.span) for k in range(self.rank))
         info.rank, info.written = self.rank, True
-        tried = (self.tried(info, literal, dtype) for literal, dtype in _FIRST_TYPES if declared is None)
-        self.carried = declared[0] if declared is not None else next((each for each in tried if each), DType.FLOAT32)
+        self.carried = declared[0] if declared is not None else self.type_without(info)
         info.dtype, info.literal = self.carried, None
 
-    def tried(self, info: TensorInfo, literal: Typed | None, dtype: DType) -> DType | None:
+    def type_without(self, info: TensorInfo) -> DType:
+        """The common type of a value without what it reads of its own target, which this type then holds."""
+        number = weak_integer(1, self.node.span)
+        tried = [self.tried(info, number, INT32, settles) for settles in (True, False)]
+        for dtype in (each for each in (*tried, BOOL) if each is not None):
+            own = self.tried(info, None, dtype)
+            if own is not None and fits(own, dtype):
+                return dtype
+        return next((each for each in reversed(tried) if each is not None), DType.FLOAT32)
+
+    def tried(self, info: TensorInfo, literal: Typed | None, dtype: DType, settles: bool = False) -> DType | None:
         """The type of the value if what it reads of its target were this; `None` where it has a mistake then."""
         scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
         info.literal, info.dtype, read = literal, dtype, info.read
         other = _StatementChecker(self.owner, self.node)
-        other.names.left = self.names.left
+        other.names.left, other.names.settles = self.names.left, settles
         other.lets()
         value = other.expressions.value(self.node.value)
         wrong = any(item.is_error for item in scope.diagnostics[count:])
@@ -1370,8 +1379,7 @@ class _StatementChecker:
         if value is None or wrong:
             return None
         own = settle(value).dtype
-        own = INT32 if own is BOOL and self.operator in ("+", "*") else own
-        return own if literal is not None or own is dtype else None
+        return INT32 if own is BOOL and self.operator in ("+", "*") else own
 
     def forget_target(self) -> None:
         """Of a target whose first statement has a mistake nothing is known."""
@@ -1838,8 +1846,6 @@ class _StatementChecker:
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
 
 
-_FIRST_TYPES = ((weak_integer(1, NO_SPAN), INT32), (None, BOOL))
-"""What a statement may read of the target that it makes: a number that takes the type of the other side, or a truth value."""
 _DIMENSION_HELP = (
     "a dimension is made of integers, sizes and integer scalars with `+ - * / %`, `min`, `max`, `abs` and `? :`"
 )

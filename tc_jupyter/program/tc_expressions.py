@@ -93,6 +93,7 @@ class StatementNames:
         mistaken: bare names about which a message was given.
         whole: tensors that stand without indices where an element is meant, with the places.
         foreign: a function of another language was found, whose message says how the whole statement is written.
+        settles: only the type of the statement is asked for, and one of two integers without a type has none.
     """
 
     target: str
@@ -105,6 +106,7 @@ class StatementNames:
     mentioned: set[str] = field(default_factory=set[str])
     whole: list[tuple[TensorInfo, Span]] = field(default_factory=list[tuple[TensorInfo, Span]])
     foreign: bool = False
+    settles: bool = False
 
 
 class ExpressionChecker:
@@ -525,13 +527,19 @@ class ExpressionChecker:
         if condition is None or then is None or otherwise is None:
             return None
         self._quotients((node.then, then), (node.otherwise, otherwise))
+        return self._either(condition.expr, then, otherwise, node.span)
+
+    def _either(self, condition: Expr, then: Typed, otherwise: Typed, span: Span) -> Typed:
+        """One of two values."""
+        if self.names.settles and then.weak == otherwise.weak == "int":
+            return then
         if then.weak and otherwise.weak and "float" in (then.weak, otherwise.weak):
-            expr = Select(condition.expr, weak_float(then).expr, weak_float(otherwise).expr, FLOAT32, node.span)
+            expr = Select(condition, weak_float(then).expr, weak_float(otherwise).expr, FLOAT32, span)
             return Typed(expr, FLOAT32, "float")
-        self._check_signs(then, otherwise, node.span)
+        self._check_signs(then, otherwise, span)
         then, otherwise, dtype = unify(then, otherwise, bool_is_int=False)
         then, otherwise = convert(then, dtype), convert(otherwise, dtype)
-        return Typed(Select(condition.expr, then.expr, otherwise.expr, dtype.compute, node.span), dtype)
+        return Typed(Select(condition, then.expr, otherwise.expr, dtype.compute, span), dtype)
 
     # what stands before `(`
 
@@ -763,7 +771,7 @@ class ExpressionChecker:
             return None
         read = next((item for item in walk(value.expr) if isinstance(item, Read)), None)
         if read is None:  # a literal, whose tensor is told of when its type is known
-            return value
+            return self._either(Const(True, BOOL), value, otherwise, node.span)
         around = read.border or Border("", frozenset())
         left = [dimension for dimension in range(info.rank) if dimension not in around.nonempty]
         text = self._short_text(node.read.span | node.otherwise.span)

@@ -21,7 +21,7 @@ from tc_jupyter.ranges import IntegerSet, Scope, SizeExpr, Unknown, from_expr, i
 
 from .exact_sets import alternatives, axis_values, conditions_around
 from .infer_bound import scope_of
-from .legality import Problem, Witness, default_lineage
+from .legality import Problem, Witness, default_lineage, parts_of_loop
 from .lineage import default_domain, steps_to
 from .stage import Fuse, Split, Stage, StageGraph, children_of, parents_of
 
@@ -55,6 +55,12 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
 def changed_order(old: StageGraph, new: StageGraph) -> tuple[Stage, Problem] | None:
     """The stage whose loops do not keep its order any more, and a witness; `None` if all do."""
     before = {stage.name: stage for stage in old.stages if stage.statement.order}
+    known = {stage.name for stage in old.stages}
+    for stage in new.stages if before else ():
+        late = next((each for each in before.values() if each.target in new.reads(stage)), None)
+        if stage.name not in known and late is not None and new.position(stage.name) < new.position(late.name):
+            message = f"`{stage.name}` would read `{late.target}` before `{late.name}` makes it"
+            return late, Problem(codes.ILLEGAL_ORDER, message, "leave what it reads of its own target where it is")
     for stage in new.stages:
         if not stage.statement.order or _loops(before.get(stage.name)) == _loops(stage):
             continue
@@ -122,7 +128,7 @@ def _witness(graph: StageGraph, stage: Stage) -> Witness | None:
     scope = Scope(sizes=scope_of(graph).sizes, indices=here)
     around = conditions_around(stage.statement.value, scope)
     mine, theirs = _times(stage, here), _times(stage, there)
-    at_once = [_at_once(stage, leaf) for leaf in stage.leaves]
+    at_once = [_at_once(stage, leaf) for leaf in stage.leaves for _ in parts_of_loop(stage, default_lineage(stage), leaf)]
     for read in stage.statement.self_reads:
         outputs = zip(stage.statement.output_indices, read.indices, strict=True)
         same = [there[own.name] - from_expr(at, scope) for own, at in outputs]
@@ -149,11 +155,12 @@ def _within(value: SizeExpr, dom: tuple[SizeExpr, SizeExpr]) -> tuple[SizeExpr, 
 
 
 def _times(stage: Stage, point: dict[str, SizeExpr]) -> list[SizeExpr]:
-    """When each loop runs a point; raises `Unknown` where a fused loop has no number inside."""
+    """When each loop runs a point; of fused loops without a number inside, both."""
     domain, related = default_domain(stage), default_lineage(stage)
     starts = {name: steps_to(stage, domain, name, value) for name, value in point.items()}
-    values = axis_values(stage, related, starts, frozenset(stage.leaves))
-    return [values[leaf] for leaf in stage.leaves]
+    parts = [part for leaf in stage.leaves for part in parts_of_loop(stage, related, leaf)]
+    values = axis_values(stage, related, starts, frozenset(parts))
+    return [values[part] for part in parts]
 
 
 def _as_written(

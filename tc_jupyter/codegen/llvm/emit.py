@@ -10,7 +10,7 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -238,12 +238,23 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
     ("allocations", "what stood between the parallel loops is of each task", _allocations),
 )
 """The rewrites of a kernel, in order: a name, what it is for, and the function."""
+INDEPENDENT = frozenset(
+    (
+        "one by one", "fuse reductions", "collapse reductions", "join", "partition", "collapse", "line starts", "overlap",
+        "row tiles", "half tiles", "transpose",
+    )
+)  # fmt: skip
+"""Those that take the points of serial loops in another order, or some of them twice: a kernel with an order is left as it is."""
+
+
+def _passes(kernel: Kernel) -> Iterator[tuple[str, str, Pass]]:
+    return (each for each in PASSES if not (kernel.ordered and each[0] in INDEPENDENT))
 
 
 def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
     work = Work(kernel, target, exclusive)
-    for _, _, change in PASSES:
+    for _, _, change in _passes(kernel):
         work = change(work)
     return Module(work.kernel, target, work.tasks, work.start).source()
 
@@ -252,7 +263,7 @@ def show_passes(kernel: Kernel, target: Target, exclusive: frozenset[str] = froz
     """The loops as they are lowered, and after each pass that changes them."""
     work = Work(kernel, target, exclusive)
     parts = [f"-- lowered\n{show_kernel(kernel)}"]
-    for name, why, change in PASSES:
+    for name, why, change in _passes(kernel):
         before, work = work.body, change(work)
         if work.body != before:
             parts.append(f"-- {name}: {why}\n{show_kernel(replace(work.kernel, body=work.body))}")

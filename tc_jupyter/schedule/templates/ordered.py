@@ -45,7 +45,7 @@ def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], tar
     schedule = schedule.reorder(name, *outer, *rest, f"{last}.inner")
     for leaf in outer:
         schedule = schedule.parallel(name, leaf)
-    return schedule
+    return schedule.vectorize(name, f"{last}.inner")
 
 
 VECTORS = 4

@@ -42,8 +42,8 @@ def computed_once(schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
 def _next(schedule: Schedule, name: str, sizes: Mapping[str, int]) -> tuple[str, int] | None:
     """A tensor, and the number of its access, around which a reduction computes what pays to be computed once."""
     stage = schedule.graph.stage(name)
-    if not stage.statement.reduction_indices or not schedule.graph.is_free(name):
-        return None
+    if not stage.statement.reduction_indices or not schedule.graph.is_free(name) or stage.statement.order:
+        return None  # what a statement with an order reads of its target is not there before
     reads = dict.fromkeys(read for read in stage.statement.reads() if read.indices and read.tensor != stage.target)
     numbers: dict[str, int] = {}
     for read in reads:
