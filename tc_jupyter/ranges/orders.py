@@ -22,7 +22,7 @@ from itertools import permutations, product
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 from tc_jupyter.program import Program, Statement, order_clause
 
-from .accesses import Access
+from .accesses import Access, as_written
 from .display import element_text
 from .inference import IndexRange, Ranges
 from .sets import IntegerSet, Unknown
@@ -143,7 +143,8 @@ def _not_before(
 
 
 def _message(program: Program, ranges: Ranges, statement: Statement, wrong: WrongOrder) -> Diagnostic:
-    read, along = wrong.access.text, order_clause(statement.order)
+    read = element_text(wrong.access.tensor, map(as_written, wrong.access.index), "()")
+    along = order_clause(statement.order)
     if wrong.reason:
         message = f"it is not certain that `{read}` is made before it is read, `{along}`: {wrong.reason}"
     else:

@@ -20,7 +20,7 @@ from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
-from .display import condition_text, solved, to_python
+from .display import condition_text, element_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
 from .left_sides import left_side_messages, value_first
@@ -522,10 +522,10 @@ def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnost
         read, target = bound.access, checker.statement.target
         text = program.source.slice(read.span)
         end = "first" if bound.side == "lower" else "last"
-        message = f"`{read.text}` may be beyond the {end} element of `{target}`"
-        if item.kind == "REFUTED":
-            message = f"`{read.text}` is beyond the {end} element of `{target}`, at some point of every size"
-        help_text = f"say what stands there, as in `{read.text} else 0`, or guard the read with `? :`"
+        element = element_text(target, map(as_written, read.index), "()")
+        beyond = "is" if item.kind == "REFUTED" else "may be"
+        message = f"`{element}` {beyond} beyond the {end} element of `{target}`"
+        help_text = f"say what stands there, as in `{element} else 0`, or guard the read with `? :`"
         is_read = re.fullmatch(rf"{re.escape(target)}\s*\(.*\)", text, re.DOTALL) is not None
         fix = Fix(f"write `({text} else 0)`", (Edit(read.span, f"({text} else 0)"),)) if is_read else None
         found[id(read)] = Diagnostic(
