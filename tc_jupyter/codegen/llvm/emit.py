@@ -21,6 +21,7 @@ from tc_jupyter.loops import Allocate, Block, Buffer, Kernel, expand, walk_state
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.schedule import Target
 
+from .carried import carried, parts
 from .collapse import collapse, collapse_reductions
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
@@ -131,6 +132,17 @@ def _tasks(work: Work) -> Work:
     return replace(work, plan=tasks(work.kernel, lambda loop: operation_lanes(loop, flat, work.target)))
 
 
+def _parts(work: Work) -> Work:
+    flat = work.flat
+    return replace(work, kernel=parts(work.kernel, lambda loop: operation_lanes(loop, flat, work.target)))
+
+
+def _carried(work: Work) -> Work:
+    if not work.kernel.ordered:
+        return work
+    return work.having(carried(work.body, work.buffers, work.tasks.loops, work.target))
+
+
 def _line_starts(work: Work) -> Work:
     plan, start = from_line_start(work.tasks, work.inputs, work.target)
     return replace(work, plan=plan, start=start)
@@ -199,6 +211,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "strips are as wide as operations allow, and have a rest",
         lambda work: work.having(strip(work.body, work.target)),
     ),
+    ("parts", "a long serial loop around everything ends early when Python is interrupted", _parts),
     ("tasks", "the parallel loops around everything become the number of a task", _tasks),
     ("line starts", "the tasks of a long stream begin where a cache line of the result does", _line_starts),
     ("pack", "copies into columns of tiles have one version, also for a tile that is not full", _packed),
@@ -212,6 +225,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "every row of a tile of rows is one stream",
         lambda work: work.having(row_tiles(work.body, work.buffers, work.target)),
     ),
+    ("carry", "what the next iterations of a loop with an order need stays in registers", _carried),
     ("accumulate", "sums over serial loops are kept in registers", _accumulate),
     ("peel", "a loop over vectors has full ones, and the last one stands behind it", _on_body(peel)),
     (

@@ -73,8 +73,8 @@ BRIEF = 180_000
 """Operations below which no thread is woken for a launch, which takes longer than the work; threads that are awake help."""
 MOVED = 16
 """Bytes that come from the outer caches while one operation is done: a matrix of 4 MB times a vector takes 180 us."""
-PART = 4_000_000
-"""Operations of a part of a serial loop: 2 to 20 milliseconds."""
+PARTS = "parts"
+"""Name of the axis of the parts of a serial loop, which one thread does in order."""
 MOST_TASKS = 512
 """Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""
 
@@ -150,20 +150,9 @@ def tasks(kernel: Kernel, lanes: Lanes) -> Tasks:
         loops.append(stmt)
         body, allocations = stmt.body, (*allocations, *inside)
         stmt, inside = _only_statement(body)
-    if not loops and kernel.ordered and isinstance(stmt, For) and stmt.kind == "serial" and not inside and not _local(stmt):
-        return _in_order(stmt, lanes)
     if not loops:
         return Tasks((), int64(1), int64(1), int64(1), Const(False, DType.BOOL), (), kernel.body)
     return _tasks(loops, allocations, body, lanes, _bytes(kernel))
-
-
-def _in_order(loop: For, lanes: Lanes) -> Tasks:
-    """The parts of a serial loop, of some milliseconds each."""
-    own = {each.buffer.name: each.buffer.scope for each in walk_statements(loop.body) if isinstance(each, Allocate)}
-    work = maximum(int64(1), work_of(loop.body, _with_values({}, loop), lanes, own))
-    total = maximum(int64(0), loop.extent)
-    chunk = maximum(int64(1), Binary("//", int64(PART), work, DType.INT64))
-    return Tasks((loop,), total, chunk, ceil_div(total, chunk), Const(False, DType.BOOL), (), loop.body, True)
 
 
 def _bytes(kernel: Kernel) -> Expr:
@@ -214,7 +203,8 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
             moved = minimum(Binary("//", nbytes, int64(MOVED), DType.INT64), times(done, int64(64 // MOVED)))
         alone, brief = (Binary("<", plus(done, moved), int64(most), DType.BOOL) for most in (ALONE, BRIEF))
         chunk = Select(alone, maximum(int64(1), total), chunk, DType.INT64)
-    return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body)
+    in_order = loops[0].axis == PARTS
+    return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body, in_order)
 
 
 @dataclass(frozen=True, slots=True)
