@@ -612,9 +612,7 @@ class Function:
         made = definition.build(target, definition.layout_at(inputs.sizes, numbers, target.kind))
         return simulate(for_call(made, numbers.sizes, inputs.arrays), inputs, numbers, definition.numbers, seconds)
 
-    def iterate(
-        self, n: int, until: str | None = None, every: int = 1, keep: int | None = None
-    ) -> Callable[..., Any]:
+    def iterate(self, n: int, until: str | None = None, every: int = 1, keep: int | None = None) -> Callable[..., Any]:
         """The function applied `n` times: its results are its next first arguments, the other arguments stay.
 
         `jacobi.iterate(100)(U)` is `jacobi` of `jacobi` of ... of `U`. The arguments are never written to, and 0 steps give copies

@@ -68,7 +68,9 @@ class Recurrence:
         along = ", ".join(("-" if step < 0 else "") + NAMES[place] for place, step in self.order)
         dims = ", ".join(SIZES[: self.rank])
         first = f"Y({left}) = 3*X({left})  " if self.later else ""
-        return f"def f(int32({dims}) X) -> (Y) {{ {first}Y({left}) = {' + '.join((*terms, f'X({left})'))} along {along} }}"
+        return (
+            f"def f(int32({dims}) X) -> (Y) {{ {first}Y({left}) = {' + '.join((*terms, f'X({left})'))} along {along} }}"
+        )
 
     def rank_of(self, point):
         """When a point is taken."""
@@ -127,10 +129,14 @@ def drawn(random):
     def part(forms, place):
         usual = forms is SUBSCRIPTS and random.random() < 0.85
         form = 0 if usual else random.randrange(len(forms))
-        return Part(form, place, random.randrange(rank), random.choice((-2, -1, -1, 0, 0, 1, 2) if usual else (-1, 0, 1)))
+        return Part(
+            form, place, random.randrange(rank), random.choice((-2, -1, -1, 0, 0, 1, 2) if usual else (-1, 0, 1))
+        )
 
     count = random.choice((1, 1, 2, 3))
     reads = tuple(tuple(part(SUBSCRIPTS, place) for place in range(rank)) for _ in range(count))
     tests = tuple(part(TESTS, random.randrange(rank)) if random.random() < 0.35 else None for _ in range(count))
     names = random.sample(range(rank), random.randint(1, rank))
-    return Recurrence(rank, reads, tests, tuple((place, random.choice((1, 1, -1))) for place in names), random.random() < 0.3)
+    return Recurrence(
+        rank, reads, tests, tuple((place, random.choice((1, 1, -1))) for place in names), random.random() < 0.3
+    )

@@ -49,7 +49,13 @@ def simulated(text, x):
         result = tc.compile(text).f.simulate(x)
         assert not result.findings, (text, result.findings)
         outputs = result.outputs
-        yield from outputs.values() if isinstance(outputs, dict) else (outputs,) if isinstance(outputs, np.ndarray) else outputs
+        yield from (
+            outputs.values()
+            if isinstance(outputs, dict)
+            else (outputs,)
+            if isinstance(outputs, np.ndarray)
+            else outputs
+        )
 
 
 def test_an_order_is_accepted_where_it_is_right():
@@ -109,7 +115,11 @@ def test_prefix_operations_are_those_of_numpy(name, dtype, size):
     kind = {np.float32: "float", np.float64: "double"}.get(dtype, np.dtype(dtype).name)
     f = tc.compile(f"def f({kind}(N) X) -> (Y) {{ Y(i) = {steps[name]} along i }}").f
     random = np.random.default_rng(size)
-    x = random.integers(-100, 100, size).astype(dtype) if name != "cumprod" else random.choice([1, 1, -1], size).astype(dtype)
+    x = (
+        random.integers(-100, 100, size).astype(dtype)
+        if name != "cumprod"
+        else random.choice([1, 1, -1], size).astype(dtype)
+    )
     numpy_one = {"maximum": np.maximum.accumulate, "minimum": np.minimum.accumulate}.get(name) or getattr(np, name)
     expected = numpy_one(x, dtype=dtype) if name.startswith("cum") else numpy_one(x)
     np.testing.assert_array_equal(f(x), expected)
@@ -189,11 +199,26 @@ def test_a_recurrent_layer_is_the_one_of_torch():
 
 WRONG = [
     ("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", lambda s: s.parallel("Y", "i")),
-    ("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", lambda s: s.split("Y", "i", 8).vectorize("Y", "i.inner")),
-    ("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", lambda s: s.split("Y", "i", 8).reorder("Y", "i.inner", "i.outer")),
-    ("def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j+1) else 0) + X(i, j) along i }", lambda s: s.reorder("Y", "j", "i")),
-    ("def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + (Y(i, j-1) else 0) + X(i, j) along i, j }", lambda s: s.parallel("Y", "j")),
-    ("def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + X(i, j) along i }", lambda s: s.fuse("Y", "i", "j").parallel("Y", "i.j.fused")),
+    (
+        "def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }",
+        lambda s: s.split("Y", "i", 8).vectorize("Y", "i.inner"),
+    ),
+    (
+        "def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }",
+        lambda s: s.split("Y", "i", 8).reorder("Y", "i.inner", "i.outer"),
+    ),
+    (
+        "def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j+1) else 0) + X(i, j) along i }",
+        lambda s: s.reorder("Y", "j", "i"),
+    ),
+    (
+        "def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + (Y(i, j-1) else 0) + X(i, j) along i, j }",
+        lambda s: s.parallel("Y", "j"),
+    ),
+    (
+        "def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + X(i, j) along i }",
+        lambda s: s.fuse("Y", "i", "j").parallel("Y", "i.j.fused"),
+    ),
 ]
 RIGHT = [
     ("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", lambda s: s.split("Y", "i", 8)),

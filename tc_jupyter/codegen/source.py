@@ -14,8 +14,8 @@ class Launch:
 
     Attributes:
         grid, block: extents of `blockIdx` and `threadIdx` (x, y, z) as integer expressions over the kernel's sizes (CUDA);
-            for the CPU `grid[0]` is the number of tasks of the entry point, negative if no thread is worth waking, plus `IN_ORDER` if one
-            thread has to do them in order.
+            for the CPU `grid[0]` is the number of tasks of the entry point, negative if no thread is worth waking, plus `IN_ORDER`
+            if one thread has to do them in order.
         shared: bytes of dynamic shared memory.
     """
 

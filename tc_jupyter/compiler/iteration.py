@@ -1,10 +1,10 @@
 """A def applied again and again to what it returns: two buffers per state, in turns.
 
-The first results of a def are its next first arguments; the other arguments stay. The arrays that are given are never written to, and
+The results of a def are its next first arguments; the other arguments stay. The arrays that are given are never written to, and
 after the first two steps no memory is allocated.
 
-Worked example: `jacobi.iterate(3)(U)` is `jacobi(jacobi(jacobi(U)))`: step 1 reads `U` and makes A, step 2 reads A and makes B, step 3
-reads B and writes into A.
+Worked example: `jacobi.iterate(3)(U)` is `jacobi(jacobi(jacobi(U)))`: step 1 reads `U` and makes A, step 2 reads A and makes B, and
+step 3 reads B and writes into A.
 """
 
 from __future__ import annotations
@@ -130,7 +130,13 @@ class Iteration:
             asked = self.rule.until is not None and (count % self.every == 0 or count == self.steps)
             if asked and bool(results[self.rule.until or 0]):
                 break
-        final = [_stacked(each) for each in kept] if self.keep else [_copy(each) for each in states] if made is None else states
+        final = (
+            [_stacked(each) for each in kept]
+            if self.keep
+            else [_copy(each) for each in states]
+            if made is None
+            else states
+        )
         if self.rule.until is not None:
             return (*final, count)
         return final[0] if len(final) == 1 else tuple(final)

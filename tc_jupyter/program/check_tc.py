@@ -572,7 +572,9 @@ class _DefChecker:
     def on_plain_operators(self, node: tree.Comprehension) -> None:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         if node.along:
-            help = "a position that is carried along is a statement of its own, as in `P(i) = X(i) > M(i-1) ? i : P(i-1)`"
+            help = (
+                "a position that is carried along is a statement of its own, as in `P(i) = X(i) > M(i-1) ? i : P(i-1)`"
+            )
             message = f"the points of `{node.operator}` have no order"
             self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
             node = replace(node, along=())
@@ -1760,7 +1762,11 @@ class _StatementChecker:
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
         own = tuple(self.names.left)
-        exprs = (*exists, *self.subscripts) if self.node.along and not self.computed else (value.expr, *exists, *self.subscripts)
+        exprs = (
+            (*exists, *self.subscripts)
+            if self.node.along and not self.computed
+            else (value.expr, *exists, *self.subscripts)
+        )
         self.reads_on_data(value)
         for expr in exprs:
             for item in walk(expr):

@@ -77,7 +77,9 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             fused, inner = relative[relation.fused], extents[relation.inner]
             relative[relation.outer] = floor_div(fused, inner)
             relative[relation.inner] = mod(fused, inner)
-    values = {axis: counted(stage, domain, axis, value) if axis in domain else value for axis, value in relative.items()}
+    values = {
+        axis: counted(stage, domain, axis, value) if axis in domain else value for axis, value in relative.items()
+    }
     firsts = {variable(leaf): constant(0) for leaf in _within_tiles(stage)}
     constraints += [(value.substitute(values).substitute(firsts), limit) for value, limit in stage.limits]
     return Lineage(values, extents, factors, tuple(constraints), leaves)

@@ -128,7 +128,9 @@ def _witness(graph: StageGraph, stage: Stage) -> Witness | None:
     scope = Scope(sizes=scope_of(graph).sizes, indices=here)
     around = conditions_around(stage.statement.value, scope)
     mine, theirs = _times(stage, here), _times(stage, there)
-    at_once = [_at_once(stage, leaf) for leaf in stage.leaves for _ in parts_of_loop(stage, default_lineage(stage), leaf)]
+    at_once = [
+        _at_once(stage, leaf) for leaf in stage.leaves for _ in parts_of_loop(stage, default_lineage(stage), leaf)
+    ]
     for read in stage.statement.self_reads:
         outputs = zip(stage.statement.output_indices, read.indices, strict=True)
         same = [there[own.name] - from_expr(at, scope) for own, at in outputs]

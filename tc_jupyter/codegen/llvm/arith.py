@@ -277,11 +277,15 @@ def prefix(b: Builder, op: str, value: Value, lanes: int) -> Value:
     while shift < lanes:
         within = shift < group
         places = [
-            (k - shift if k % group >= shift else lanes) if within else (k // shift * shift - 1 if k // shift % 2 else lanes)
+            (k - shift if k % group >= shift else lanes)
+            if within
+            else (k // shift * shift - 1 if k // shift % 2 else lanes)
             for k in range(lanes)
         ]
         mask = ", ".join(f"i32 {place}" for place in places)
-        before = b.op(f"shufflevector {value.typed}, {start.typed}, <{lanes} x i32> <{mask}>", value.dtype, lanes, "before")
+        before = b.op(
+            f"shufflevector {value.typed}, {start.typed}, <{lanes} x i32> <{mask}>", value.dtype, lanes, "before"
+        )
         value = binary(b, op, before, value, reassociate=True)
         shift *= 2
     return value

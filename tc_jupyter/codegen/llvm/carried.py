@@ -1,7 +1,7 @@
 """Loops whose points have an order: what the next iterations need stays in registers, and running operations have vectors.
 
 * `parts`: a serial loop around everything is cut into parts of some milliseconds, which are tasks that one thread does in order.
-* `carried`: elements that an iteration reads of those before it are registers, and what is asked at the first ones alone is asked there.
+* `carried`: elements that an iteration reads of those before it are registers; what is asked at the first ones alone stays there.
 * a running sum, product, minimum or maximum goes from lane to lane in steps of 1, 2, 4, ..., and is added to what came before. Like
   any sum of floats it is rounded in another order then.
 
@@ -21,10 +21,11 @@ Source of the steps: Hillis and Steele, "Data parallel algorithms", CACM 1986.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Kernel, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Kernel, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import (
     COMPARISONS,
@@ -47,7 +48,7 @@ from tc_jupyter.schedule.padding import parts_of
 
 from .arith import LAST, PREFIX
 from .free_lanes import has_free_lanes
-from .polynomial import constant_value, mentions, polynomial, step
+from .polynomial import constant_value, polynomial, step
 from .prepare import PARTS, Lanes, work_of
 
 PART = 4_000_000
@@ -111,7 +112,7 @@ class _Around:
 
     def always(self, e: SizeExpr) -> bool:
         """Whether `e >= 0` in all iterations."""
-        name = next((name for name in reversed(self.loops) if name in e.indices), None)
+        name = next((name for name in reversed(tuple(self.loops)) if name in e.indices), None)
         if name is None:
             return not e.indices and nonnegative(e)
         first, ends = self.loops[name]
@@ -227,7 +228,7 @@ class _Carry:
         read = Read(new, (_ZERO,), self.buffer.dtype)
         moved = [
             Store(late, (_ZERO,), Read(early, (_ZERO,), self.buffer.dtype))
-            for early, late in reversed(list(zip(registers, registers[1:], strict=False)))
+            for early, late in reversed(list(pairwise(registers)))
         ]
         first = Store(registers[0], (_ZERO,), read)
         body = Block((Store(new, (_ZERO,), value), replace(self.store, value=read), *moved, first))
@@ -249,25 +250,19 @@ class _Carry:
         written = replace(self.store, value=Binary(operation, kept, prefix, dtype), streaming=False)
         total = Store(register, (_ZERO,), Binary(operation, kept, Call(LAST, (prefix,), dtype), dtype))
         vector = For(inner, _ZERO, int64(lanes), Block((written, total)), "vectorize", rest.axis)
-        vector = replace(
-            vector, body=mapped_block(vector.body, lambda expr: substitute(expr, {rest.var: position}))
-        )
+        vector = replace(vector, body=mapped_block(vector.body, lambda expr: substitute(expr, {rest.var: position})))
         if not has_free_lanes(vector):
             return None
         count = Binary("//", rest.extent, int64(lanes), DType.INT64)
         done = times(count, int64(lanes))
         vectors = For(outer, _ZERO, count, Block((vector,)), "serial", rest.axis)
-        left = replace(
-            rest, min=plus(rest.min, done), extent=Binary("-", rest.extent, done, DType.INT64)
-        )
+        left = replace(rest, min=plus(rest.min, done), extent=Binary("-", rest.extent, done, DType.INT64))
         return vectors, self.one_by_one(left, value, [register])
 
 
 def _distance(store: Store, read: Read, var: str) -> int | None:
     """How many iterations back an element was made that is read; 0: not in this loop; `None`: it is not known."""
-    apart = [
-        from_expr(here) - from_expr(there) for here, there in zip(store.indices, read.indices, strict=True)
-    ]
+    apart = [from_expr(here) - from_expr(there) for here, there in zip(store.indices, read.indices, strict=True)]
     if not all(e.is_constant for e in apart):
         return None
     moving = [(place, step(polynomial(store.indices[place]), var)) for place in range(len(apart))]

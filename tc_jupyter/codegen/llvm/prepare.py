@@ -91,8 +91,8 @@ class Tasks:
         loops: outermost first; the task index counts their points in row-major order.
         total: their points; `chunk`: points per task; `count`: tasks. Expressions over the kernel's sizes.
         brief: whether the work is so little that no thread is woken for it.
-        in_order: one thread does all tasks, one after the other: they are parts of a serial loop, between which it is looked whether
-            Python was interrupted.
+        in_order: one thread does all tasks, one after the other: they are parts of a serial loop, between which it is looked
+            whether Python was interrupted.
         allocations: temporary storage that stood between the loops; every point may have its own.
         body: what one point does.
     """

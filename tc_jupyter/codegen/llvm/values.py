@@ -161,7 +161,9 @@ class Values(Counters, ABC):
             case Cast():
                 return arith.cast(self.b, self.value(expr.operand), expr.dtype, self.f16c)
             case Call() if expr.function.startswith(arith.PREFIX):
-                return arith.prefix(self.b, expr.function.removeprefix(arith.PREFIX), self.value(expr.arguments[0]), self.vector_lanes)
+                return arith.prefix(
+                    self.b, expr.function.removeprefix(arith.PREFIX), self.value(expr.arguments[0]), self.vector_lanes
+                )
             case Call(function=arith.LAST):
                 return arith.last(self.b, self.value(expr.arguments[0]))
             case Call():
