@@ -45,9 +45,11 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
         named = [each for stage in named for each in graph.stages_on(stage.target)]
     if primitive == "compute_at":
         named = [stage for stage in named if stage.name == names[0]]
-    if primitive == "cache_read" and any(stage.statement.order and stage.target == names[0] for stage in named):
-        found = next(stage for stage in named if stage.statement.order and stage.target == names[0])
-        return found, "a copy would be made before what it copies"
+    if primitive == "cache_read":
+        own = [
+            stage for stage in named if stage.name in names[1:] and stage.statement.order and stage.target == names[0]
+        ]
+        return (own[0], "a copy would be made before what it copies") if own else None
     ordered = next((stage for stage in named if stage.statement.order), None)
     return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
 
