@@ -264,3 +264,31 @@ def test_what_is_read_of_the_own_target_is_not_computed_before():
     np.testing.assert_allclose(f(x, u), tc.compile(text, target="interpreter").f(x, u), rtol=1e-5)
     with pytest.raises(tc.CompileError, match="before `S` makes it"):
         f.schedule().cache_read("X", "S", value=True, only=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [
+        ("def f(int32(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", np.int32),
+        ("def f(int64(N) X) -> (Y) { Y(i) = (i < N - 1 ? Y(i+1) : 3) + X(i) along -i }", np.int64),
+        ("def f(double(N) X) -> (Y) { Y(i) = max(X(i), Y(i-1) else -inf) along i }", np.float64),
+        ("def f(float(N) X) -> (Y) { Y(i) = min(i > 1 ? Y(i-1) : 9, X(i)) where i in 1:N along i }", np.float32),
+    ],
+)
+def test_blocks_of_a_running_operation_run_at_one_time(text, dtype):
+    f = tc.compile(text, allow=["TC321"]).f
+    g = f.with_schedule(f.schedule().prefix("Y", 8).parallel("Y.sums", "b").split("Y", "i", 8).parallel("Y", "i.outer"))
+    random = np.random.default_rng(4)
+    for size in (1, 2, 7, 8, 9, 100, 1000):
+        x = random.integers(-99, 99, size).astype(dtype)
+        np.testing.assert_array_equal(g(x), f(x))
+    with pytest.raises(tc.CompileError, match="TC407"):
+        f.schedule().prefix("Y", 8).split("Y", "i", 12).parallel("Y", "i.outer")
+
+
+def test_a_gpu_scans_in_blocks():
+    pytest.importorskip("cuda")
+    text = "def f(int32(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }"
+    x = np.arange(1000, dtype=np.int32)
+    for found in simulated(text, x):
+        np.testing.assert_array_equal(found, np.cumsum(x, dtype=np.int32))

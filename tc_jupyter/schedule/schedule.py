@@ -163,6 +163,10 @@ class Schedule:
         """Read bytes with the other sign, and put the results right; see `primitives.rebias`."""
         return self._do("rebias", stage, tensor)
 
+    def prefix(self, stage: str, factor: int) -> Schedule:
+        """Take a running operation in blocks, which are independent then; see `primitives.prefix`."""
+        return self._do("prefix", stage, factor)
+
     def rfactor(self, stage: str, axis: str) -> Schedule:
         """Compute partial results along a reduction loop in a new stage `<stage>.rf`; see `primitives.rfactor`."""
         return self._do("rfactor", stage, axis)

@@ -10,6 +10,7 @@ Worked example: `Y(c, i) = X(c, i) - a*(Y(c, i-1) else 0) along i`: `c` is outsi
 from __future__ import annotations
 
 from tc_jupyter.schedule.orders import moving
+from tc_jupyter.schedule.running import running_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -18,6 +19,19 @@ from tc_jupyter.schedule.target import Target
 def is_ordered(stage: Stage) -> bool:
     """Whether the points of a stage have an order."""
     return bool(stage.statement.order)
+
+
+def in_blocks(schedule: Schedule) -> Schedule:
+    """Running operations of one index on a GPU in blocks that run at one time, each in a thread."""
+    for name in schedule.stages:
+        found = running_of(schedule.graph, schedule.graph.stage(name)) if schedule.graph.is_free(name) else None
+        if found is not None and len(schedule.graph.stage(name).roots) == 1:
+            axis = found.axis.name
+            schedule = schedule.prefix(name, THREAD_BLOCK).split(name, axis, THREAD_BLOCK)
+            schedule = schedule.split(name, f"{axis}.outer", THREADS)
+            schedule = schedule.bind(name, f"{axis}.outer.outer", "blockIdx.x")
+            schedule = schedule.bind(name, f"{axis}.outer.inner", "threadIdx.x")
+    return schedule
 
 
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
@@ -50,6 +64,8 @@ def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], tar
 
 VECTORS = 4
 """Vectors of neighbours that go through the steps together."""
+THREAD_BLOCK = 256
+"""Elements of a block on a GPU, which one thread goes through."""
 THREADS = 64
 """Threads of a block, each of which goes through the steps of a row of its own."""
 

@@ -22,7 +22,7 @@ Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
 
 def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Schedule:
     """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
-    schedule = windows.copied(schedule, product.is_product)
+    schedule = ordered.in_blocks(windows.copied(schedule, product.is_product))
     for name in schedule.stages:
         schedule = ordered.default(schedule, name, target) or schedule
     in_order = {name for name in schedule.stages if ordered.is_ordered(schedule.graph.stage(name))}
