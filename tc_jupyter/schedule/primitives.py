@@ -1362,9 +1362,10 @@ def prefix(graph: StageGraph, stage: str, factor: int) -> tuple[StageGraph, str]
         CompileError: TC405 (no factor), TC401 (no running operation, or it is attached or moved already).
     """
     old = find_stage(graph, stage)
-    factor = _as_integer(factor)
-    if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
-        raise refuse(graph, codes.BAD_FACTOR, old, f"blocks of {factor!r} elements", "a positive integer")
+    given: Any = _as_integer(factor)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise refuse(graph, codes.BAD_FACTOR, old, f"blocks of {given!r} elements", "a positive integer")
+    factor = given
     target = graph.program.tensor(old.target)
     found = running_of(graph, old) if graph.is_free(stage) else None
     if found is None:
