@@ -66,6 +66,7 @@ INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends 
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")
 SAC_RESULT_TYPE = Code("TC254", "result-type", _E, "a result can never have its declared type")
 UNKNOWN_ROUNDS = Code("TC255", "unknown-rounds", _E, "how often a loop runs depends on computed values")
+LITERAL_RANGE = Code("TC265", "literal-range", _W, "a literal is too large or too small for the type that it takes")
 
 WRONG_ORDER = Code("TC260", "wrong-order", _E, "a statement reads an element of its target before it is made")
 ORDER_INDEX = Code("TC261", "order-index", _E, "`along` names what is no index of the left side")
@@ -96,6 +97,9 @@ UNREAD_INPUT = Code("TC329", "unread-input", _N, "elements of an input are never
 CUT_TO_MINIMUM = Code("TC330", "cut-to-minimum", _W, "two sizes bound one index and the smaller wins")
 GUARDED_CUT = Code("TC331", "guarded-cut", _W, "a guarded access cuts the range of a reduction index")
 PADDED_WINDOW = Code("TC332", "padded-window", _N, "a strided window over a border gives an index its range")
+UNLIMITED_RANGE = Code(
+    "TC340", "unlimited-range", _E, "nothing says how far a range that differs from point to point may run"
+)
 NO_BOUND = Code("TC351", "no-bound", _E, "the last partition has no upper bound")
 DOT_IN_LAST = Code("TC352", "dot-in-last", _E, "`.` cannot be the upper bound here")
 DEAD_PARTITION = Code("TC354", "dead-partition", _W, "a partition is hidden by earlier ones")

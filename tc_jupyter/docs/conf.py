@@ -39,6 +39,7 @@ def lessons(app: Sphinx, failed: Exception | None) -> None:
     folder.mkdir(exist_ok=True)
     for notebook in sorted(EXAMPLES.glob("*.ipynb")):
         page, _ = exporter.from_filename(str(notebook))
+        page = re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', page)  # from one lesson to another
         (folder / f"{notebook.stem}.html").write_text(page, encoding="utf-8")
 
 
