@@ -413,7 +413,7 @@ class Parser:
 
     def otherwise(self):
         if self.take("-"):
-            return Unary("-", number(self.next()))
+            return Unary("-", self.primary())
         return self.primary()
 
 

@@ -20,7 +20,6 @@ TC_KEYWORDS: dict[str, str] = {
     "in": "gives an index its range: `where i in 0:N`; the upper end is not included",
     "else": "behind a read: the value where a subscript is outside, as in `X(i - 1) else 0`",
     "unique": "no two points have the same left side, which each call looks at: `Y(P(i)) = X(i) where unique`",
-    "along": "the points are taken one after the other: `along i, -j`; the statement may read what it has made before",
     "exists": "an access that takes part in finding ranges and is not evaluated: `where exists A(i, k)`",
 }
 SAC_KEYWORDS: dict[str, str] = {
