@@ -686,7 +686,7 @@ class _DefChecker:
             value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
         position, first = extremes.position_statement(node, value, extreme, at, dtype.is_float), node.target
-        if found is not None and found.conditions:  # they may leave all points out
+        if found.conditions:  # they may leave all points out
             first = tree.Name(f"{node.target.name}.first", place)
         found = self.checked(replace(position, target=first))
         told = any(item.is_error for item in self.scope.diagnostics[count:])

@@ -220,10 +220,11 @@ class _Checker:
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
         again: list[int] = []
+        ends: list[_Told] = []
         for r in self.found:
             if r.ends_on_data:
                 items.append(_ends_item(self.statement, r))
-                self.diagnostics.append(_ends_message(r))
+                ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
         always: dict[tuple[object, ...], list[Bound]] = {}
         for each in bounds:
@@ -241,7 +242,7 @@ class _Checker:
             items.append(self.item(bound, subject, verdict))
         told = [item for item in items if id(item.bound) not in again]
         own = [item for item in told if self.is_own(item.bound)]
-        self.told = _access_messages([item for item in told if not self.is_own(item.bound)], self)
+        self.told = [*ends, *_access_messages([item for item in told if not self.is_own(item.bound)], self)]
         self.told += [_Told(said, ()) for said in _before_start(own, self)]
         for r in self.found:
             item = _range_item(self.statement, r)
