@@ -217,10 +217,11 @@ class _Checker:
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
         again: list[int] = []
+        ends: list[_Told] = []
         for r in self.found:
             if r.ends_on_data:
                 items.append(_ends_item(self.statement, r))
-                self.told.append(_Told(_ends_message(r), ()))
+                ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
         always: dict[tuple[object, ...], list[Bound]] = {}
         for each in bounds:
@@ -236,7 +237,7 @@ class _Checker:
                 verdict = self.verdict(other or bound)
             again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.told += _access_messages([item for item in items if id(item.bound) not in again], self)
+        self.told = [*ends, *_access_messages([item for item in items if id(item.bound) not in again], self)]
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:

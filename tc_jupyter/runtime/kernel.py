@@ -80,7 +80,7 @@ class CallNumbers(Protocol):
     def limits(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView]
     ) -> tuple[tuple[str, int, int, bool], ...] | None:
-        """Index tensors whose elements are to be within limits, and to rise if asked, if a check asks just that at these sizes."""
+        """Index tensors whose elements are to be within limits, and to rise if asked, if a check asks that at these sizes."""
         ...
 
     def point(self, failure: Failure) -> Diagnostic:
