@@ -201,7 +201,7 @@ class _Moves:
 def _moves(guard: _Guard, nest: _Nest) -> bool:
     """Whether a guard has a place of its own."""
     if nest.zeros:
-        return _picks(guard.condition, nest) or (isinstance(guard, _Test) and _has_read(guard.condition))
+        return _picks(guard.condition, nest) or (isinstance(guard, _Test) and guard.own)
     return _picks(guard.condition, nest) or isinstance(guard, Check) or guard.own
 
 
@@ -400,6 +400,8 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
         if shorter is not None:
             place, loops[place] = shorter
             changed = True
+            if isinstance(guard, _Test) and not any(isinstance(node, Size) for node in walk(guard.condition)):
+                continue  # the ends say the same, whatever the sizes are
         if ended is not None:
             loops[depth - 1], inside = ended
             placed[depth - 1] += map(_Test, inside)
@@ -526,8 +528,9 @@ def _ended(
 
 
 def _shorter(nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For, ...]) -> tuple[int, For] | None:
-    """A loop that ends where elements say, though sizes may be 0, and its place; the condition stays where it is."""
-    if not isinstance(guard, _Test) or not _has_read(guard.condition):
+    """A loop that ends where elements or other loops say, though sizes may be 0, and its place."""
+    has_size = isinstance(guard, _Test) and any(isinstance(node, Size) for node in walk(guard.condition))
+    if not isinstance(guard, _Test) or (has_size and not _has_read(guard.condition)):
         return None
     names = index_names(guard.condition)
     place = max((number for number, loop in enumerate(loops) if loop.var in names), default=None)
