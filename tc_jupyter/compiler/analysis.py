@@ -115,8 +115,8 @@ def _analysis(
         return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
-    parsed = parse_tc(source)
     callees = callable_values(known)
+    parsed = parse_tc(source, reducers_in(source.text, callees))
     with allowed(reserve=WORK.left // 4 * 3):  # a call is a copy of what it calls; most work is to find the ranges
         checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
@@ -151,7 +151,7 @@ def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Di
 
 def called_names(text: str, language: str, names: Iterable[str]) -> tuple[str, ...]:
     """Those of some functions that a text may call: their names stand outside its comments, in `%%tc` before brackets."""
-    comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", r"\w+(?=\s*\()")
+    comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", r"\w+(?=\s*\(|=!)")
     words = set(re.findall(word, re.sub(comments, " ", text, flags=re.DOTALL)))
     return tuple(name for name in names if name in words)
 
@@ -210,6 +210,19 @@ def callable_values(known: Mapping[str, Any] | None) -> dict[str, Callee]:
         for name, value in (known or {}).items()
         if isinstance(value, Program) or hasattr(value, "program_for")
     }
+
+
+def reducers_in(text: str, callees: Mapping[str, Callee]) -> tuple[str, ...]:
+    """The names of reducers of earlier cells that stand before `=!` in a text."""
+    return tuple(name for name in dict.fromkeys(_REDUCES.findall(text)) if _is_reducer(callees.get(name)))
+
+
+_REDUCES = re.compile(r"(\w+)=!")
+
+
+def _is_reducer(value: Callee | None) -> bool:
+    program = value if isinstance(value, Program) or value is None else value.program_for(())
+    return isinstance(program, Program) and program.reducer is not None
 
 
 def finish(

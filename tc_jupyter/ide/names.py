@@ -160,8 +160,7 @@ class _TcDef:
 
     def comprehension(self, statement: tree.Comprehension) -> None:
         lets = frozenset(clause.name.name for clause in statement.clauses if isinstance(clause, tree.Let))
-        targets = [(statement.target, statement.indices), *([statement.extreme] if statement.extreme else [])]
-        for target, indices in targets:
+        for target, indices in statement.targets:
             self.own(target, introduces=True)
             for index in indices or ():
                 self.expression(index, lets)

@@ -31,11 +31,25 @@ from .expr import (
 )
 from .extents import solutions
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
-from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
+from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
-from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
+from .program import (
+    FOLD_LEFT,
+    FOLD_RIGHT,
+    ArgumentType,
+    CallSite,
+    Equality,
+    Index,
+    Partition,
+    Program,
+    Reducer,
+    Statement,
+    Tensor,
+    as_size,
+)
+from .reducers import at_part, lifted, with_operands
 from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
 
@@ -50,6 +64,8 @@ __all__ = [
     "bind_call",
     "check_sac",
     "specialize",
+    "FOLD_LEFT",
+    "FOLD_RIGHT",
     "FUNCTIONS",
     "TC_FUNCTIONS",
     "Checked",
@@ -77,22 +93,26 @@ __all__ = [
     "Partition",
     "Program",
     "Read",
+    "Reducer",
     "Select",
     "Size",
     "Statement",
     "Tensor",
     "Unary",
     "as_size",
+    "at_part",
     "children",
     "condition_of",
     "conjuncts",
     "decided_by_data",
+    "folded_where",
     "grows_slowly",
     "identity_of",
     "is_along_rows",
     "in_32_bits",
     "int64",
     "intervals",
+    "lifted",
     "limits_of",
     "may_wrap",
     "negated",
@@ -104,6 +124,7 @@ __all__ = [
     "rewrite",
     "walk",
     "with_condition",
+    "with_operands",
     "array_bytes",
     "solutions",
 ]

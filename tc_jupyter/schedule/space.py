@@ -18,6 +18,7 @@ from .schedule import Schedule, schedule_of
 from .target import Target
 from .templates import (
     contraction,
+    folds,
     general,
     inlining,
     partitions,
@@ -84,7 +85,7 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[s
     """The first template that takes the statement; stages inside others keep their plain loops."""
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
-    found = reduction.default(schedule, name, target, sizes)
+    found = folds.default(schedule, name, target, sizes) or reduction.default(schedule, name, target, sizes)
     if found is not None:
         return found
     found = pixels.default(schedule, name, target, sizes)

@@ -123,7 +123,7 @@ class Stage:
 
     Attributes:
         roots: the statement's indices: output axes in left-side order, then reduction axes.
-        leaves: names of the loops, outermost first.
+        leaves: names of the loops, outermost first. The components of a fold, which are combined together, have no loop.
         annotations: (leaf, annotation) pairs, see `ANNOTATIONS`.
         limits: `value < limit` in terms of the roots: points outside do not exist (the tail of a split that `rfactor` has made
             an index of its own).
@@ -373,7 +373,7 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
 def _in_order(statement: Statement, roots: tuple[IterVar, ...]) -> tuple[str, ...]:
     """The loops of a statement: those over points are outside where its left side says which element each of them belongs to."""
     order = sorted(roots, key=lambda root: root.kind == "output") if statement.computed else roots
-    return tuple(root.name for root in order)
+    return tuple(root.name for root in order if root.name != statement.part)
 
 
 def constant_extent(stage: Stage, axis: str) -> int | None:

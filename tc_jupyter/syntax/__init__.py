@@ -9,11 +9,12 @@ from .printer import expression_text, fingerprint, statement_text, to_text
 from .sac_parser import parse_sac
 from .sac_printer import sac_to_text
 from .sac_tree import SacParsed, SacUnit
-from .tokens import KEYWORDS, SCALAR_TYPES
+from .tokens import KEYWORDS, REDUCTIONS, SCALAR_TYPES, is_own
 from .tree import Parsed, Unit
 
 __all__ = [
     "KEYWORDS",
+    "REDUCTIONS",
     "SCALAR_TYPES",
     "Parsed",
     "SacParsed",
@@ -23,6 +24,7 @@ __all__ = [
     "expression_text",
     "fingerprint",
     "in_order",
+    "is_own",
     "parse_sac",
     "parse_tc",
     "sac_to_text",

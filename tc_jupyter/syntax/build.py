@@ -57,6 +57,14 @@ class Brackets:
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """Several values in brackets."""
+
+    inner: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Bracketed:
     """What stands in brackets behind `else`."""
 
@@ -165,16 +173,31 @@ class Build:
         target, indices, operator, value, matched, at, where = parts
         clauses = where or ()
         last = clauses[-1] if clauses else at or matched or value
+        value, *rest = value.inner if isinstance(value, Values) else (value,)
         end = last.where.span.end if isinstance(last, BadRange) else last.span.end
         arguments = indices.arguments if indices is not None else None
         span = Span(target.span.start, end)
-        return Comprehension(target, arguments, operator.text, value, clauses, matched, span, operator.span, at)
+        about = (clauses, matched, span, operator.span, at)
+        return Comprehension(target, arguments, operator.text, value, *about, rest=tuple(rest))
 
-    def pair(self, parts: list[Any]) -> Comprehension:
-        first, indices, _, *rest = parts
-        position = self.comprehension([*rest[:4], None, *rest[4:]])
-        extreme = first, indices.arguments if indices is not None else None
-        return replace(position, extreme=extreme, span=Span(first.span.start, position.span.end))
+    def several(self, parts: list[Any]) -> Comprehension:
+        """Targets with or without indices, then an operator, a value and, behind a pair, `at`."""
+        place = next(i for i, part in enumerate(parts) if isinstance(part, Token) and part.type == "UPDATE")
+        targets: list[tuple[Name, tuple[Expression, ...] | None]] = []
+        for part in parts[:place]:
+            if isinstance(part, Name):
+                targets.append((part, None))
+            elif isinstance(part, Brackets):
+                targets[-1] = targets[-1][0], part.arguments
+        *before, (target, indices) = targets
+        operator, value, *others = parts[place:]
+        at, where = others if len(others) > 1 else (None, *others)
+        given = None if indices is None else Brackets(indices)
+        node = self.comprehension([target, given, operator, value, None, at, where])
+        return replace(node, before=tuple(before), span=Span(targets[0][0].span.start, node.span.end))
+
+    def values(self, parts: list[Any]) -> Values:
+        return Values(tuple(parts[1:-1:2]), Span(parts[0].start, parts[-1].end))
 
     def at(self, parts: list[Any]) -> Expression:
         return parts[1]

@@ -26,7 +26,7 @@ from .elsewhere import (
     reducing,
 )
 from .recovery import closers, split_commas, starts_statement
-from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
+from .tokens import ENDS_EXPRESSION, KEYWORDS, REDUCTIONS, STARTS_EXPRESSION, Token
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -575,7 +575,7 @@ def _operator(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
     plain, help = WORD_OPERATORS.get(word.text) or WORD_OPERATORS.get(text) or ("", instead)
     if text in ("min", "max", "+", "*"):
         plain, help = f"{text}={mark}", None
-    elif not plain and help is None and (near := nearest(text, _OPERATORS)) is not None:
+    elif not plain and help is None and (near := nearest(text, REDUCTIONS)) is not None:
         plain = f"{near}=!"
     written = word.text + "".join(" " * (one.end < other.start) + other.text for one, other in pairwise(tokens))
     fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
@@ -584,4 +584,3 @@ def _operator(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
     return Token("UPDATE", plain or "+=!", place.start, place.end)
 
 
-_OPERATORS = ("argmax", "argmin", "min", "max", "any", "all", "lse")

@@ -9,6 +9,7 @@ Worked example: `o(i) +=! 2` is `NAME LPAR NAME RPAR UPDATE INTEGER`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
@@ -27,6 +28,9 @@ SEMICOLON = "`;` is not needed: statements are not separated"
 POSITION_OPERATORS = ("argmin=!", "argmax=!")
 """Operators whose result is the place of an extreme value."""
 
+REDUCTIONS = ("argmax", "argmin", "min", "max", "any", "all", "lse")
+"""Words that are operators with `=!` behind them; the names of reducers are others."""
+
 KEYWORDS: dict[str, str] = {
     "def": "DEF",
     "where": "WHERE",
@@ -34,6 +38,7 @@ KEYWORDS: dict[str, str] = {
     "exists": "EXISTS",
     "else": "ELSE",
     "unique": "UNIQUE",
+    "reduce": "REDUCE",
     "min": "MINMAX",
     "max": "MINMAX",
     "true": "NUMBER",
@@ -42,6 +47,13 @@ KEYWORDS: dict[str, str] = {
     "nan": "NUMBER",
 } | dict.fromkeys(SCALAR_TYPES, "SCALAR")
 """Reserved words and the terminals they make."""
+
+
+
+def is_own(operator: str) -> bool:
+    """Whether an operator is that of a reducer which somebody has defined."""
+    return operator.endswith("=!") and operator[:-2].isidentifier() and operator[:-2] not in REDUCTIONS
+
 
 _SYMBOLS = {
     "<=>": "MATCH",
@@ -104,6 +116,7 @@ _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
 _ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:(?:[-+*/]|(?:arg)?(?:min|max)|any|all|lse)?=(?!=)|,)")
 """What stands behind the target of a statement."""
+_REDUCER = re.compile(r"\breduce\s+([A-Za-z_]\w*)\s*\(", re.ASCII)
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
 _BETWEEN = frozenset(
     {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
@@ -189,9 +202,13 @@ class Tokens:
     allow: tuple[tuple[str, int], ...]
 
 
-def tokenize(source: SourceText) -> Tokens:
-    """All tokens of a text. Time is linear in its length, but for very long words."""
-    scanner = _Scanner(source)
+def tokenize(source: SourceText, reducers: Iterable[str] = ()) -> Tokens:
+    """All tokens of a text. Time is linear in its length, but for very long words.
+
+    Args:
+        reducers: names of reducers of other cells; behind a left side, `r=!` is an operator where `r` is one of them, or of this text.
+    """
+    scanner = _Scanner(source, frozenset(reducers) | frozenset(_REDUCER.findall(source.text)))
     scanner.run()
     return Tokens(scanner.tokens, scanner.diagnostics, tuple(scanner.comments), tuple(scanner.allow))
 
@@ -199,8 +216,9 @@ def tokenize(source: SourceText) -> Tokens:
 class _Scanner:
     """The state of one pass over a text."""
 
-    def __init__(self, source: SourceText) -> None:
+    def __init__(self, source: SourceText, reducers: frozenset[str]) -> None:
         self.text = source.text
+        self.reducers = reducers
         self.tokens: list[Token] = []
         self.diagnostics: list[Diagnostic] = []
         self.comments: list[Span] = []
@@ -233,6 +251,9 @@ class _Scanner:
             word = match.group()
             if kind == "space":
                 self.first = self.first or "\n" in word
+            elif kind == "name" and word in self.reducers and self.is_reduction(position):
+                position += 2
+                self.add("UPDATE", f"{word}=!", start, position)
             elif kind == "name":
                 known = "AT" if word == "at" and self.is_position(position) else "NAME"
                 self.add(KEYWORDS.get(word, known), word, start, position)
@@ -246,6 +267,12 @@ class _Scanner:
                 self.add("DIMENSION", word, start, position)
             else:
                 position = self.rare(kind or "", word, start, position)
+
+    def is_reduction(self, end: int) -> bool:
+        """Whether `=!` touches the name of a reducer behind what may be a left side; elsewhere `y=!b` is `y = !b`."""
+        last = self.tokens[-1] if self.tokens else None
+        behind = last is not None and last.type in ("NAME", "DIGIT_NAME", "RPAR")
+        return behind and self.text.startswith("=!", end) and not self.text.startswith("=!=", end)
 
     def is_position(self, end: int) -> bool:
         """Whether `at` stands behind what `argmin=!` or `argmax=!` looks at, and is no target of the next statement."""

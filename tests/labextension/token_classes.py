@@ -54,11 +54,9 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
             case tree.Where():
                 roles[node.index.span.start] = "index"
             case tree.Comprehension():
-                roles[node.target.span.start] = "definition"
-                roles |= {index.span.start: "index" for index in node.indices or () if isinstance(index, tree.Name)}
-                if node.extreme is not None:
-                    roles[node.extreme[0].span.start] = "definition"
-                    roles |= {each.span.start: "index" for each in node.extreme[1] or () if isinstance(each, tree.Name)}
+                for target, indices in node.targets:
+                    roles[target.span.start] = "definition"
+                    roles |= {index.span.start: "index" for index in indices or () if isinstance(index, tree.Name)}
             case tree.CallStatement():
                 roles |= {target.span.start: "definition" for target in node.targets}
                 roles[node.callee.span.start] = "call"
