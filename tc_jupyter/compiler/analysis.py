@@ -26,6 +26,7 @@ from . import two_statements
 from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
+from .laws import broken_law
 from .meanings import with_meanings
 
 STEPS = 1_200_000
@@ -121,6 +122,8 @@ def _analysis(
         checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
+    defined = (program for key, program in checked.programs.items() if program.reducer and key not in checked.broken)
+    messages += [each for each in map(broken_law, defined) if each is not None]
     for (key, program), limit in in_turn(list(checked.programs.items())):
         with limit:
             found, said = analyze_program(program, key not in checked.broken)

@@ -895,7 +895,7 @@ class _StageLoops:
         return name, where, self.nest.place(self.nest.graph.storage_name(self.statement.target)).buffer.dtype
 
     def _start_of(self, component: int) -> Stmt:
-        name, where, dtype = self._place(component)
+        name, where, _ = self._place(component)
         if self.statement.initialize:
             assert self.statement.identity is not None
             value = self._of_component(self.statement.identity, component)
@@ -921,7 +921,7 @@ class _StageLoops:
 
         def of(component: int) -> Expr:
             function = self._of_component(statement.combine or value, component)
-            new = with_operands(function, lambda side, k: sides[side][k or 0])
+            new = with_operands(function, lambda side, k: sides[side][k])
             return new if condition is None or not self._beside else Select(condition, new, left[component], new.dtype)
 
         stores: list[Stmt] = []
@@ -930,9 +930,14 @@ class _StageLoops:
             stores.append(self._put(name, where, of(0), None))
         else:
             lanes = tuple(self.nest.expr(self.bounds.lineage.leaf(leaf)) for leaf in self._beside)
-            new = [(self.together.name, (to_expr(constant(k)), *lanes), self.together.dtype) for k in range(self._components)]
+            new = [
+                (self.together.name, (to_expr(constant(k)), *lanes), self.together.dtype)
+                for k in range(self._components)
+            ]
             stores += [self._put(name, where, of(k), None) for k, (name, where, _) in enumerate(new)]
-            stores += [self._put(place[0], place[1], Read(*each), None) for place, each in zip(places, new, strict=True)]
+            stores += [
+                self._put(place[0], place[1], Read(*each), None) for place, each in zip(places, new, strict=True)
+            ]
         block = Block(tuple(stores))
         return block if condition is None or self._beside else If(condition, block)
 

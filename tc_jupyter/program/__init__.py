@@ -49,7 +49,7 @@ from .program import (
     Tensor,
     as_size,
 )
-from .reducers import at_part, lifted, with_operands
+from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
 
@@ -102,6 +102,7 @@ __all__ = [
     "as_size",
     "at_part",
     "children",
+    "component_of",
     "condition_of",
     "conjuncts",
     "decided_by_data",

@@ -173,7 +173,7 @@ class _UnitChecker:
         self.diagnostics += checker.scope.diagnostics
         if checker.failed or self.defs[name].broken:
             self.broken.add(name)
-        elif self.defs[name].reducer is not None:
+        if self.defs[name].reducer is not None and not self.defs[name].broken:
             self.define(self.defs[name], self.defs[name].reducer)
         self.done.add(name)
 
@@ -181,6 +181,14 @@ class _UnitChecker:
         """Add what a `reduce` says of its identity and its values to the program of its function."""
         assert written is not None
         results, types = item.results, [param.type for param in item.params]
+        values = [each.value for each in item.statements if isinstance(each, tree.Comprehension)]
+        parts_of_text = (
+            (values, [param.name.name for param in item.params]),
+            (written.identity, []),
+            (written.lifted, [name.name for name in written.given]),
+        )
+        if any([self.unknown_words(item, *each) for each in parts_of_text]):
+            return
         if len(written.given) > len(results) or len({name.name for name in written.given}) < len(written.given):
             message = "`with` has a name for each value, at most one for each component"
             self.wrong(item, written.given[-1].span, message)
@@ -189,7 +197,7 @@ class _UnitChecker:
         parts = [self.part(item, (), written.identity)]
         parts += [self.part(item, params, written.lifted)] if written.lifted else []
         known = [each for each in parts if each is not None]
-        if len(known) < len(parts):
+        if len(known) < len(parts) or item.name.name in self.broken:
             self.broken.add(item.name.name)
             return
         found = reducer_of(self.programs[item.name.name], known[0], known[1] if known[1:] else None)
@@ -199,6 +207,24 @@ class _UnitChecker:
             self.wrong(item, item.name.span, f"`{item.name.name}=!` is an operator of the language")
         else:
             self.programs[item.name.name] = replace(self.programs[item.name.name], reducer=found)
+
+    def unknown_words(self, item: tree.Def, values: Sequence[tree.Expression], known: Sequence[str]) -> bool:
+        """Whether values of a `reduce` have names that stand for nothing there, after a message about each."""
+        words = (each for value in values for each in tree.walk(value) if isinstance(each, tree.Name))
+        unknown = {each.name: each for each in words if each.name not in known}
+        for name, word in unknown.items():
+            near = self.suggestions.nearest(name, known)
+            help = (
+                "an identity is made of numbers"
+                if not known
+                else f"known are {_listed([f'`{each}`' for each in known])}"
+            )
+            fix = Fix(f"replace it by `{near}`", (Edit(word.span, near),)) if near else None
+            message = f"`{name}` stands for nothing here"
+            self.diagnostics.append(Diagnostic(codes.UNKNOWN_NAME, word.span, message, help=help, fix=fix))
+            self.programs[item.name.name] = replace(self.programs[item.name.name], statements=())
+            self.broken.add(item.name.name)
+        return bool(unknown)
 
     def wrong(self, item: tree.Def, span: Span, message: str) -> None:
         self.diagnostics.append(Diagnostic(codes.BAD_REDUCER, span, message))
@@ -654,7 +680,7 @@ class _DefChecker:
     # reducers of one's own
 
     def with_reducer(self, node: tree.Comprehension) -> None:
-        """`A(n), S(n), C(n) moments=! X(n, m)`, as a fold; of several components as one over a state, which is read out afterwards."""
+        """`A(n), S(n), C(n) moments=! X(n, m)`, as a fold; of several components as one over a state, then statements that read it."""
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         reducer = self.unit.reducer(node, self.scope)
@@ -1215,7 +1241,12 @@ class _StatementChecker:
     """
 
     def __init__(
-        self, owner: _DefChecker, node: tree.Comprehension, reducer: Reducer | None = None, part: str = "", named: str = ""
+        self,
+        owner: _DefChecker,
+        node: tree.Comprehension,
+        reducer: Reducer | None = None,
+        part: str = "",
+        named: str = "",
     ) -> None:
         self.owner = owner
         self.reducer, self.part, self.named = reducer, part, named or node.target.name

@@ -164,4 +164,14 @@ def _binary(op: str, left: Expr, right: Expr) -> Expr:
     return Binary(op, left, right, INT64)
 
 
-__all__ = ["condition_of", "decided_by_data", "folded_where", "identity", "keeps", "kept", "largest", "places", "with_condition"]
+__all__ = [
+    "condition_of",
+    "decided_by_data",
+    "folded_where",
+    "identity",
+    "keeps",
+    "kept",
+    "largest",
+    "places",
+    "with_condition",
+]

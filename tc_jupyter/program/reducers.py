@@ -29,7 +29,11 @@ def reducer_of(function: Program, identity: Program, lifted: Program | None) -> 
     types = tuple(function.tensor(name).dtype for name in function.results)
     count = len(types)
     sides = function.parameters[:count], function.parameters[count:]
-    places = {name: (side, k) for side, names in zip((FOLD_LEFT, FOLD_RIGHT), sides, strict=True) for k, name in enumerate(names)}
+    places = {
+        name: (side, k)
+        for side, names in zip((FOLD_LEFT, FOLD_RIGHT), sides, strict=True)
+        for k, name in enumerate(names)
+    }
     start = tuple(number(value) for value in values_of(identity))
     if any(each is None for each in start):
         return "the identity is a number, as in `from 0` or `from -inf`"
@@ -63,12 +67,12 @@ def number(value: Expr) -> Const | None:
             return value
         case Unary(op="-", operand=operand):
             found = number(operand)
-            return None if found is None else Const(-found.value, found.dtype)
+            return None if found is None else Const(-found.value, found.dtype, value.span)
         case Cast(operand=operand, dtype=dtype):
             found = number(operand)
             if found is None or (not dtype.is_float and found.dtype.is_float):
                 return None
-            return Const(float(found.value) if dtype.is_float else found.value, dtype)
+            return Const(float(found.value) if dtype.is_float else found.value, dtype, value.span)
         case _:
             return None
 
@@ -151,21 +155,26 @@ def _replaced(value: Expr, rule: Callable[[Read], Expr | None]) -> Expr:
 _SIDES = (FOLD_LEFT, FOLD_RIGHT)
 
 
-def with_operands(combine: Expr, operand: Callable[[str, int | None], Expr]) -> Expr:
-    """A combining expression with expressions in place of its operands: of a side, and of a component where there are several."""
+def with_operands(combine: Expr, operand: Callable[[str, int], Expr]) -> Expr:
+    """A combining expression with expressions in place of its operands, of a side and a component."""
 
     def rule(e: Expr) -> Expr | None:
-        if not isinstance(e, Read) or e.tensor not in _SIDES:
-            return None
-        place = e.indices[0] if e.indices else None
-        return operand(e.tensor, int(place.value) if isinstance(place, Const) else None)
+        return operand(e.tensor, component_of(e)) if isinstance(e, Read) and e.tensor in _SIDES else None
 
     return rewrite(combine, rule)
+
+
+def component_of(operand: Read) -> int:
+    """Which component of an operand is read; 0 where there is one."""
+    place = operand.indices[0] if operand.indices else int64(0)
+    assert isinstance(place, Const)
+    return int(place.value)
 
 
 __all__ = [
     "at_part",
     "combined",
+    "component_of",
     "common_type",
     "in_parts",
     "lifted",

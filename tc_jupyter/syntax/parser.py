@@ -38,7 +38,7 @@ from .recovery import (
 )
 from .repairs import repaired
 from .slices import sliced
-from .tokens import KEYWORDS, SEMICOLON, Token, is_own, tokenize
+from .tokens import KEYWORDS, SEMICOLON, Token, tokenize
 from .tree import (
     Apply,
     Binary,
@@ -333,7 +333,9 @@ class _CellParser:
         """The values behind `=`, `from` or `->`: one, or several in brackets; nothing after a message."""
         inner = tokens[1:]
         if not inner:
-            whole = next((part for part in (piece.given, piece.identity, piece.value, piece.header) if part), [piece.word])
+            whole = next(
+                (part for part in (piece.given, piece.identity, piece.value, piece.header) if part), [piece.word]
+            )
             self.report(codes.SYNTAX_ERROR, (tokens or whole)[-1].span, missing, "after this", help=_REDUCER)
             return ()
         if inner[0].type == "LPAR" and closers(inner).get(0) == len(inner) - 1:
@@ -369,7 +371,9 @@ class _CellParser:
         parts = split_commas(inner)
         if piece.given and not (parts and all(len(part) == 1 and part[0].type == "NAME" for part in parts)):
             help = "a value has a name there, as in `with x -> (x, 0, 1)`"
-            self.report(codes.SYNTAX_ERROR, (inner or piece.given)[0].span, "names are expected after `with`", help=help)
+            self.report(
+                codes.SYNTAX_ERROR, (inner or piece.given)[0].span, "names are expected after `with`", help=help
+            )
             return ()
         return tuple(Name(part[0].text, part[0].span) for part in parts)
 

@@ -1,7 +1,8 @@
 """Cutting a token list into defs and statements, so that a mistake in one leaves the others alone.
 
-Two facts make the cuts certain in a correct text: `def` and `reduce` are reserved, and a name never follows the end of an expression inside a
-statement. In a text with mistakes, a name that is the first on its line and is followed by an assignment starts a statement too.
+Two facts make the cuts certain in a correct text: `def` and `reduce` are reserved, and a name never follows the end of an
+expression inside a statement. In a text with mistakes, a name that is the first on its line and is followed by an assignment starts
+a statement too.
 
 Worked example: `A(i) = X(i) B(i) = X(i)` is cut before `B`.
 """
@@ -78,7 +79,7 @@ _PART_OF_REDUCER = {"=": 1, "from": 2, "with": 3, "->": 4}
 
 @dataclass(frozen=True, slots=True)
 class ReducerTokens:
-    """The tokens of one `reduce`: name and parameters, then the parts that begin with `=`, `from`, `with` and `->`, these included."""
+    """The tokens of one `reduce`: name and parameters, then the parts that begin with `=`, `from`, `with` and `->`."""
 
     word: Token
     header: list[Token]

@@ -582,5 +582,3 @@ def _operator(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
     message = f"there is no operator `{written}`"
     diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, place, message, help=help, fix=fix))
     return Token("UPDATE", plain or "+=!", place.start, place.end)
-
-

@@ -49,7 +49,6 @@ KEYWORDS: dict[str, str] = {
 """Reserved words and the terminals they make."""
 
 
-
 def is_own(operator: str) -> bool:
     """Whether an operator is that of a reducer which somebody has defined."""
     return operator.endswith("=!") and operator[:-2].isidentifier() and operator[:-2] not in REDUCTIONS
@@ -206,7 +205,7 @@ def tokenize(source: SourceText, reducers: Iterable[str] = ()) -> Tokens:
     """All tokens of a text. Time is linear in its length, but for very long words.
 
     Args:
-        reducers: names of reducers of other cells; behind a left side, `r=!` is an operator where `r` is one of them, or of this text.
+        reducers: names of reducers of other cells; behind a left side, `r=!` is an operator for each of them and of this text.
     """
     scanner = _Scanner(source, frozenset(reducers) | frozenset(_REDUCER.findall(source.text)))
     scanner.run()

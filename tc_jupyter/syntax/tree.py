@@ -252,7 +252,7 @@ TcStatement: TypeAlias = Comprehension | CallStatement | Broken
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
-    """What `reduce` says beside the function itself: `from identity with given -> (lifted)`; without `with`, values stay as they are."""
+    """What `reduce` says beside the function itself: `from identity with given -> (lifted)`."""
 
     identity: tuple[Expression, ...]
     given: tuple[Name, ...] = ()
