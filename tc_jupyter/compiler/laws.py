@@ -1,8 +1,8 @@
 """Whether a reducer may combine in any order and in parts: tried on random operands where it is defined.
 
 Points are combined in parts, and parts with each other. So `f(f(a, b), c)` must be `f(a, f(b, c))`, `f(a, b)` must be `f(b, a)`,
-and `f(a, e)` must be `a` for the identity `e`: TC247 shows operands for which it is not. Operands are what values become (`with`), and
-what some of them are together; the identity, infinite numbers and NaN are always among them.
+and `f(a, e)` must be `a` for the identity `e`: TC247 shows operands for which it is not. Operands are what values become (`with`),
+and what some of them are together; the identity, infinite numbers and NaN are always among them.
 
 Floats are compared with the tolerance of their type. Where an operand is infinite, a result without a value agrees with every
 other, and an operand with a NaN is unknown as a whole: the mean of numbers one of which is infinite need not be the same number in

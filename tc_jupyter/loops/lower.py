@@ -110,6 +110,8 @@ from .tails import split_tails
 
 MOST_FOLDED = 1 << 10
 """Elements that a fold keeps in registers or on the stack until they are complete."""
+MOST_IN_REGISTERS = 16
+"""Elements that a thread of a GPU keeps in registers."""
 MOST_FIXED = 1 << 24
 """Elements of a dimension up to which storage in a loop has a constant extent; what may be larger follows the sizes of a call."""
 
@@ -835,9 +837,11 @@ class _StageLoops:
         """
         statement, nest = self.statement, self.nest
         dtype = nest.graph.program.tensor(nest.graph.storage_name(statement.target)).dtype.compute
-        inner = [constant_extent(self.stage, leaf) for leaf in self._inner_outputs()]
+        inner = [constant_extent(self.stage, leaf) for leaf in self._own_outputs]
         components = (self._components,) if statement.part else ()
-        if None not in inner and prod(each or 1 for each in inner) <= MOST_FOLDED:
+        on_gpu = any(kind in GPU_AXES for _, kind in self.stage.annotations)
+        most = MOST_IN_REGISTERS if on_gpu else MOST_FOLDED
+        if None not in inner and prod(each or 1 for each in inner) <= most:
             shape = tuple(to_expr(constant(each or 1)) for each in (*components, *inner))
             self.accumulator = Buffer(f"{statement.name}.sum", dtype, shape, "local")
         beside = tuple(to_expr(constant(constant_extent(self.stage, leaf) or 1)) for leaf in self._beside)
@@ -863,6 +867,11 @@ class _StageLoops:
         return self.bounds.lineage.extents[self.statement.part].constant if self.statement.part else 1
 
     @property
+    def _own_outputs(self) -> tuple[str, ...]:
+        """The loops over results inside the reduction whose iterations one thread does."""
+        return tuple(leaf for leaf in self._inner_outputs() if self.stage.annotation(leaf) not in GPU_AXES)
+
+    @property
     def _beside(self) -> tuple[str, ...]:
         """The loops over results whose iterations are computed side by side."""
         return tuple(leaf for leaf in self._inner_outputs() if self.stage.annotation(leaf) == "vectorize")
@@ -886,7 +895,8 @@ class _StageLoops:
         """Where one component of what is combined is kept, and its type."""
         if self.accumulator is not None:
             first = (to_expr(constant(component)),) if self.statement.part else ()
-            return self.accumulator.name, (*first, *self._inner_positions()), self.accumulator.dtype
+            here = (self.nest.expr(self.bounds.lineage.leaf(leaf)) for leaf in self._own_outputs)
+            return self.accumulator.name, (*first, *here), self.accumulator.dtype
         return self._stored(component)
 
     def _stored(self, component: int) -> tuple[str, tuple[Expr, ...], DType]:

@@ -680,7 +680,7 @@ class _DefChecker:
     # reducers of one's own
 
     def with_reducer(self, node: tree.Comprehension) -> None:
-        """`A(n), S(n), C(n) moments=! X(n, m)`, as a fold; of several components as one over a state, then statements that read it."""
+        """`A(n), S(n), C(n) moments=! X(n, m)` as a fold; of several components over a state, which other statements read."""
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         reducer = self.unit.reducer(node, self.scope)
@@ -729,11 +729,11 @@ class _DefChecker:
 
     def is_direct(self, node: tree.Comprehension, reducer: Reducer) -> bool:
         """Whether the fold may combine into its target: one component, in the type of the target."""
-        if len(reducer.types) > 1:
+        if len(reducer.types) != 1:
             return False
         info, declared = self.scope.tensors.get(node.target.name), self.declared.get(node.target.name)
-        dtype = reducer.types[0] if declared is None else declared[0]
-        return reducer.types[0] is (dtype if info is None or info.dtype is None else info.dtype)
+        (own,) = reducer.types
+        return own is (info.dtype if info is not None and info.dtype is not None else declared[0] if declared else own)
 
     def through_state(self, node: tree.Comprehension, reducer: Reducer) -> bool:
         """Whether the statements of a fold over a state have a meaning."""

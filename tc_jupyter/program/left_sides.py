@@ -80,8 +80,9 @@ def _conditions(statement: Statement) -> tuple[Expr, ...]:
 def folded_where(statement: Statement) -> Expr | None:
     """The condition of the points that a fold combines: the others have the identity."""
     value = statement.value
-    chooses = isinstance(value, Select) and statement.identity is not None and value.otherwise == statement.identity
-    return value.condition if chooses else None
+    if not isinstance(value, Select) or statement.identity is None or value.otherwise != statement.identity:
+        return None
+    return value.condition
 
 
 def _decided(condition: Expr, outputs: set[str], points: set[str]) -> tuple[str, Expr] | None:

@@ -61,7 +61,7 @@ def begins_reducer(tokens: list[Token], i: int) -> bool:
 def split_reducer(tokens: list[Token]) -> ReducerTokens:
     """The parts of `reduce NAME(...) = ... from ... with ... -> ...`; a part that is not there is empty."""
     depth, part = 0, 0
-    parts: list[list[Token]] = [[], [], [], [], []]
+    parts: tuple[list[Token], list[Token], list[Token], list[Token], list[Token]] = [], [], [], [], []
     for i, token in enumerate(tokens[1:], 1):
         depth += (token.type == "LPAR") - (token.type == "RPAR")
         following = _PART_OF_REDUCER.get(token.text) if depth == 0 else None
