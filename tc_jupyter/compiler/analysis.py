@@ -20,7 +20,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Severity, SourceText, Span,
 from tc_jupyter.diagnostics.work import WORK, allowed, in_turn
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
-from tc_jupyter.syntax import Parsed, in_order, parse_sac, parse_tc
+from tc_jupyter.syntax import Parsed, in_order, own_operators, parse_sac, parse_tc
 
 from . import two_statements
 from .analysis_json import open_json, to_json
@@ -217,10 +217,7 @@ def callable_values(known: Mapping[str, Any] | None) -> dict[str, Callee]:
 
 def reducers_in(text: str, callees: Mapping[str, Callee]) -> tuple[str, ...]:
     """The names of reducers of earlier cells that stand before `=!` in a text."""
-    return tuple(name for name in dict.fromkeys(_REDUCES.findall(text)) if _is_reducer(callees.get(name)))
-
-
-_REDUCES = re.compile(r"(\w+)=!")
+    return tuple(name for name in own_operators(text) if _is_reducer(callees.get(name)))
 
 
 def _is_reducer(value: Callee | None) -> bool:

@@ -5,11 +5,11 @@ Comes in: the text of a cell. Goes out: a tree with a span on every node, and di
 
 from . import elsewhere
 from .parser import in_order, parse_tc
-from .printer import expression_text, fingerprint, statement_text, to_text
+from .printer import expression_text, fingerprint, reducer_text, statement_text, to_text
 from .sac_parser import parse_sac
 from .sac_printer import sac_to_text
 from .sac_tree import SacParsed, SacUnit
-from .tokens import KEYWORDS, REDUCTIONS, SCALAR_TYPES, is_own
+from .tokens import KEYWORDS, REDUCTIONS, SCALAR_TYPES, is_own, own_operators
 from .tree import Parsed, Unit
 
 __all__ = [
@@ -25,8 +25,10 @@ __all__ = [
     "fingerprint",
     "in_order",
     "is_own",
+    "own_operators",
     "parse_sac",
     "parse_tc",
+    "reducer_text",
     "sac_to_text",
     "statement_text",
     "to_text",

@@ -49,6 +49,14 @@ KEYWORDS: dict[str, str] = {
 """Reserved words and the terminals they make."""
 
 
+_BEFORE_REDUCTION = re.compile(r"([A-Za-z_]\w*)=!(?!=)", re.ASCII)
+
+
+def own_operators(text: str) -> tuple[str, ...]:
+    """The words of a text that may be names of reducers, for they touch `=!`."""
+    return tuple(dict.fromkeys(each for each in _BEFORE_REDUCTION.findall(text) if each not in REDUCTIONS))
+
+
 def is_own(operator: str) -> bool:
     """Whether an operator is that of a reducer which somebody has defined."""
     return operator.endswith("=!") and operator[:-2].isidentifier() and operator[:-2] not in REDUCTIONS
