@@ -326,7 +326,8 @@ class _DefChecker:
             if not self.within_limits(statement) or self.too_many(statement.span):
                 break
         else:
-            self.unwritten_results()
+            if self.node.reducer is None:
+                self.unwritten_results()
         if not self.failed and not self.node.broken:
             self.unused()
         return self.program()
@@ -704,7 +705,8 @@ class _DefChecker:
         if given != count:
             targets = ", ".join("ABCDEFGH"[k : k + 1] + "(n)" for k in range(count)) if count <= 8 else "..."
             help = f"write one tensor for each, as in `{targets} {node.operator} ...`"
-            message = f"`{name}` has {count} component{'s' * (count != 1)}, and here are {given} targets"
+            here = f"{'is' if given == 1 else 'are'} {given} target{'s' * (given != 1)}"
+            message = f"`{name}` has {count} component{'s' * (count != 1)}, and here {here}"
             self.scope.report(codes.BAD_REDUCER, node.target.span, message, help=help)
         elif len(node.rest) + 1 != values:
             here = f"{len(node.rest) + 1} {'are' if node.rest else 'is'} here"

@@ -200,6 +200,7 @@ class _CellParser:
         self.tensors = set[str]()  # words among which are the names of tensors
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
+        self.told_before = 0  # messages before the present `reduce`
         self.after_params: Span | None = None  # where `->` and the results are missing
 
     def report(
@@ -276,6 +277,7 @@ class _CellParser:
     def reducer(self, piece: ReducerTokens) -> Def:
         """One `reduce`, whatever is wrong with it, as the def of a function of numbers."""
         count = len(self.diagnostics)
+        self.told_before = count
         tokens, place = piece.header, piece.word.span
         name = Name("", place)
         if tokens and tokens[0].type in ("NAME", "DIGIT_NAME"):
@@ -336,7 +338,8 @@ class _CellParser:
             whole = next(
                 (part for part in (piece.given, piece.identity, piece.value, piece.header) if part), [piece.word]
             )
-            self.report(codes.SYNTAX_ERROR, (tokens or whole)[-1].span, missing, "after this", help=_REDUCER)
+            if len(self.diagnostics) == self.told_before:
+                self.report(codes.SYNTAX_ERROR, (tokens or whole)[-1].span, missing, "after this", help=_REDUCER)
             return ()
         if inner[0].type == "LPAR" and closers(inner).get(0) == len(inner) - 1:
             parts = split_commas(inner[1:-1])

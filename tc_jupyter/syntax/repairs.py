@@ -579,6 +579,8 @@ def _operator(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
         plain = f"{near}=!"
     written = word.text + "".join(" " * (one.end < other.start) + other.text for one, other in pairwise(tokens))
     fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
+    if fix is None and help is None:
+        help = f"a reducer has a definition, as in `reduce {word.text}(float a, float b) = a + b from 0`, here or in a cell above"
     message = f"there is no operator `{written}`"
     diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, place, message, help=help, fix=fix))
     return Token("UPDATE", plain or "+=!", place.start, place.end)
