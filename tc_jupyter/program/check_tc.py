@@ -652,7 +652,11 @@ class _DefChecker:
     # positions of extreme values
 
     def one_target(self, node: tree.Comprehension) -> None:
-        """Only reducers and the operators of positions write several tensors."""
+        """Only reducers and the operators of positions write several tensors, and only reducers take several values."""
+        if node.rest:
+            message = f"`{node.operator}` takes one value"
+            help = "write one statement for each; a reducer (`reduce`) may combine several values together"
+            self.scope.report(codes.SYNTAX_ERROR, node.rest[0].span, message, help=help)
         if node.before:
             target = node.before[0][0]
             help = "`argmax=!` and `argmin=!` alone have two, as in `V(n), P(n) argmax=! X(n, m)`"
@@ -664,6 +668,8 @@ class _DefChecker:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
+        if node.rest:
+            self.one_target(replace(node, before=()))
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
         if not (self.has_plain_left(node) and find(node)):
             self.unknown_tensor(node.target.name, node.target.span)

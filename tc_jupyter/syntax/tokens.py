@@ -259,8 +259,7 @@ class _Scanner:
             if kind == "space":
                 self.first = self.first or "\n" in word
             elif kind == "name" and word in self.reducers and self.is_reduction(position):
-                position += 2
-                self.add("UPDATE", f"{word}=!", start, position)
+                position = self.reduction(word, start, position)
             elif kind == "name":
                 known = "AT" if word == "at" and self.is_position(position) else "NAME"
                 self.add(KEYWORDS.get(word, known), word, start, position)
@@ -276,10 +275,37 @@ class _Scanner:
                 position = self.rare(kind or "", word, start, position)
 
     def is_reduction(self, end: int) -> bool:
-        """Whether `=!` touches the name of a reducer behind what may be a left side; elsewhere `y=!b` is `y = !b`."""
-        last = self.tokens[-1] if self.tokens else None
-        behind = last is not None and last.type in ("NAME", "DIGIT_NAME", "RPAR")
-        return behind and self.text.startswith("=!", end) and not self.text.startswith("=!=", end)
+        """Whether `=` touches the name of a reducer behind a left side; elsewhere `y=!b` is `y = !b`."""
+        touches = self.text.startswith("=", end) and not self.text.startswith(("==", "=!="), end)
+        return touches and self.is_left_side(len(self.tokens))
+
+    def reduction(self, word: str, start: int, end: int) -> int:
+        """The operator of a reducer, also without `!` after a message. Returns the offset to go on from."""
+        marked = self.text.startswith("=!", end)
+        end += 2 if marked else 1
+        if not marked:
+            message, help = f"there is no operator `{word}=`", "a reducer begins with its identity"
+            fix = Fix(f"write `{word}=!`", (Edit(Span(start, end), f"{word}=!"),))
+            self.report(codes.PYTHON_OPERATOR, start, end, message, help, fix)
+        self.add("UPDATE", f"{word}=!", start, end)
+        return end
+
+    def is_left_side(self, end: int) -> bool:
+        """Whether the tokens before place `end` end with targets that begin a statement."""
+        place = end - 1
+        if place >= 0 and self.tokens[place].type == "RPAR":
+            depth = 0
+            while place >= 0:
+                depth += (self.tokens[place].type == "RPAR") - (self.tokens[place].type == "LPAR")
+                place -= 1
+                if not depth:
+                    break
+        if place < 0 or self.tokens[place].type not in ("NAME", "DIGIT_NAME"):
+            return False
+        before = self.tokens[place - 1].type if place else "LBRACE"
+        if before == "COMMA":
+            return self.is_left_side(place - 1)
+        return before in ("LBRACE", "UNIQUE", "LSQB", *ENDS_EXPRESSION)
 
     def is_position(self, end: int) -> bool:
         """Whether `at` stands behind what `argmin=!` or `argmax=!` looks at, and is no target of the next statement."""
