@@ -110,6 +110,10 @@ class Statement:
     unique: bool = False
     at: object = None
     extreme: tuple | None = None
+    targets: list = field(default_factory=list)
+    """Of a reducer, all targets; `target` is the last one."""
+    rest: list = field(default_factory=list)
+    """Of a reducer, the values behind the first one."""
 
 
 @dataclass
@@ -145,6 +149,15 @@ class Def:
     statements: list
 
 
+@dataclass
+class Reducer:
+    """A function of the components of two operands, what changes nothing, and what becomes of values."""
+
+    function: Def
+    identity: Def
+    lifted: Def | None
+
+
 TYPE_NAMES = {
     "bool": "bool", "int": "int32", "byte": "uint8", "half": "float16", "float": "float32", "double": "float64",
     "bfloat16": "bfloat16", **{f"{s}int{b}": f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)},
@@ -162,6 +175,7 @@ TOKEN = re.compile(
 
 def tokens(text):
     found, place = [], 0
+    reducers = set(re.findall(r"\breduce (\w+)\(", text))
     while place < len(text):
         match = TOKEN.match(text, place)
         if match is None:
@@ -177,7 +191,7 @@ def tokens(text):
                 continue
         if (
             kind == "name"
-            and match.group() in ("argmin", "argmax", "any", "all", "lse")
+            and match.group() in {"argmin", "argmax", "any", "all", "lse", *reducers}
             and text[place : place + 2] == "=!"
         ):
             place += 2
@@ -222,9 +236,9 @@ class Parser:
 
     def cell(self):
         defs = {}
-        while self.take("def"):
-            one = self.definition()
-            defs[one.name] = one
+        while self.peek() in ("def", "reduce"):
+            one = self.definition() if self.next() == "def" else self.reducer()
+            defs[one.name if isinstance(one, Def) else one.function.name] = one
         if self.kind() != "end":
             raise Rejected(f"a def expected at {self.peek()!r}")
         return defs
@@ -250,6 +264,53 @@ class Parser:
             statements.append(self.statement())
         return Def(name, parameters, results, statements)
 
+    def reducer(self):
+        name, parameters = self.next(), []
+        self.need("(")
+        while not self.take(")"):
+            parameters.append(self.tensor())
+            self.take(",")
+        self.need("=")
+        results = [Tensor(p.dtype, [], f"{p.name}_") for p in parameters[: len(parameters) // 2]]
+        function = self.numbers(name, parameters, results)
+        self.need("from")
+        identity, lifted = self.numbers(name, [], results), None
+        if self.take("with"):
+            names = [self.next()] if self.peek() != "(" else self.names()
+            self.need("->")
+            given = [Tensor(p.dtype, [], each) for p, each in zip(parameters, names, strict=False)]
+            lifted = self.numbers(name, given, results)
+        return Reducer(function, identity, lifted)
+
+    def names(self):
+        found = []
+        self.need("(")
+        while not self.take(")"):
+            found.append(self.next())
+            self.take(",")
+        return found
+
+    def numbers(self, name, parameters, results):
+        """The def of a function of numbers, whose values come next."""
+        values = [self.expression()] if len(results) == 1 else self.values()
+        made = [Statement(r.name, None, "=", True, e) for r, e in zip(results, values, strict=True)]
+        return Def(name, parameters, results, made)
+
+    def values(self):
+        self.need("(")
+        found = [self.expression()]
+        while self.take(","):
+            found.append(self.expression())
+        self.need(")")
+        return found
+
+    def has_targets(self):
+        """Whether names with commas are the targets of an operator, and not those of a call."""
+        ahead = 1
+        while self.peek(ahead) == ",":
+            ahead += 2
+        return self.peek(ahead).endswith("=!")
+
     def tensor(self):
         if self.peek() not in TYPE_NAMES:
             return Tensor(None, None, self.next())
@@ -270,24 +331,27 @@ class Parser:
         return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
-        if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
+        if self.peek(1) == "," and not self.has_targets():
             targets = [self.next()]
             while self.take(","):
                 targets.append(self.next())
             self.need("=")
             return CallDef(targets, *self.callee())
         target, left, places = self.target()
-        extreme = None
-        if self.take(","):
+        extreme, targets = None, [target]
+        while self.take(","):
             if places:
                 raise Rejected("TC223")
             extreme, (target, left, places) = (target, left), self.target()
+            targets.append(target)
         op = self.next()
-        value = self.expression()
+        own = op.endswith("=!") and op[0].isalpha() and op[:-2] not in {"min", "max", "lse", *POSITIONS, *TRUTHS}
+        value, *rest = self.values() if own and self.peek() == "(" and self.several() else [self.expression()]
         fresh = op == "=" or op.endswith("!")
         statement = Statement(
-            target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places, extreme=extreme
-        )
+            target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places, extreme=extreme,
+            targets=targets if own else [], rest=rest,
+        )  # fmt: skip
         if statement.op in POSITIONS and self.take("at"):
             statement.at = self.expression()
         if self.take("where"):
@@ -295,6 +359,16 @@ class Parser:
             while self.take(","):
                 self.clause(statement)
         return statement
+
+    def several(self):
+        """Whether a comma stands in the bracket that comes next, and in no other one."""
+        depth, ahead = 0, 0
+        while self.kind(ahead) != "end":
+            depth += (self.peek(ahead) in ("(", "[")) - (self.peek(ahead) in (")", "]"))
+            if depth == 0 or (depth == 1 and self.peek(ahead) == ","):
+                return depth == 1
+            ahead += 1
+        return False
 
     def target(self):
         name, left, places = self.next(), None, {}
@@ -1941,7 +2015,8 @@ class Run:
                     self.need_known(
                         [n.name for e in (now.value, *now.exists) for n in walk(e) if hasattr(n, "name")], waiting
                     )
-                    (self.position if now.op in POSITIONS else self.statement)(now, declared, given)
+                    run = self.position if now.op in POSITIONS else self.reduced if now.targets else self.statement
+                    run(now, declared, given)
                 except Refused as reason:
                     reason.temporary = s.target not in declared
                     raise
@@ -2002,8 +2077,9 @@ class Run:
             raise Unclear("a let on the left")
         value = replaced(s.value, lets)
         return Statement(
-            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
-        )
+            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme,
+            s.targets, [replaced(e, lets) for e in s.rest],
+        )  # fmt: skip
 
     def of_truth(self, s, value, ranges, exists):
         left = s.left or []
@@ -2184,6 +2260,64 @@ class Run:
             raise Unclear("a position onto a tensor that is there")
         self.tensors[s.target], self.dims[s.target] = places, [None] * len(s.left)
         self.types, self.code = {}, {}
+
+    def reduced(self, s, declared, given):
+        """`A(n), B(n) r=! X(n, m)`: operands of all points one after the other, which are exact in the programs that are drawn."""
+        reducer = self.defs[s.op]
+        if s.places or any(target in self.tensors for target in s.targets):
+            raise Unclear("a reducer on a left side with expressions, or onto what is there")
+        values = [s.value, *s.rest]
+        asked = (reducer.lifted or reducer.function).parameters[: len(values)]
+        for e, parameter in zip(values, asked, strict=True):
+            self.check_divisors(e, "")
+            found = self.type_of(e)
+            if not (holds(found.weak, parameter.dtype) if found.weak is not None else fits(found.dtype, parameter.dtype)):
+                raise Rejected("TC206")
+        probe = Statement(s.target, s.left, "+", True, s.value, s.ranges, {}, [*s.exists, *s.rest])
+        ranges = self.ranges_of(probe)
+        types = [r.dtype for r in reducer.function.results]
+        direct = len(types) == 1 and (declared.get(s.target) and declared[s.target].dtype) in (None, types[0])
+        for target in s.targets:
+            self.log.append((target, ranges if direct else {name: ranges[name] for name in s.left}))
+        if any(high < low for low, high in ranges.values()):
+            raise Refused("range")
+        if math.prod(high - low for low, high in ranges.values()) > MOST_POINTS // 10:
+            raise Unclear("too many points")
+        box = [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left]
+        made = [Array(self.result_type(target, dtype, declared), *box) for target, dtype in zip(s.targets, types, strict=True)]
+        extra = [self.compiled(e, "") for e in s.exists]
+        codes = [self.stored(Statement("", [], "=", True, e), p) for e, p in zip(values, asked, strict=True)]
+        inner = [name for name in ranges if name not in s.left]
+        for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
+            env, doubt = dict(zip(s.left, left, strict=True)), 0.0
+            total = self.of_numbers(reducer.identity, [])
+            for point in itertools.product(*(range(*ranges[n]) for n in inner)):
+                env.update(zip(inner, point, strict=True))
+                for e in extra:
+                    e(env)
+                pairs = [convert(*code(env), computed(p.dtype), p.dtype) for code, p in zip(codes, asked, strict=True)]
+                doubt = max(doubt, *(error for _, error in pairs))
+                operand = [value for value, _ in pairs]
+                operand = operand if reducer.lifted is None else self.of_numbers(reducer.lifted, operand)
+                total = self.of_numbers(reducer.function, [*total, *operand])
+            for array, value, dtype in zip(made, total, types, strict=True):
+                error = UNSURE if doubt and not is_float(dtype) else 2 * doubt
+                place = array.place(left)
+                array.values[place], array.errors[place] = convert(value, error, computed(dtype), array.dtype)
+        for target, array in zip(s.targets, made, strict=True):
+            self.tensors[target], self.dims[target] = array, [None] * len(s.left)
+        self.types, self.code = {}, {}
+
+    def result_type(self, target, dtype, declared):
+        wanted = declared[target].dtype if target in declared else None
+        if wanted is not None and not fits(dtype, wanted):
+            raise Rejected("TC206")
+        return wanted or dtype
+
+    def of_numbers(self, function, numbers):
+        """What a function of numbers makes of some."""
+        held = [Array(p.dtype, [], [], [value]) for p, value in zip(function.parameters, numbers, strict=True)]
+        return [array.values[0] for array in Run(self.defs, function, held).run().values()]
 
     def check_types(self, s):
         self.type_of(s.value)
@@ -2394,7 +2528,7 @@ class Outcome:
 def evaluate(text, name, arguments, given=None):
     """Call a def of a cell; `arguments` are pairs (NumPy array or number, element type)."""
     defs = Parser(text).cell()
-    one = defs[name]
+    one = defs[name] if isinstance(defs[name], Def) else defs[name].function
     held = [array_of(np.asarray(value), dtype) for value, dtype in arguments]
     with np.errstate(all="ignore"):
         run = Run(defs, one, held)

@@ -106,6 +106,7 @@ from .ir import (
     walk_statements,
 )
 from .rewrite import with_blocks
+from .simplify import simplify_expr
 from .tails import split_tails
 
 MOST_FOLDED = 1 << 10
@@ -974,9 +975,17 @@ class _StageLoops:
     def _checked(self, stmt: Stmt) -> Stmt:
         for check in self.nest.checks:
             if check.statement == self.stage.evaluates:
-                condition, *shown = (self._at_point(expr) for expr in (check.condition, *check.values))
-                stmt = Check(condition, check.number, tuple(shown), Block((stmt,)))
+                for condition, shown in self._conditions_of(check):
+                    stmt = Check(condition, check.number, shown, Block((stmt,)))
         return stmt
+
+    def _conditions_of(self, check: PointCheck) -> Iterable[tuple[Expr, tuple[Expr, ...]]]:
+        """What must hold at the present point, and what is shown else: of a fold, for every component that asks for something."""
+        found: dict[Expr, tuple[Expr, ...]] = {}
+        for k in range(self._components):
+            condition, *shown = (self._at_point(self._of_component(e, k)) for e in (check.condition, *check.values))
+            found.setdefault(simplify_expr(condition) if self.statement.part else condition, tuple(shown))
+        return [each for each in found.items() if each[0] != Const(True, DType.BOOL)]
 
     def _at_point(self, expr: Expr) -> Expr:
         """An expression of the statement as written, at the present point of the loops."""

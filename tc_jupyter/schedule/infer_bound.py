@@ -168,6 +168,9 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
             box, exact = gather(requests, whole, clip=not (tvm or _tests_positions(graph, stage)))
             if tvm:
                 box = tuple(_tvm_clip(here, all_of) for here, all_of in zip(box, whole, strict=True))
+            places = {n for each in family for n, index in enumerate(each.statement.output_indices) if index.name == each.statement.part}
+            if places:  # the components of a fold are combined together, whichever are read
+                box, exact = tuple(whole[n] if n in places else here for n, here in enumerate(box)), False
     result: dict[str, StageBounds] = {}
     for member in family:
         domain = default_domain(member)
