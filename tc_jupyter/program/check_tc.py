@@ -1188,7 +1188,7 @@ class _DefChecker:
 
     def unused(self) -> None:
         for name, info in self.scope.tensors.items():
-            if info.read or info.kind == "result" or name in self.mentioned:
+            if info.read or info.kind == "result" or name in self.mentioned or self.comes_with_another(name):
                 continue
             if info.is_input and self.gives_a_size(name, info):
                 continue
@@ -1196,6 +1196,13 @@ class _DefChecker:
             self.scope.report(
                 codes.UNUSED, info.span, f"the {info.kind} `{name}` is never used", help=f"remove the {what}, or use it"
             )
+
+    def comes_with_another(self, name: str) -> bool:
+        """Whether a statement with a reducer writes a tensor together with one that is used."""
+        groups = (each for each in self.node.statements if isinstance(each, tree.Comprehension) and is_own(each.operator))
+        names = {target.name for each in groups if name in _targets(each) for target, _ in each.targets}
+        known = (self.scope.tensors[each] for each in names - {name} if each in self.scope.tensors)
+        return any(info.read or info.kind == "result" for info in known)
 
     def gives_a_size(self, name: str, info: TensorInfo) -> bool:
         """Whether a parameter that is never read is the first to bring a size that is used."""
