@@ -2271,7 +2271,9 @@ class Run:
         for e, parameter in zip(values, asked, strict=True):
             self.check_divisors(e, "")
             found = self.type_of(e)
-            if not (holds(found.weak, parameter.dtype) if found.weak is not None else fits(found.dtype, parameter.dtype)):
+            if not (
+                holds(found.weak, parameter.dtype) if found.weak is not None else fits(found.dtype, parameter.dtype)
+            ):
                 raise Rejected("TC206")
         probe = Statement(s.target, s.left, "+", True, s.value, s.ranges, {}, [*s.exists, *s.rest])
         ranges = self.ranges_of(probe)
@@ -2284,7 +2286,10 @@ class Run:
         if math.prod(high - low for low, high in ranges.values()) > MOST_POINTS // 10:
             raise Unclear("too many points")
         box = [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left]
-        made = [Array(self.result_type(target, dtype, declared), *box) for target, dtype in zip(s.targets, types, strict=True)]
+        made = [
+            Array(self.result_type(target, dtype, declared), *box)
+            for target, dtype in zip(s.targets, types, strict=True)
+        ]
         extra = [self.compiled(e, "") for e in s.exists]
         codes = [self.stored(Statement("", [], "=", True, e), p) for e, p in zip(values, asked, strict=True)]
         inner = [name for name in ranges if name not in s.left]

@@ -47,8 +47,14 @@ REDUCERS = (
         "from (-2147483648, 9223372036854775807)",
         "(int32({0}), 3)",
     ),
-    ("reduce r3(int32 a, int32 b, int32 c, int32 d) = (a*c - b*d, a*d + b*c) from (1, 0) with x -> (x, 1)", "int32({0})"),
-    ("reduce r4(uint8 a, bool b, uint8 c, bool d) = (max(a, c), b && d) from (0, true) with (x, y) -> (x, !y)", "(uint8({0}), 1 < 2)"),
+    (
+        "reduce r3(int32 a, int32 b, int32 c, int32 d) = (a*c - b*d, a*d + b*c) from (1, 0) with x -> (x, 1)",
+        "int32({0})",
+    ),
+    (
+        "reduce r4(uint8 a, bool b, uint8 c, bool d) = (max(a, c), b && d) from (0, true) with (x, y) -> (x, !y)",
+        "(uint8({0}), 1 < 2)",
+    ),
 )
 """Reducers that are exact, and what a statement with one takes."""
 
@@ -903,7 +909,10 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **expected.sizes,
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
-    known_ranges, parts = function.ranges.indices, (".max", ".min", ".value", ".sum", ".r0", ".r1", ".r2", ".r3", ".r4")  # of positions, states
+    known_ranges, parts = (
+        function.ranges.indices,
+        (".max", ".min", ".value", ".sum", ".r0", ".r1", ".r2", ".r3", ".r4"),
+    )  # of positions, states
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
     for s, (_, ranges) in zip(statements, expected.log, strict=True):

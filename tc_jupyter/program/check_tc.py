@@ -1199,7 +1199,9 @@ class _DefChecker:
 
     def comes_with_another(self, name: str) -> bool:
         """Whether a statement with a reducer writes a tensor together with one that is used."""
-        groups = (each for each in self.node.statements if isinstance(each, tree.Comprehension) and is_own(each.operator))
+        groups = (
+            each for each in self.node.statements if isinstance(each, tree.Comprehension) and is_own(each.operator)
+        )
         names = {target.name for each in groups if name in _targets(each) for target, _ in each.targets}
         known = (self.scope.tensors[each] for each in names - {name} if each in self.scope.tensors)
         return any(info.read or info.kind == "result" for info in known)
