@@ -44,13 +44,16 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
     """Offset of each name -> its class."""
     names = [node for node in nodes(unit) if isinstance(node, tree.Name)]
     # the span of a name in parentheses holds them
-    roles = {text.index(node.name, node.span.start): "name" for node in names}
+    written = (node for node in names if node.name in text[node.span.start : node.span.end])  # results of a reducer are not
+    roles = {text.index(node.name, node.span.start): "name" for node in written}
     for node in nodes(unit):
         match node:
             case tree.Def():
                 roles[node.name.span.start] = "def"
             case tree.Param() | tree.Result() | tree.Let():
                 roles[node.name.span.start] = "definition"
+            case tree.Reducer():
+                roles |= {name.span.start: "definition" for name in node.given}
             case tree.Where():
                 roles[node.index.span.start] = "index"
             case tree.Comprehension():
@@ -76,12 +79,12 @@ def tc_tokens(text: str) -> Tokens:
     for token in scanned.tokens:
         place = (token.start, token.end)
         match token.type:
-            case "DEF" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT":
+            case "DEF" | "REDUCE" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT":
                 found[place] = "keyword"
             case "SCALAR" | "MINMAX":
                 found[place] = "standard"
             case "NAME" | "DIGIT_NAME":
-                found[place] = roles[token.start]
+                found[place] = roles.get(token.start, "keyword")  # the words `from` and `with` of a reducer
             case "INTEGER" | "NUMBER":
                 found[place] = WORDS.get(token.text, "number")
             case "DIMENSION":  # one word with the tensor before it

@@ -36,7 +36,8 @@ const tc = {
   'LetClause/WhereName': t.definition(t.variableName),
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
-  'def where in exists else unique at': t.keyword
+  GivenName: t.definition(t.variableName),
+  'def reduce from with where in exists else unique at': t.keyword
 };
 
 const sac = {
