@@ -14,19 +14,23 @@ Worked example: `reduce mean(float a, float b) = (a + b)/2 from 0` is not associ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
-from tc_jupyter.diagnostics import Diagnostic, Span, codes
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span, codes
 from tc_jupyter.program import (
     FOLD_LEFT,
     FOLD_RIGHT,
     Call,
     Const,
     DType,
+    Expr,
     Program,
     Read,
     Reducer,
+    component_of,
     int64,
     lifted,
     walk,
@@ -51,24 +55,50 @@ def broken_law(program: Program) -> Diagnostic | None:
     """TC247 for the program of a reducer; `None` where it keeps all laws."""
     assert program.reducer is not None
     with np.errstate(all="ignore"):
-        return _Laws(program, program.reducer).broken()
+        values = program.statements[0].value.span | program.statements[-1].value.span
+        return _Laws(program.reducer).broken(values)
+
+
+def without_broken_folds(program: Program) -> Program:
+    """The program with folds one after the other where their function and what they begin with keep not all laws.
+
+    `fold(f, neutral)` of `%%sac` says that they do; a cell where they do not is no mistake, but its folds are not taken apart.
+    """
+    folds = [each for each in program.statements if each.combine is not None and not each.initialize]
+    wrong = {each.name for each in folds if each.identity is not None and not _keeps_laws(each.combine, each.identity)}
+    if not wrong:
+        return program
+    kept = (replace(each, identity=None) if each.name in wrong else each for each in program.statements)
+    return replace(program, statements=tuple(kept))
+
+
+@lru_cache(maxsize=256)
+def _keeps_laws(combine: Expr | None, identity: Expr) -> bool:
+    if combine is None or not isinstance(identity, Const):
+        return False
+    found = Reducer("fold", (identity.dtype,), (combine,), (identity,))
+    try:
+        with np.errstate(all="ignore"):
+            return _Laws(found).broken(NO_SPAN) is None
+    except KeyError:  # of something else than its operands
+        return False
 
 
 class _Laws:
-    def __init__(self, program: Program, reducer: Reducer) -> None:
-        self.program, self.reducer = program, reducer
+    def __init__(self, reducer: Reducer) -> None:
+        self.reducer = reducer
         nodes = [node for value in reducer.combine for node in walk(value)]
         slow = sum(isinstance(node, Call) and node.function not in ON_ARRAYS for node in nodes)
         self.count = max(FEWEST, min(TRIPLES, WORK // (8 * (len(nodes) + SLOW * slow))))
         self.random = np.random.default_rng(0)
 
-    def broken(self) -> Diagnostic | None:
+    def broken(self, values: Span) -> Diagnostic | None:
+        """What is wrong with it; `values`: the place of what it combines."""
         identity = [self.shaped(np.full(self.count, each.value), each.dtype) for each in self.reducer.identity]
         a, b, c = (self.operands(number, identity) for number in range(3))
         f = self.combined
         ab, ba = f(a, b), f(b, a)
         name = self.reducer.name
-        values = self.program.statements[0].value.span | self.program.statements[-1].value.span
         start = self.reducer.identity[0].span | self.reducer.identity[-1].span
         tried = (
             (values, (a, b), ab, ba, "{n}(a, b)", "{n}(b, a)"),
@@ -174,9 +204,7 @@ class _Laws:
 
 
 def _component(state: State, read: Read) -> Array:
-    (place,) = read.indices
-    assert isinstance(place, Const)
-    return state[int(place.value)]
+    return state[component_of(read)]
 
 
 def _shown(state: State, place: int) -> str:

@@ -57,6 +57,7 @@ class Draft:
     accumulate: bool = False
     reductions: tuple[tuple[str, Interval], ...] = ()
     combine: Expr | None = None
+    neutral: Expr | None = None
     number: int | None = None
     text: str = ""
     span: Span = NO_SPAN
@@ -325,6 +326,7 @@ class Emitter:
             text=draft.text,
             span=draft.span,
             combine=draft.combine,
+            identity=draft.neutral,
         )
 
     def _drop_unread(self, results: tuple[str, ...]) -> None:

@@ -283,6 +283,7 @@ class Selections(Elements):
                 accumulate=not first,
                 reductions=ranges[:count],
                 combine=combine,
+                neutral=neutral if combine is not None and isinstance(neutral, Const) else None,
                 text=self.text(node.span),
                 span=node.span,
                 context=away,

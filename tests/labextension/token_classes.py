@@ -44,7 +44,9 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
     """Offset of each name -> its class."""
     names = [node for node in nodes(unit) if isinstance(node, tree.Name)]
     # the span of a name in parentheses holds them
-    written = (node for node in names if node.name in text[node.span.start : node.span.end])  # results of a reducer are not
+    written = (
+        node for node in names if node.name in text[node.span.start : node.span.end]
+    )  # results of a reducer are not
     roles = {text.index(node.name, node.span.start): "name" for node in written}
     for node in nodes(unit):
         match node:

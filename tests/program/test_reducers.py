@@ -134,3 +134,23 @@ def test_a_reducer_in_a_def_that_another_def_calls():
     X = np.random.default_rng(5).normal(size=(6, 50)).astype(np.float32)
     for target in ("interpreter", "cpu"):
         close(tc.compile(text, target=target).outer(X), (2 * X.mean(1), 4 * X.var(1)))
+
+
+SAC = """
+float gain(float a, float b) { return a + b + a * b; }
+float half(float a, float b) { return (a + b) / 2f; }
+float gains(float[.] x) { return with { ([0] <= iv < shape(x)) : x[iv]; } : fold(gain, 0f); }
+float last(float[.] x) { return with { ([0] <= iv < shape(x)) : x[iv]; } : fold(half, 0f); }
+"""
+
+
+def test_a_fold_of_sac_is_taken_apart_where_its_function_keeps_the_laws():
+    module = tc.compile(SAC, language="sac", target="cpu")
+    X = np.random.default_rng(6).normal(scale=1e-3, size=30_000).astype(np.float32)
+    assert float(module.gains(X)) == pytest.approx(float(np.prod(1 + X.astype(float)) - 1), rel=1e-4)
+    total = np.float32(0)
+    for each in X:
+        total = (total + each) / np.float32(2)
+    assert float(module.last(X)) == pytest.approx(float(total), rel=1e-6)
+    assert "vectorize" in module.gains.source("loops")
+    assert "vectorize" not in module.last.source("loops")
