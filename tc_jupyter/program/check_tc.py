@@ -762,7 +762,8 @@ class _DefChecker:
                 kind = tree.Name(reducer.types[k].value, place)
                 read = tree.Apply(kind, (read,), node.value.span)
             out = replace(node, target=target, indices=None if left is None else at, operator="=", value=read)
-            if self.checked(replace(out, before=(), rest=(), clauses=(), matched=None)) is None:
+            out = replace(out, before=(), rest=(), clauses=(), matched=None)
+            if self.checked(out, named=target.name) is None:
                 return False
         return True
 
@@ -1267,6 +1268,7 @@ class _StatementChecker:
     ) -> None:
         self.owner = owner
         self.reducer, self.part, self.named = reducer, part, named or node.target.name
+        self.is_derived = bool(named)  # from another statement of the text, whose left side it completes
         self.scope = owner.scope
         self.node = node
         self.names = StatementNames(node.target.name, node)
@@ -1448,6 +1450,8 @@ class _StatementChecker:
 
         Worked example: `Y(i) = A(i)` of `-> (float(N + M) Y) { Y(i) = A(i)  Y(N + j) = B(j) }`.
         """
+        if self.is_derived:
+            return False
         target, extent = self.node.target.name, self.stated(number)
         if self.scope.tensors[target].written or extent is None or self.owner.declared_starts(target) is not None:
             return False

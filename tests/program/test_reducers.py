@@ -65,6 +65,22 @@ def test_statistics_of_groups(target):
     close(tc.compile(TEXT, target=target).groups(X, K), np.array(wanted).T)
 
 
+def test_as_many_groups_as_a_call_says():
+    text = (
+        REDUCERS
+        + """
+    def spread(float(N) X, int32(N) K, int32 G) -> (float(G) A, float(G) S, float(G) C, V) {
+        A(K(n)), S(K(n)), C(K(n)) moments=! X(n)
+        V(k) = S(k)/C(k)
+    }"""
+    )
+    random = np.random.default_rng(8)
+    X, K = random.normal(size=9000).astype(np.float32), random.integers(0, 7, 9000).astype(np.int32)
+    for target in ("interpreter", "cpu"):
+        found = tc.compile(text, target=target).spread(X, K, 7)
+        np.testing.assert_allclose(found[3], [X[K == k].astype(float).var() for k in range(7)], rtol=1e-4)
+
+
 def test_a_group_outside_is_refused_before_anything_is_written():
     module = tc.compile(TEXT, target="cpu")
     with pytest.raises(tc.CallError, match="TC604"):
