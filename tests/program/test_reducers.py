@@ -78,7 +78,7 @@ def test_as_many_groups_as_a_call_says():
     X, K = random.normal(size=9000).astype(np.float32), random.integers(0, 7, 9000).astype(np.int32)
     for target in ("interpreter", "cpu"):
         found = tc.compile(text, target=target).spread(X, K, 7)
-        np.testing.assert_allclose(found[3], [X[K == k].astype(float).var() for k in range(7)], rtol=1e-4)
+        np.testing.assert_allclose(found[3], [X[k == K].astype(float).var() for k in range(7)], rtol=1e-4)
 
 
 def test_a_group_outside_is_refused_before_anything_is_written():
