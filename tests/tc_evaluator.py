@@ -2345,8 +2345,13 @@ class Run:
         extra = [self.compiled(e, "") for e in s.exists]
         codes = [self.stored(Statement("", [], "=", True, e), p) for e, p in zip(values, asked, strict=True)]
         inner = [name for name in ranges if name not in s.left]
+        nodes = [n for statement in reducer.function.statements for n in walk(statement.value)]
+        exact = not any(
+            (isinstance(n, Binary) and n.op in "+-*/%") or (isinstance(n, Apply) and n.name not in ("min", "max"))
+            for n in nodes
+        )
         for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
-            env, doubt = dict(zip(s.left, left, strict=True)), 0.0
+            env, doubt, size, count = dict(zip(s.left, left, strict=True)), 0.0, 0.0, 1
             total = self.of_numbers(reducer.identity, [])
             for point in itertools.product(*(range(*ranges[n]) for n in inner)):
                 env.update(zip(inner, point, strict=True))
@@ -2357,8 +2362,11 @@ class Run:
                 operand = [value for value, _ in pairs]
                 operand = operand if reducer.lifted is None else self.of_numbers(reducer.lifted, operand)
                 total = self.of_numbers(reducer.function, [*total, *operand])
+                size, count = max([size, *(abs(n) for n in (*operand, *total) if abs(n) < math.inf)]), count + 1
             for array, value, dtype in zip(made, total, types, strict=True):
                 error = UNSURE if doubt and not is_float(dtype) else 2 * doubt
+                if is_float(dtype) and not exact:
+                    error += 2.0**-21 * count * size
                 place = array.place(left)
                 array.values[place], array.errors[place] = convert(value, error, computed(dtype), array.dtype)
         for target, array in zip(s.targets, made, strict=True):

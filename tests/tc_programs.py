@@ -919,10 +919,8 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **expected.sizes,
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
-    known_ranges, parts = (
-        function.ranges.indices,
-        (".max", ".min", ".value", ".sum", ".r0", ".r1", ".r2", ".r3", ".r4"),
-    )  # of positions, states
+    states = (f".{name}" for name in re.findall(r"\breduce (\w+)\(", function.program.source.text))
+    known_ranges, parts = function.ranges.indices, (".max", ".min", ".value", ".sum", *states)  # of what others read
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
     for s, (_, ranges) in zip(statements, expected.log, strict=True):
