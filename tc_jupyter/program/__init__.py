@@ -34,7 +34,7 @@ from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
 from .literals import lost_literals
 from .neighbours import grows_slowly, is_along_rows
-from .positions import LARGEST_POSITION, in_32_bits, positions
+from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import (
     FOLD_LEFT,
@@ -91,6 +91,7 @@ __all__ = [
     "Index",
     "LARGEST_ARRAY",
     "LARGEST_POSITION",
+    "NO_POSITION",
     "IndexVar",
     "Partition",
     "Program",

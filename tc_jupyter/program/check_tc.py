@@ -837,6 +837,11 @@ class _DefChecker:
         if at is None:
             return False
         value = node.value
+        if not extremes.is_exact(found.value) and found.conditions:
+            message = "this value may differ in its last bit when it is computed twice, and conditions leave points out"
+            help = "store it in a statement of its own first, as in `Z(n, m) = ...`, and look through `Z(n, m)`"
+            self.scope.report(codes.UNSUPPORTED, node.value.span, message, help=help)
+            return False
         if not extremes.is_exact(found.value):
             self.draft, self.scope.tensors = draft, tensors
             stored, value = extremes.stored_value(node, f"{node.target.name}.value", reduced)
@@ -850,12 +855,17 @@ class _DefChecker:
         if value is node.value and changes_where_stored(found.value, dtype):
             value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
-        found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
+        position, first = extremes.position_statement(node, value, extreme, at, dtype.is_float), node.target
+        if found.conditions:  # they may leave all points out
+            first = tree.Name(f"{node.target.name}.first", place)
+        found = self.checked(replace(position, target=first))
         told = any(item.is_error for item in self.scope.diagnostics[count:])
         if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
+        if found is not None and first is not node.target:
+            return self.checked(extremes.copied(node, first)) is not None
         return found is not None
 
     def logarithm_found(self, node: tree.Comprehension) -> bool:
@@ -1257,10 +1267,7 @@ class _DefChecker:
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
-    values = [
-        statement.value,
-        *(clause.value for clause in statement.clauses if isinstance(clause, tree.Let | tree.Exists)),
-    ]
+    values = [statement.value, *(part for clause in statement.clauses for part in tree.parts(clause))]
     found: list[Span] = []
     for item in (item for value in values for item in tree.walk(value)):
         read = item.function if isinstance(item, tree.Apply) else item
@@ -1320,6 +1327,8 @@ class _StatementChecker:
             int, tree.Expression
         ] = {}  # by dimension, subscripts of the left side that are no indices
         self.computed: dict[int, Expr | None] = {}
+        self.filters: tuple[Expr, ...] = ()
+        self.moving: dict[str, tuple[Expr, Expr]] = {}  # ends of ranges that differ from point to point
 
     def check(self) -> None:
         """Report what is wrong; add the statement to the draft if it has a meaning."""
@@ -1334,6 +1343,7 @@ class _StatementChecker:
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
         if self.part:  # each is a value at one component only, and all of them say where the points are
             exists += [None if each is None else settle(each).expr for each in values]
+        filters = [self.filter(clause) for clause in self.node.clauses if isinstance(clause, tree.Filter)]
         bounds = self.ranges()
         self.owner.mentioned |= self.names.mentioned
         self.unused_lets()
@@ -1343,13 +1353,14 @@ class _StatementChecker:
             self.of_truth(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         known = None not in self.computed.values()
-        if value is None or not target or not whole or not known or any(item is None for item in exists):
+        if value is None or not target or not whole or not known or None in exists or None in filters:
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
             if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
             return
+        self.filters = tuple(item for item in filters if item is not None)
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
 
     def of_reducer(self, values: Sequence[Typed | None], reducer: Reducer) -> Typed | None:
@@ -1370,11 +1381,15 @@ class _StatementChecker:
         """`any=!` and `all=!` combine truth values."""
         if value is None or value.dtype is BOOL:
             return
-        place, text = self.node.value.span, self.scope.source.slice(self.node.value.span)
-        simple = isinstance(self.node.value, tree.Name | tree.Apply | tree.Number)
+        self.no_truth(self.node.value, value, f"`{self.node.operator}` combines truth values")
+
+    def no_truth(self, node: tree.Expression, value: Typed, wanted: str) -> None:
+        """TC212: a number stands where a truth value is meant."""
+        place, text = node.span, self.scope.source.slice(node.span)
+        simple = isinstance(node, tree.Name | tree.Apply | tree.Number)
         compared = f"{text} != 0" if simple else f"({text}) != 0"
         fix = Fix(f"write `{compared}`", (Edit(place, compared),)) if len(text) < 200 else None
-        message = f"`{self.node.operator}` combines truth values, and this is `{settle(value).dtype.value}`"
+        message = f"{wanted}, and this is `{settle(value).dtype.value}`"
         self.scope.report(codes.TYPE_MISMATCH, place, message, help="compare it, as in `X(i) != 0`", fix=fix)
 
     def whole_arrays(self, count: int) -> None:
@@ -1635,6 +1650,14 @@ class _StatementChecker:
         typed = self.expressions.value(clause.value)
         return None if typed is None else settle(typed).expr
 
+    def filter(self, clause: tree.Filter) -> Expr | None:
+        """A condition as a clause."""
+        typed = self.expressions.value(clause.condition)
+        if typed is not None and typed.dtype is not BOOL:
+            self.no_truth(clause.condition, typed, "a condition is a truth value")
+            return None
+        return None if typed is None else settle(typed).expr
+
     def unused_lets(self) -> None:
         for name, let in self.names.lets.items():
             if not let.used:
@@ -1663,8 +1686,10 @@ class _StatementChecker:
         for clause in self.node.clauses:
             if not isinstance(clause, tree.Where):
                 continue
-            lower, upper = self.expressions.bound(clause.lower), self.expressions.bound(clause.upper)
             name = clause.index.name
+            moves = name not in self.names.left and any(map(self.expressions.moves, (clause.lower, clause.upper)))
+            bound = self.expressions.moving_bound if moves else self.expressions.bound
+            lower, upper = bound(clause.lower), bound(clause.upper)
             if name in seen:
                 labels = (Label(seen[name], "first range"),)
                 self.scope.report(
@@ -1677,10 +1702,29 @@ class _StatementChecker:
                 )
             elif name not in self.names.left and name not in self.names.indices:
                 self.no_index(clause.index)
+            elif lower is not None and upper is not None and moves:
+                self.moving[name] = lower, upper
             elif lower is not None and upper is not None:
                 found[name] = lower, upper
             seen.setdefault(name, clause.span)
+        self.in_a_circle()
         return found
+
+    def in_a_circle(self) -> None:
+        """TC305, where the ends of a range depend on its own index, also through other ranges."""
+        used = {
+            name: {each.name for end in ends for each in walk(end) if isinstance(each, IndexVar)}
+            for name, ends in self.moving.items()
+        }
+        free = set[str]()
+        while more := {name for name in used.keys() - free if not used[name] & (used.keys() - free)}:
+            free |= more
+        for clause in self.node.clauses:
+            if isinstance(clause, tree.Where) and clause.index.name in used.keys() - free:
+                name = clause.index.name
+                way = "itself" if name in used[name] else "an index whose range depends on it"
+                message = f"the range of `{name}` depends on {way}"
+                self.scope.report(codes.WHERE_INDEX, clause.span, message)
 
     def no_index(self, name: tree.Name) -> None:
         taken = self.scope.taken(name.name)
@@ -1708,7 +1752,8 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        inside = self.in_subscripts((value.expr, *exists, *self.subscripts)) | bounds.keys()
+        inside = self.in_subscripts((value.expr, *exists, *self.subscripts, *self.conditions)) | bounds.keys()
+        inside |= self.moving.keys()
         unknown = name in self.owner.broken_targets and not inside >= set(left)  # a range is in what could not be read
         if unknown or self.is_element(reduction):
             info.dtype = info.rank = None
@@ -1723,7 +1768,7 @@ class _StatementChecker:
         if self.operator != "=" or not reduction.keys() - typos <= alone:
             self.operator_fits(reduction, first, info.kind == "result")
         slips = any(item.code is codes.LIKELY_TYPO for item in self.said())
-        if reduction and self.operator == "+" and not slips:
+        if reduction and self.operator == "+" and not slips and not self.conditions:
             self.repeated_terms(reduction)
         self.own_reads(value, exists, reduction)
         dtype = self.element_type(value, info, first)
@@ -1736,7 +1781,7 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not slips:
+        if reduction and self.operator == "+" and not slips and not self.conditions:
             self.cheaper(value, reduction)
         if first:
             bounds |= self.stated_bounds(bounds)
@@ -1753,7 +1798,9 @@ class _StatementChecker:
         indices = tuple(
             Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
         )
-        indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
+        indices += tuple(
+            Index(item, "reduction", bounds.get(item), span, self.moving.get(item)) for item, span in reduction.items()
+        )
         statement = Statement(
             self.owner.draft.name_of(name),
             name,
@@ -1770,6 +1817,7 @@ class _StatementChecker:
             left_span=self.left_place(),
             needs_points=self.node.at is not None,
             **self.folding(dtype),
+            filters=self.filters,
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -1895,11 +1943,16 @@ class _StatementChecker:
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
         found: dict[str, Span] = {}
-        for expr in (*self.subscripts, settle(value).expr, *exists):
+        for expr in (*self.subscripts, settle(value).expr, *exists, *self.conditions):
             for item in walk(expr):
                 if isinstance(item, IndexVar) and item.name not in self.names.left:
                     found.setdefault(item.name, item.span)
         return found
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """What says which points there are, beside the ranges that are the same everywhere."""
+        return (*(end for ends in self.moving.values() for end in ends), *self.filters)
 
     def in_subscripts(self, exprs: Sequence[Expr]) -> frozenset[str]:
         """Indices that index something."""
@@ -1919,7 +1972,7 @@ class _StatementChecker:
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
-        elif self.initialize and not reduction and not self.computed:
+        elif self.initialize and not reduction and not self.computed and not self.filters:
             fix = Fix("replace it by `=`", (Edit(place, "="),)) if self.reducer is None else None
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
@@ -1959,7 +2012,7 @@ class _StatementChecker:
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
         own = tuple(self.names.left)
-        for expr in (value.expr, *exists, *self.subscripts):
+        for expr in (value.expr, *exists, *self.subscripts, *self.conditions):
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue
