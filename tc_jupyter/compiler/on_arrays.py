@@ -13,7 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tc_jupyter.loops.interpret import FUNCTIONS
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    bits,
+    random_numbers,
+)
 
 Array = npt.NDArray[Any]
 
@@ -122,6 +136,10 @@ class OnArrays:
     def _call(self, expr: Call) -> Array:
         arguments = [self.of(each) for each in expr.arguments]
         name = expr.function
+        if name in random_numbers.WORDS:
+            return random_numbers.word(name, *arguments).astype(np.int64)
+        if name in bits.OPERATORS:
+            return bits.on_arrays(name, *arguments)
         if name in ("min", "max"):
             return reduce(OPERATORS[name], arguments)
         if name in EXACT and not expr.arguments[0].dtype.is_float and name not in ("abs", "sign", "relu"):

@@ -58,6 +58,8 @@ FACTORED_SUM = Code("TC239", "factored-sum", _N, "a sum of products computes few
 INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers that meets a float is rounded down")
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")
+BITS_COMPARED = Code("TC243", "bits-compared", _W, "bits of a condition and a number are compared")
+CONSTANT = Code("TC244", "constant", _E, "a constant does not hold what its type says")
 BROKEN_LAW = Code("TC247", "broken-law", _E, "a reducer depends on the order of what it combines")
 BAD_REDUCER = Code(
     "TC248", "bad-reducer", _E, "a reducer, or a statement with one, has the wrong number or types of values"

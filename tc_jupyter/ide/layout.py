@@ -75,7 +75,11 @@ def _same(parsed: tree.Parsed | sac_tree.SacParsed, text: str, language: str) ->
 
 
 def _tc_items(parsed: tree.Parsed, source: SourceText) -> Iterable[_Item]:
-    for number, item in enumerate(parsed.unit.defs):
+    parts = sorted([*parsed.unit.constants, *parsed.unit.defs], key=lambda part: part.span.start)
+    for number, item in enumerate(parts):
+        if isinstance(item, tree.Constant):
+            yield _Item(item.span, statement_text(item), gap=number > 0 and isinstance(parts[number - 1], tree.Def))
+            continue
         if item.reducer is not None:
             yield _Item(item.span, reducer_text(item, item.reducer), gap=number > 0)
             continue

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite
+from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
 from .program import FOLD_LEFT, FOLD_RIGHT, Program, Reducer
 
 _COMMON = (DType.INT64, DType.UINT64, DType.FLOAT32, DType.FLOAT64)
@@ -37,6 +37,10 @@ def reducer_of(function: Program, identity: Program, lifted: Program | None) -> 
     start = tuple(number(value) for value in values_of(identity))
     if any(each is None for each in start):
         return "the identity is a number, as in `from 0` or `from -inf`"
+    known = {*places, *(lifted.parameters if lifted is not None else ())}
+    made = [*values_of(function), *(values_of(lifted) if lifted is not None else ())]
+    if any(isinstance(node, Read) and node.tensor not in known for value in made for node in walk(value)):
+        return "a reducer is made of its operands and of numbers"
 
     def operand(e: Expr) -> Expr | None:
         if not isinstance(e, Read):

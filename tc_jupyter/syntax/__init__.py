@@ -10,9 +10,10 @@ from .sac_parser import parse_sac
 from .sac_printer import sac_to_text
 from .sac_tree import SacParsed, SacUnit
 from .tokens import KEYWORDS, REDUCTIONS, SCALAR_TYPES, is_own, own_operators
-from .tree import Parsed, Unit
+from .tree import JOINING, Parsed, Unit, is_open
 
 __all__ = [
+    "JOINING",
     "KEYWORDS",
     "REDUCTIONS",
     "SCALAR_TYPES",
@@ -24,6 +25,7 @@ __all__ = [
     "expression_text",
     "fingerprint",
     "in_order",
+    "is_open",
     "is_own",
     "own_operators",
     "parse_sac",

@@ -21,12 +21,14 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     DimensionBox,
     Exists,
     Expression,
     Extent,
     Filter,
     Let,
+    Listed,
     Name,
     Number,
     Param,
@@ -197,8 +199,15 @@ class Build:
         node = self.comprehension([target, given, operator, value, None, at, where])
         return replace(node, before=tuple(before), span=Span(targets[0][0].span.start, node.span.end))
 
-    def values(self, parts: list[Any]) -> Values:
+    def together(self, parts: list[Any]) -> Values:
         return Values(tuple(parts[1:-1:2]), Span(parts[0].start, parts[-1].end))
+
+    def listed(self, parts: list[Any]) -> Listed:
+        return Listed(tuple(parts[1:-1:2]), Span(parts[0].start, parts[-1].end))
+
+    def constant(self, parts: list[Any]) -> Constant:
+        word, kind, name, _, values = parts
+        return Constant(name, kind, values, Span(word.start, values.span.end))
 
     def at(self, parts: list[Any]) -> Expression:
         return parts[1]

@@ -30,7 +30,9 @@ from .recovery import (
     ReducerTokens,
     bracket_depth,
     closers,
+    is_constant,
     split_commas,
+    split_constants,
     split_defs,
     split_statements,
     starts_statement,
@@ -40,6 +42,7 @@ from .repairs import repaired
 from .slices import sliced
 from .tokens import KEYWORDS, SEMICOLON, Token, tokenize
 from .tree import (
+    JOINING,
     Apply,
     Binary,
     Bordered,
@@ -48,6 +51,7 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     Def,
     DimensionBox,
     Exists,
@@ -68,6 +72,7 @@ from .tree import (
     Where,
     depth,
     ends,
+    is_open,
     walk,
 )
 from .tree import parts as parts_of
@@ -93,6 +98,7 @@ _SAC = "a function of SaC stands in a cell that begins with `%%sac`"
 _FUNCTION_OF_SAC = re.compile(
     r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
 )
+_CONSTANT = "a constant is written `const float(3) C = [1, 2, 1]`, with literals only"
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
@@ -114,13 +120,16 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
+    before, listed = split_constants(before)
+    constants = [parser.constant(tokens) for tokens in listed]
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
     parsed = (parser.definition(each) if isinstance(each, DefTokens) else parser.reducer(each) for each in pieces)
     defs = tuple(_with_errors(item, scanned_errors) for item in parsed)
-    unit = Unit(defs, Span(0, len(source.text)))
+    constants = tuple(each for each in (*constants, *parser.constants) if each is not None)
+    unit = Unit(defs, Span(0, len(source.text)), constants)
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
 
 
@@ -205,6 +214,7 @@ class _CellParser:
         self.returns = False  # the def has a `return`
         self.told_before = 0  # messages before the present `reduce`
         self.after_params: Span | None = None  # where `->` and the results are missing
+        self.constants: list[Constant | None] = []  # behind defs
 
     def report(
         self,
@@ -266,8 +276,10 @@ class _CellParser:
         statements = tuple(
             self.statement(tokens, pieces[place + 1 : place + _NEAR]) for place, tokens in enumerate(pieces)
         )
-        if piece.rest:
-            self.stray(piece.rest, has_defs=True)
+        rest, listed = split_constants(piece.rest)
+        self.constants += [self.constant(tokens) for tokens in listed]
+        if rest:
+            self.stray(rest, has_defs=True)
         wrong = any(item.is_error for item in self.diagnostics[count:]) or any(
             isinstance(item, Broken) for item in statements
         )
@@ -299,6 +311,7 @@ class _CellParser:
         half = len(params) // 2
         self.components_fit(piece, params, (values, "combined values"), (identity, "identities"), (lifted, "values"))
         wrong = any(item.is_error for item in self.diagnostics[count:])
+        self.constants += [self.constant(each) for each in split_constants(piece.rest)[1]]
         results = tuple(_result_of(param, params) for param in params[:half])
         equals = piece.value[0].span if piece.value else place
         statements = tuple(
@@ -607,9 +620,20 @@ class _CellParser:
             self.diagnostics.append(problem)
         return node if node is None else replace(node, type=self.whole_type(node.type))
 
+    def constant(self, tokens: list[Token]) -> Constant | None:
+        """`const float(3) C = [1, 2, 1]`; `None` after a message."""
+        if not self.fits(tokens) or any(token.type == "ERROR" for token in tokens):
+            return None
+        node, problem = _parse(tokens, "statement")
+        if problem is not None:
+            self.diagnostics.append(replace(problem, help=_CONSTANT))
+        return node if isinstance(node, Constant) else None
+
     def statement(self, tokens: list[Token], later: list[list[Token]]) -> TcStatement:
         if not self.fits(tokens):
             return self.broken(tokens)
+        if tokens[0].type == "CONST" and is_constant(tokens):
+            return self.constant(tokens) or self.broken(tokens)
         if (problem := domain(tokens, later)) is not None:
             self.diagnostics.append(problem)
             return self.broken(tokens)
@@ -811,6 +835,8 @@ class _CellParser:
                 while isinstance(left, Binary) and left.op.startswith(CHAIN):
                     left = left.left
                 assert isinstance(left, Binary)
+                if (conditions := _conditions(node)) is not None:
+                    return self.tighter(node, conditions)
                 text = " && ".join(self.links(node))
                 fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
                 self.report(
@@ -837,6 +863,30 @@ class _CellParser:
                 )
             case _:
                 return node
+
+    def tighter(self, node: Binary[Expression], conditions: list[Binary[Expression]]) -> Expression:
+        """Report `a > 0 & b > 0`, and read it as `a > 0 && b > 0`."""
+        op = conditions[0].op
+        text, start = "", node.span.start
+        for each in conditions:
+            text += self.source.slice(Span(start, each.op_span.start)) + JOINING[each.op]
+            start = each.op_span.end
+        text += self.source.slice(Span(start, node.span.end))
+        fix = Fix(f"write `{text}`", tuple(Edit(each.op_span, JOINING[each.op]) for each in conditions))
+        message = f"comparisons do not chain, and `{op}` binds tighter than they do"
+        help = f"conditions are joined with `{JOINING[op]}`"
+        self.report(codes.CHAINED_COMPARISON, node.span, message, help=help, fix=fix)
+        first, *others = _comparisons(node)
+        groups = [first]
+        for each, joining in zip(others, conditions, strict=True):
+            if joining.op == "&":
+                groups[-1] = Binary("&&", groups[-1], each, groups[-1].span | each.span, joining.op_span)
+            else:
+                groups.append(each)
+        whole = groups[0]
+        for each in groups[1:]:
+            whole = Binary("||", whole, each, whole.span | each.span, each.op_span)
+        return self.unchain(whole)
 
     def links(self, node: Binary[Expression]) -> list[str]:
         """The comparisons of a chain, as texts."""
@@ -868,6 +918,32 @@ def _result_of(param: Param, params: tuple[Param, ...]) -> Result:
     while name in taken:
         name += "_"
     return Result(Name(name, param.name.span), param.type, param.span)
+
+
+def _conditions(node: Binary[Expression]) -> list[Binary[Expression]] | None:
+    """The `0 & b` between the comparisons of the chain `a > 0 & b > 0`; `None` if other things stand there."""
+    found: list[Binary[Expression]] = []
+    while node.op.startswith(CHAIN):
+        assert isinstance(node.left, Binary)
+        node = node.left
+        middle = node.right
+        if not isinstance(middle, Binary) or middle.op not in JOINING or not is_open(middle):
+            return None
+        found.append(middle)
+    return found[::-1]
+
+
+def _comparisons(node: Binary[Expression]) -> list[Binary[Expression]]:
+    """`a > 0` and `b > 0` of the chain `a > 0 & b > 0`."""
+    op = node.op.removeprefix(CHAIN)
+    if not node.op.startswith(CHAIN):
+        return [node]
+    assert isinstance(node.left, Binary)
+    *before, last = _comparisons(node.left)
+    middle = last.right
+    assert isinstance(middle, Binary)
+    last = replace(last, right=middle.left, span=last.left.span | middle.left.span)
+    return [*before, last, Binary(op, middle.right, node.right, middle.right.span | node.right.span, node.op_span)]
 
 
 def _last(piece: DefTokens) -> Token:

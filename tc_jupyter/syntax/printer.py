@@ -20,6 +20,7 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     Def,
     Dimension,
     Exists,
@@ -27,6 +28,7 @@ from .tree import (
     Extent,
     Filter,
     Let,
+    Listed,
     Name,
     Number,
     Param,
@@ -43,20 +45,24 @@ from .tree import (
 
 _WIDTH = 100
 _INDENT = "    "
-_CHOICE, _UNARY, _ATOM = 0, 7, 8
+_CHOICE, _UNARY, _TIGHT, _ATOM = 0, 11, 13, 14
 _LEVELS = {
     **dict.fromkeys(("||",), 1),
     **dict.fromkeys(("&&",), 2),
     **dict.fromkeys(("==", "!="), 3),
     **dict.fromkeys(("<", "<=", ">", ">="), 4),
-    **dict.fromkeys(("+", "-"), 5),
-    **dict.fromkeys(("*", "/", "%"), 6),
+    **{"|": 5, "^^": 6, "&": 7},
+    **dict.fromkeys(("<<", ">>"), 8),
+    **dict.fromkeys(("+", "-"), 9),
+    **dict.fromkeys(("*", "/", "%"), 10),
+    "^": 12,
 }
 
 
 def to_text(unit: Unit) -> str:
     """The canonical text of a cell, with a line end after each def and a blank line between them."""
-    return "\n".join(def_text(item) for item in unit.defs)
+    constants = "".join(f"{statement_text(item)}\n" for item in unit.constants)
+    return "\n".join([*([constants] if constants else []), *(def_text(item) for item in unit.defs)])
 
 
 def fingerprint(unit: Unit | str) -> str:
@@ -81,10 +87,10 @@ def reducer_text(item: Def, reducer: Reducer) -> str:
     """A `reduce`; the value of a long one stands in a line of its own."""
     values = tuple(each.value for each in item.statements if isinstance(each, Comprehension))
     head = f"reduce {item.name.name}({', '.join(map(_param, item.params))}) ="
-    rest = f"{_values(values)} from {_values(reducer.identity)}"
+    rest = f"{_together(values)} from {_together(reducer.identity)}"
     if reducer.lifted:
         given = ", ".join(name.name for name in reducer.given)
-        rest += f" with {f'({given})' if len(reducer.given) > 1 else given} -> {_values(reducer.lifted)}"
+        rest += f" with {f'({given})' if len(reducer.given) > 1 else given} -> {_together(reducer.lifted)}"
     return f"{head} {rest}" if len(head) + len(rest) < _WIDTH else f"{head}\n{_INDENT}{rest}"
 
 
@@ -96,16 +102,22 @@ def statement_text(statement: TcStatement) -> str:
         case CallStatement():
             targets = ", ".join(target.name for target in statement.targets)
             return f"{targets} = {statement.callee.name}({', '.join(name.name for name in statement.arguments)})"
+        case Constant():
+            return f"const {type_text(statement.type)} {statement.name.name} = {_values(statement.values)}"
         case Comprehension():
             return _comprehension(statement)
     assert_never(statement)
+
+
+def _values(node: Expression | Listed) -> str:
+    return f"[{', '.join(map(_values, node.items))}]" if isinstance(node, Listed) else expression_text(node)
 
 
 def _comprehension(node: Comprehension) -> str:
     targets = ", ".join(
         name.name + ("" if indices is None else f"({_list(indices)})") for name, indices in node.targets
     )
-    text = f"{targets} {node.operator} {_values((node.value, *node.rest))}"
+    text = f"{targets} {node.operator} {_together((node.value, *node.rest))}"
     if node.matched is not None:
         text += f" <=> {expression_text(node.matched)}"
     if node.at is not None:
@@ -159,7 +171,10 @@ def _text(node: Expression) -> tuple[str, int]:
             text = expression_text(node.otherwise)
             return f"{_text(node.read)[0]} else {f'({text})' if node.bracketed else text}", _ATOM
         case Unary():
-            return node.op + _at(node.operand, _UNARY), _UNARY
+            level = _TIGHT if node.op == "~" else _UNARY
+            return node.op + _at(node.operand, level), level
+        case Binary(op="^"):
+            return f"{_at(node.left, _TIGHT)}^{_at(node.right, _UNARY)}", _LEVELS["^"]
         case Binary():
             own = _LEVELS[node.op]
             chains = own not in (3, 4)  # comparisons do not chain
@@ -170,7 +185,7 @@ def _text(node: Expression) -> tuple[str, int]:
     assert_never(node)
 
 
-def _values(nodes: tuple[Expression, ...]) -> str:
+def _together(nodes: tuple[Expression, ...]) -> str:
     """A value, or several in brackets."""
     return expression_text(nodes[0]) if len(nodes) == 1 else f"({_list(nodes)})"
 

@@ -18,6 +18,7 @@ const shared = {
   LogicOp: t.logicOperator,
   CompareOp: t.compareOperator,
   ArithOp: t.arithmeticOperator,
+  BitOp: t.bitwiseOperator,
   '->': t.operator,
   '?': t.controlOperator,
   '( )': t.paren,
@@ -37,7 +38,7 @@ const tc = {
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
   GivenName: t.definition(t.variableName),
-  'def reduce from with where in exists else unique at': t.keyword
+  'def reduce from with where in exists else unique const at': t.keyword
 };
 
 const sac = {
