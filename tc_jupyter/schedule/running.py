@@ -64,7 +64,12 @@ def running_of(graph: StageGraph, stage: Stage) -> Running | None:
         return None
     ((name, step),) = statement.order
     reads, value = dict.fromkeys(statement.self_reads), statement.value
-    if moving(stage) != frozenset((name,)) or len(reads) != 1 or dtype is not dtype.compute or not isinstance(value, Binary):
+    if (
+        moving(stage) != frozenset((name,))
+        or len(reads) != 1
+        or dtype is not dtype.compute
+        or not isinstance(value, Binary)
+    ):
         return None
     (own,) = reads
     place = [item.name for item in statement.output_indices].index(name)
