@@ -18,6 +18,7 @@ const shared = {
   LogicOp: t.logicOperator,
   CompareOp: t.compareOperator,
   ArithOp: t.arithmeticOperator,
+  BitOp: t.bitwiseOperator,
   '->': t.operator,
   '?': t.controlOperator,
   '( )': t.paren,
@@ -37,7 +38,7 @@ const tc = {
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
   'Direction/WhereName': t.special(t.variableName),
-  'def where in exists else unique at along': t.keyword
+  'def where in exists else unique const at along': t.keyword
 };
 
 const sac = {
