@@ -292,3 +292,15 @@ def test_a_gpu_scans_in_blocks():
     x = np.arange(1000, dtype=np.int32)
     for found in simulated(text, x):
         np.testing.assert_array_equal(found, np.cumsum(x, dtype=np.int32))
+
+
+def test_a_temporary_that_is_replaced_in_order_runs_once():
+    text = """def f(float(N, M) X) -> (Z) {
+        T(i, j) = X(i, j)
+        T(i, j) = 0.5*(T(i-1, j) else 0) + 0.5*(T(i+1, j) else 0) along i
+        Z(i, j) = T(i, j) * 2
+    }"""
+    f = tc.compile(text).f
+    with pytest.raises(tc.CompileError, match="TC407(?s:.*)every visit would make again what comes before"):
+        f.schedule().compute_at("T", "Z", "i")
+    np.testing.assert_array_equal(values(f, text), values(tc.compile(text, target="interpreter").f, text))
