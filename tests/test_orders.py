@@ -301,6 +301,6 @@ def test_a_temporary_that_is_replaced_in_order_runs_once():
         Z(i, j) = T(i, j) * 2
     }"""
     f = tc.compile(text).f
-    with pytest.raises(tc.CompileError, match="TC407(?s:.*)every visit would make again what comes before"):
+    with pytest.raises(tc.CompileError, match=r"TC407(?s:.*)every visit would make again what comes before"):
         f.schedule().compute_at("T", "Z", "i")
     np.testing.assert_array_equal(values(f, text), values(tc.compile(text, target="interpreter").f, text))
