@@ -226,9 +226,9 @@ class _Checker:
                 items.append(_ends_item(self.statement, r))
                 ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
-        always: dict[tuple[object, ...], list[Bound]] = {}
-        for each in bounds:
-            always.setdefault(_place(each), []).append(each)
+        always: dict[tuple[object, ...], Bound] = {}
+        for each in sorted(bounds, key=lambda each: len(each.access.guards)):
+            always.setdefault(_place(each), each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
@@ -279,13 +279,11 @@ class _Checker:
         found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
         return found if found.kind in ("PROVED", "DATA") else None
 
-    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Sequence[Bound]]) -> Bound | None:
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
         """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
-        guards = bound.access.guards
-        others = [each for each in always[_place(bound)] if each is not bound and len(each.access.guards) < len(guards)]
-        others = [each for each in others if all(guard in guards for guard in each.access.guards)]
-        other = min(others, key=lambda each: len(each.access.guards), default=None)
-        if other is None:
+        other, guards = always[_place(bound)], bound.access.guards
+        count = len(other.access.guards)
+        if count >= len(guards) or other.access.guards != guards[:count]:
             return None
         return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 

@@ -151,7 +151,7 @@ def _tiled(schedule: Schedule) -> Iterator[Schedule]:
         tiled = schedule
         for stage in schedule.graph.stages:
             if stage.attach.kind == "root" and not any(True for _ in schedule.graph.attached(stage.name)):
-                found = _legal([lambda before=tiled, name=stage.name, by=factor: _tile(before, name, by)])
+                found = _legal([lambda before=tiled, name=stage.name, factor=factor: _tile(before, name, factor)])
                 tiled = next(found, tiled)
         yield tiled
 
