@@ -2606,7 +2606,9 @@ class Run:
             *s.filters,
             *(e for ends in self.moving(s).values() for e in ends),
         ):
-            self.check_divisors(e, "index" if e in s.places.values() else "")
+            before = s.filters.index(e) if e in s.filters else None if e in s.exists else len(s.filters)
+            if not any(self.leaves_out(test, True) for test in s.filters[: before or 0]):
+                self.check_divisors(e, "index" if e in s.places.values() else "")
         ranges = self.ranges_of(s)
         self.leaves_points_out(s)
         if place is None:
