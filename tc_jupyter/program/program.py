@@ -115,6 +115,9 @@ class Statement:
             are `Read(FOLD_LEFT, (k,))` then, and `combine`, `identity` and `value` are those of the component at this index.
         filters: conditions as clauses: points where one of them does not hold are left out. Each is guarded by those before it.
         needs_points: combining nothing is an error of the call, for there is no position then.
+        order: for a statement that reads elements of its target which it has made before: the output indices whose values are
+            taken one after the other, outermost first, each with 1 for upwards and -1 for downwards. Points that differ in
+            other indices alone are independent.
     """
 
     name: str
@@ -134,6 +137,7 @@ class Statement:
     unique: bool = False
     left_span: Span = field(default=NO_SPAN, compare=False)
     needs_points: bool = False
+    order: tuple[tuple[str, int], ...] = ()
     filters: tuple[Expr, ...] = ()
 
     @property
@@ -174,6 +178,11 @@ class Statement:
         """All reads of tensors in the value, on the left side and in conditions, subscripts included."""
         parts = (*self.left, self.value, *self.conditions)
         return (node for expr in parts for node in walk(expr) if isinstance(node, Read))
+
+    @property
+    def self_reads(self) -> tuple[Read, ...]:
+        """The reads of elements of the target that points before have made; none where the points are independent."""
+        return tuple(read for read in self.reads() if read.tensor == self.target) if self.order else ()
 
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""

@@ -200,11 +200,21 @@ Target: TypeAlias = tuple[Name, tuple[Expression, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Direction:
+    """`i` or `-i` behind `along`: the points are taken in this order of an index, upwards or (`step` -1) downwards."""
+
+    index: Name
+    step: int = 1
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Comprehension:
     """`target(indices) operator value where clauses`; `indices` is `None` when there are no parentheses.
 
     `H = layer(X)` has this form too: the checker decides whether it is a call of a def.
     `matched` is the accepted and ignored `<=> library(...)`. `argmin` and `argmax` may have `at`, what a position is.
+    `along` says in which order the points are taken, outermost index first; without it they are independent.
 
     Attributes:
         before: the other targets, which stand before it, with their indices: `V(n)` of `V(n), P(n) argmax=! X(n, m)`.
@@ -222,6 +232,7 @@ class Comprehension:
     at: Expression | None = None
     before: tuple[Target, ...] = ()
     rest: tuple[Expression, ...] = ()
+    along: tuple[Direction, ...] = ()
 
     @property
     def targets(self) -> tuple[Target, ...]:

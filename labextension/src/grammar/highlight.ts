@@ -38,7 +38,8 @@ const tc = {
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
   GivenName: t.definition(t.variableName),
-  'def reduce from with where in exists else unique const at': t.keyword
+  'Direction/WhereName': t.special(t.variableName),
+  'def reduce from with where in exists else unique const at along': t.keyword
 };
 
 const sac = {
