@@ -771,11 +771,7 @@ class _DefChecker:
         return found.node
 
     def one_target(self, node: tree.Comprehension) -> None:
-        """Only reducers and the operators of positions write several tensors, and only reducers take several values."""
-        if node.rest:
-            message = f"`{node.operator}` takes one value"
-            help = "write one statement for each; a reducer (`reduce`) may combine several values together"
-            self.scope.report(codes.SYNTAX_ERROR, node.rest[0].span, message, help=help)
+        """Only reducers and the operators of positions write several tensors."""
         if node.before:
             target = node.before[0][0]
             help = "`argmax=!` and `argmin=!` alone have two, as in `V(n), P(n) argmax=! X(n, m)`"
@@ -794,8 +790,6 @@ class _DefChecker:
             node = replace(node, along=())
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
-        if node.rest:
-            self.one_target(replace(node, before=()))
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
         if not (self.has_plain_left(node) and find(node)):
             self.unknown_tensor(node.target.name, node.target.span)
@@ -814,6 +808,11 @@ class _DefChecker:
 
     def with_reducer(self, node: tree.Comprehension) -> None:
         """`A(n), S(n), C(n) moments=! X(n, m)` as a fold; of several components over a state, which other statements read."""
+        if node.along:
+            help = "what is carried along is a statement of its own, as in `Y(i) = Y(i-1) + X(i) along i`"
+            message = f"the points of `{node.operator}` have no order"
+            self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
+            node = replace(node, along=())
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         reducer = self.unit.reducer(node, self.scope)

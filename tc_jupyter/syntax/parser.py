@@ -40,7 +40,7 @@ from .recovery import (
 )
 from .repairs import repaired
 from .slices import sliced
-from .tokens import KEYWORDS, SEMICOLON, Token, tokenize
+from .tokens import KEYWORDS, SEMICOLON, Token, is_own, tokenize
 from .tree import (
     JOINING,
     Apply,
@@ -773,6 +773,11 @@ class _CellParser:
                 clause = self.chained_range(clause, tokens) or clause
             clauses.append(clause)
         node = replace(node, clauses=tuple(clauses))
+        if node.rest and not is_own(node.operator):
+            message = f"`{node.operator}` takes one value"
+            help = "write one statement for each; a reducer (`reduce`) may combine several values together"
+            self.report(codes.SYNTAX_ERROR, node.rest[0].span, message, help=help)
+            node = replace(node, rest=())
         parts = _expressions(node)
         for part in parts:
             if (levels := depth(part)) > MAX_DEPTH:

@@ -233,6 +233,7 @@ class Comprehension:
     along: tuple[Direction, ...] = ()
     before: tuple[Target, ...] = ()
     rest: tuple[Expression, ...] = ()
+    along: tuple[Direction, ...] = ()
 
     @property
     def targets(self) -> tuple[Target, ...]:

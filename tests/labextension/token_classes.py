@@ -52,11 +52,11 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
         match node:
             case tree.Def():
                 roles[node.name.span.start] = "def"
-            case tree.Param() | tree.Result() | tree.Let():
+            case tree.Param() | tree.Result() | tree.Let() | tree.Constant():
                 roles[node.name.span.start] = "definition"
             case tree.Reducer():
                 roles |= {name.span.start: "definition" for name in node.given}
-            case tree.Where():
+            case tree.Where() | tree.Direction():
                 roles[node.index.span.start] = "index"
             case tree.Comprehension():
                 for target, indices in node.targets:
@@ -81,7 +81,7 @@ def tc_tokens(text: str) -> Tokens:
     for token in scanned.tokens:
         place = (token.start, token.end)
         match token.type:
-            case "DEF" | "REDUCE" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT":
+            case "DEF" | "REDUCE" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT" | "CONST" | "ALONG":
                 found[place] = "keyword"
             case "SCALAR" | "MINMAX":
                 found[place] = "standard"
