@@ -58,6 +58,7 @@ FACTORED_SUM = Code("TC239", "factored-sum", _N, "a sum of products computes few
 INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers that meets a float is rounded down")
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")
+NO_GRADIENT = Code("TC250", "no-gradient", _E, "a def has a derivative that cannot be computed")
 PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies do not fit")
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")

@@ -1,0 +1,378 @@
+"""`f.vjp`: from the derivatives of the results to those of the parameters, by the statements in reverse order.
+
+Worked example: of `Y(i) = sin(X(i))` it is `dX(i) = dY(i) * cos(X(i))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
+from tc_jupyter.program.positions import NO_POSITION
+from tc_jupyter.ranges import SizeExpr, constant, to_expr
+
+from .arithmetic import cast, compared, guarded, number, plus, times
+from .draft import Derived, Draft
+from .extremes import Found, factor_of, found, product_of
+from .partials import Part, Underivable, depends, parts
+from .steps import Array, Point, Step, Steps, refuse, root, version
+from .transpose import Term, transposed
+
+
+@dataclass
+class _Pending:
+    """What is known of a derivative: arrays that are added as they are, and terms."""
+
+    bases: list[str] = field(default_factory=list[str])
+    terms: list[Term] = field(default_factory=list[Term])
+
+
+def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = ()) -> Derived:
+    """The def of the derivatives by some parameters."""
+    return _Reverse(about, wrt, saved).run(name)
+
+
+class _Reverse:
+    def __init__(self, about: Steps, wrt: Sequence[str], saved: Sequence[str]) -> None:
+        self.about, self.wrt, self.saved = about, tuple(wrt), tuple(saved)
+        self.draft = Draft(about, frozenset(saved))
+        self.active = active_tensors(about, wrt)
+        self.pending: dict[str, _Pending] = {}
+
+    def run(self, name: str) -> Derived:
+        draft, program = self.draft, self.about.program
+        own = draft.name(name)
+        cotangents = tuple(self.cotangent(result) for result in program.results if program.tensor(result).dtype.is_float)
+        for step in reversed(self.about.steps):
+            self.step(step)
+        results = tuple(map(self.result, self.wrt))
+        steps = tuple(draft.steps)
+        return Derived(own, self.about, draft.needed(steps), steps, cotangents, results, draft.arrays, self.saved)
+
+    def cotangent(self, result: str) -> str:
+        """The parameter for a result, which has its box."""
+        name, shift = self.about.results[result]
+        array = self.about.arrays[name]
+        box = tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))
+        own = self.draft.array(f"d{result}", array.dtype, box)
+        if name in self.active and all(far == 0 for far in shift):
+            self.of(name).bases.append(own)
+        elif name in self.active:
+            points, left = self.draft.indices_of(array.box)
+            there = tuple(Binary("-", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
+            self.of(name).terms.append(Term(points, left, (), self.element(own, there)))
+        return own
+
+    def of(self, name: str) -> _Pending:
+        """What is known of the derivative of a tensor."""
+        return self.pending.setdefault(name, _Pending())
+
+    def element(self, name: str, at: Sequence[Expr]) -> Expr:
+        """An element of a derivative, in the type in which one computes."""
+        dtype = self.draft.arrays[name].dtype
+        return cast(Read(name, tuple(at), dtype), dtype.compute)
+
+    # one statement
+
+    def step(self, step: Step) -> None:
+        """Give what a statement read its share of the derivative of what it wrote."""
+        name = root(step.target)
+        if name not in self.pending:
+            return
+        whole = self.written(name, self.draft.name(f"d{name}") if self.is_sum(name) else "")
+        bar = self.element(whole, step.left)
+        try:
+            match step.operator:
+                case "=" | "+":
+                    self.shares(step, bar)
+                    self.before(step, whole)
+                case "min" | "max":
+                    self.extreme(step, whole, bar)
+                case "*":
+                    self.product(step, whole, bar)
+                case _:
+                    raise AssertionError(step.operator)
+        except Underivable as problem:
+            raise refuse(self.about.program, f"`{problem}` has no derivative in the language", step.span) from None
+
+    def is_sum(self, name: str) -> bool:
+        """Whether a derivative is anything but one array as it stands."""
+        pending = self.pending[name]
+        return bool(pending.terms) or len(pending.bases) > 1
+
+    def written(self, name: str, own: str) -> str:
+        """The array of the derivative of a tensor, which is complete now."""
+        pending = self.pending.pop(name)
+        if not own:
+            return pending.bases[0]
+        array = self.about.arrays[name]
+        self.draft.arrays[own] = Array(own, array.dtype.compute, array.box)
+        self.emit(own, pending, declared=False)
+        return own
+
+    def shares(self, step: Step, bar: Expr, first: tuple[Expr, ...] = (), where: Found | None = None) -> None:
+        """What each read of the value gets."""
+        value = as_stored(step, self.about)
+        for part in parts(value, bar, lambda read: root(read.tensor) in self.active):
+            part = Part(part.read, (*first, *part.conditions), self.stored(step, part.value))
+            self.share(step, part, where)
+
+    def share(self, step: Step, part: Part, where: Found | None) -> None:
+        name = root(part.read.tensor)
+        array = self.about.arrays[name]
+        term = transposed(step, part, array, self.about.size, self.draft.index)
+        if where is not None and (term.reduced or not term.is_gather):
+            at, own = at_point(step, part, where)
+            term = transposed(at, own, array, self.about.size, self.draft.index)
+        self.of(name).terms.append(term)
+
+    def stored(self, step: Step, value: Expr) -> Expr:
+        """The value with what the step has stored in place of what it computed."""
+        name = root(step.target)
+        array = self.about.arrays[name]
+        if step.operator != "=" or array.dtype.compute is not array.dtype or len(list(walk(step.value))) < 3:
+            return value
+        if not any(True for node in walk(value) if node == step.value):
+            return value
+        found = Read(step.target, step.left, array.dtype)
+        return rewrite(value, lambda node: found if node == step.value else None)
+
+    def before(self, step: Step, whole: str) -> None:
+        """What the content before the statement gets: the derivative, without what the statement replaced."""
+        name, number_ = root(step.target), int(step.target.partition("@")[2])
+        if number_ == 1:
+            self.pending.setdefault(name, _Pending()) if False else None
+            return
+        if step.operator != "=" and not step.fresh:
+            self.of(name).bases.append(whole)
+            return
+        if step.is_whole(self.about.arrays[name]):
+            return
+        array = self.draft.arrays[whole]
+        kept = self.draft.array(f"d{name}", array.dtype.compute, array.box)
+        points, left = self.draft.indices_of(array.box)
+        self.draft.steps.append(Step(kept, "=", False, points, left, self.element(whole, left)))
+        zero = number(0, array.dtype.compute)
+        points, left = step.points, step.left
+        if step.operator != "=":
+            points, left = self.cleared(step)
+        names = {node.name for at in left for node in walk(at) if isinstance(node, IndexVar)}
+        points = tuple(point for point in points if point.name in names)
+        self.draft.steps.append(Step(kept, "=", False, points, left, zero, step.unique))
+        self.of(name).bases.append(kept)
+
+    def cleared(self, step: Step) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
+        """The elements that an operator with `!` begins anew: all of a dimension with a computed subscript."""
+        points, left = list(step.points), list(step.left)
+        for dimension, bounds in enumerate(self.about.arrays[root(step.target)].box):
+            if not isinstance(left[dimension], IndexVar):
+                name = self.draft.index()
+                left[dimension] = IndexVar(name)
+                points.append(Point(name, *bounds))
+        return tuple(points), tuple(left)
+
+    def extreme(self, step: Step, whole: str, bar: Expr) -> None:
+        """The first point that attains the extreme value gets the derivative, or the content before, if that does."""
+        name = root(step.target)
+        if not depends(step.value, lambda read: root(read.tensor) in self.active):
+            where = None
+        else:
+            where = found(step, self.about.arrays[name], self.draft.array)
+            self.draft.steps += where.steps
+        if step.fresh:
+            assert where is not None or True
+            if where is not None:
+                self.shares(step, bar, (compared("==", where.here, where.at),), where)
+            self.before(step, whole)
+            return
+        old = Read(version(name, int(step.target.partition("@")[2]) - 1), step.left, self.about.arrays[name].dtype)
+        self.older(step, whole, bar, cast(old, old.dtype.compute), where)
+
+    def older(self, step: Step, whole: str, bar: Expr, old: Expr, where: Found | None) -> None:
+        """`T(i) max= v`: the content before wins where no value is better."""
+        name, worse = root(step.target), "<" if step.operator == "max" else ">"
+        best = where.best if where is not None else None
+        if best is None:
+            where = found(step, self.about.arrays[name], self.draft.array)
+            self.draft.steps += where.steps
+            best = where.best
+        assert where is not None
+        loses = compared(worse, old, best)
+        self.shares(step, bar, (compared("==", where.here, where.at), loses), where)
+        array = self.draft.arrays[whole]
+        kept = self.draft.array(f"d{name}", array.dtype.compute, array.box)
+        points, left = self.draft.indices_of(array.box)
+        self.draft.steps.append(Step(kept, "=", False, points, left, self.element(whole, left)))
+        outputs = {node.name for at in step.left for node in walk(at) if isinstance(node, IndexVar)}
+        points = tuple(point for point in step.points if point.name in outputs)
+        zero = number(0, array.dtype.compute)
+        here = Read(kept, step.left, array.dtype.compute)
+        self.draft.steps.append(
+            Step(kept, "=", False, points, step.left, Select(loses, zero, here, zero.dtype), step.unique)
+        )
+        self.of(name).bases.append(kept)
+
+    def product(self, step: Step, whole: str, bar: Expr) -> None:
+        """Each factor gets the product of the others."""
+        name = root(step.target)
+        array = self.about.arrays[name]
+        factors = product_of(step, array, self.draft.array)
+        self.draft.steps += factors.steps
+        others = factor_of(step.value, factors)
+        if step.fresh:
+            self.shares(step, times(bar, others))
+            self.before(step, whole)
+            return
+        dtype = step.value.dtype
+        old = cast(Read(version(name, int(step.target.partition("@")[2]) - 1), step.left, array.dtype), dtype)
+        self.shares(step, times(times(bar, old), others))
+        zero = number(0, dtype)
+        all_of_them = Select(compared("==", factors.zeros, number(0, DType.INT32)), factors.rest, zero, dtype)
+        kept = self.draft.array(f"d{name}", dtype, array.box)
+        points, left = self.draft.indices_of(array.box)
+        self.draft.steps.append(Step(kept, "=", False, points, left, self.element(whole, left)))
+        outputs = {node.name for at in step.left for node in walk(at) if isinstance(node, IndexVar)}
+        points = tuple(point for point in step.points if point.name in outputs)
+        here = Read(kept, step.left, dtype)
+        self.draft.steps.append(Step(kept, "=", False, points, step.left, times(here, all_of_them), step.unique))
+        self.of(name).bases.append(kept)
+
+    # the results
+
+    def result(self, name: str) -> str:
+        """The derivative by a parameter."""
+        array = self.about.arrays[name]
+        own = self.draft.array(f"d{name}", array.dtype, array.box)
+        pending = self.pending.pop(name, _Pending())
+        if array.dtype.compute is array.dtype:
+            self.emit(own, pending, declared=True)
+            return own
+        if self.is_one(pending):
+            points, left = self.draft.indices_of(array.box)
+            value = self.combined(pending, left)
+            self.draft.steps.append(Step(own, "=", False, points, left, value))
+            return own
+        wide = self.draft.array(f"{own}_sum", array.dtype.compute, array.box)
+        self.emit(wide, pending, declared=False)
+        points, left = self.draft.indices_of(array.box)
+        self.draft.steps.append(Step(own, "=", False, points, left, Read(wide, left, array.dtype.compute)))
+        return own
+
+    def is_one(self, pending: _Pending) -> bool:
+        """Whether a derivative is one expression for each element."""
+        return all(term.is_gather and not term.reduced for term in pending.terms)
+
+    def combined(self, pending: _Pending, left: tuple[Expr, ...]) -> Expr:
+        """The sum of what is one expression for each element."""
+        dtype = self.dtype_of(pending)
+        total: Expr = number(0, dtype)
+        for base in pending.bases:
+            total = plus(total, self.element(base, left))
+        for term in pending.terms:
+            total = plus(total, renamed_left(term, left, self.draft.index).guarded)
+        return total
+
+    def dtype_of(self, pending: _Pending) -> DType:
+        values = [term.value.dtype for term in pending.terms]
+        return values[0] if values else self.draft.arrays[pending.bases[0]].dtype.compute if pending.bases else DType.FLOAT32
+
+    def emit(self, own: str, pending: _Pending, declared: bool) -> None:
+        """The statements that write a derivative: sums over the same indices in one of them; zero is said once."""
+        array = self.draft.arrays[own]
+        dtype = array.dtype.compute
+        plain = [term for term in pending.terms if term.is_gather and not term.reduced]
+        sums = [term for term in pending.terms if term.is_gather and term.reduced]
+        scattered = [term for term in pending.terms if not term.is_gather]
+        steps: list[Step] = []
+        if plain or pending.bases:
+            points, left = self.names_of(array, plain)
+            total = self.combined(_Pending(pending.bases, plain), left)
+            steps.append(Step(own, "=", False, points, left, total))
+        for group in grouped(sums):
+            first = group[0]
+            total: Expr = number(0, dtype)
+            for term in group:
+                total = plus(total, renamed_left(term, first.left, self.draft.index).guarded)
+            steps.append(Step(own, "+", not steps, first.points, first.left, total))
+        for term in scattered:
+            fresh = not steps and declared and not any(map(is_constant, term.left))
+            if not steps and not fresh:
+                steps.append(self.draft.fill(own, number(0, dtype)))
+            steps.append(Step(own, "+", fresh, term.points, term.left, term.guarded))
+        if not steps:
+            steps.append(self.draft.fill(own, number(0, dtype)))
+        self.draft.steps += steps
+
+    def names_of(self, array: Array, plain: Sequence[Term]) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
+        """Names for the elements of a derivative: those of its first term."""
+        if not plain:
+            return self.draft.indices_of(array.box)
+        return plain[0].points, plain[0].left
+
+
+def is_constant(at: Expr) -> bool:
+    """Whether a subscript is the same for all points."""
+    return not any(isinstance(node, IndexVar) for node in walk(at))
+
+
+def grouped(sums: Sequence[Term]) -> list[list[Term]]:
+    """Terms that are summed over the same indices, together."""
+    groups: dict[tuple[Point, ...], list[Term]] = {}
+    for term in sums:
+        groups.setdefault(tuple(sorted(term.reduced, key=lambda point: point.name)), []).append(term)
+    return list(groups.values())
+
+
+def renamed_left(term: Term, left: Sequence[Expr], fresh: object) -> Term:
+    """A gather with other names on its left side."""
+    names = {
+        old.name: new.name
+        for old, new in zip(term.left, left, strict=True)
+        if isinstance(old, IndexVar) and isinstance(new, IndexVar) and old.name != new.name
+    }
+    if not names:
+        return term
+    free = {point.name for point in term.reduced} & set(names.values())
+    for name in sorted(free):
+        assert callable(fresh)
+        names[name] = str(fresh())
+    return term.renamed(names)
+
+
+def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:
+    """The step and a read of it at the point with the extreme value alone."""
+
+    def rule(node: Expr) -> Expr | None:
+        return where.points.get(node.name) if isinstance(node, IndexVar) else None
+
+    points = tuple(point for point in step.points if point.name not in where.points)
+    known = () if where.certain else (compared("<", where.at, int64(NO_POSITION)),)
+    conditions = (*known, *(rewrite(each, rule) for each in part.conditions[1:]))
+    read = rewrite(part.read, rule)
+    assert isinstance(read, Read)
+    return replace(step, points=points), Part(read, conditions, rewrite(part.value, rule))
+
+
+def as_stored(step: Step, about: Steps) -> Expr:
+    """The value of a step."""
+    del about
+    return step.value
+
+
+def active_tensors(about: Steps, wrt: Collection[str]) -> frozenset[str]:
+    """The tensors that change with some parameters: a derivative goes through them."""
+    active = set(wrt)
+    while True:
+        more = {
+            root(step.target)
+            for step in about.steps
+            if about.arrays[root(step.target)].dtype.is_float
+            and depends(step.value, lambda read: root(read.tensor) in active)
+        }
+        if more <= active:
+            return frozenset(active)
+        active |= more
+
+
+_ = (Mapping, SizeExpr, Unary, constant, guarded)

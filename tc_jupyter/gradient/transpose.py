@@ -1,0 +1,188 @@
+"""What a read adds to the derivative of the tensor that is read: a gather where its subscripts can be solved, else a scatter.
+
+Worked example: `Y(i) +=! X(i + k) * W(k)` with `0 <= i < N - 2` reads `X(i + k)`; solved for `i`, with the name `i` for the element,
+it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`. From `X(2*i)` follows `dX(2*i) += dY(i)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from tc_jupyter.program import DType, Expr, IndexVar, rewrite
+from tc_jupyter.ranges import Datum, FloorDiv, Opaque, SizeExpr, constant, nonnegative, to_expr
+from tc_jupyter.ranges import index as index_name
+
+from .arithmetic import cast, compared, guarded
+from .partials import Part
+from .steps import Array, Bounds, Point, Step
+
+NEW = "'"
+"""Behind the name of an index that runs over the elements of the tensor that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What is added to `target(left)` at all points: `value`, or 0 where a condition does not hold.
+
+    Attributes:
+        left: different indices over the whole box of the target (`is_gather`), or any subscripts that stay inside of it.
+    """
+
+    points: tuple[Point, ...]
+    left: tuple[Expr, ...]
+    conditions: tuple[Expr, ...]
+    value: Expr
+
+    @property
+    def is_gather(self) -> bool:
+        """Whether each element of the target is a point, or a sum over points."""
+        names = [at.name for at in self.left if isinstance(at, IndexVar)]
+        return len(set(names)) == len(self.left)
+
+    @property
+    def reduced(self) -> tuple[Point, ...]:
+        """The points that are summed."""
+        names = {at.name for at in self.left if isinstance(at, IndexVar)} if self.is_gather else set[str]()
+        return tuple(point for point in self.points if point.name not in names)
+
+    @property
+    def guarded(self) -> Expr:
+        """The value, or 0 where it does not count."""
+        return guarded(self.conditions, self.value)
+
+    def renamed(self, names: Mapping[str, str]) -> Term:
+        """The same with other names for indices."""
+
+        def rule(node: Expr) -> Expr | None:
+            return IndexVar(names[node.name]) if isinstance(node, IndexVar) and node.name in names else None
+
+        points = tuple(replace(point, name=names.get(point.name, point.name)) for point in self.points)
+        left = tuple(rewrite(at, rule) for at in self.left)
+        conditions = tuple(rewrite(each, rule) for each in self.conditions)
+        return Term(points, left, conditions, rewrite(self.value, rule))
+
+
+def transposed(step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]) -> Term:
+    """What a read of a step adds to the derivative of its tensor.
+
+    Args:
+        array: the tensor that is read.
+        fresh: makes a name for an index.
+    """
+    return _Solving(step, part, array, size, fresh).term()
+
+
+class _Solving:
+    def __init__(
+        self, step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]
+    ) -> None:
+        self.step, self.part, self.array, self.size, self.fresh = step, part, array, size, fresh
+        self.ranges = {point.name: point.bounds for point in step.points}
+        self.solved: dict[str, SizeExpr] = {}  # what indices of the step are, in indices of the element
+        self.pivots: dict[int, str] = {}  # by dimension: the name of its element
+        self.added: dict[str, Bounds] = {}  # indices that the step does not have
+
+    def term(self) -> Term:
+        subscripts = [self.size(at) for at in self.part.read.indices]
+        outputs = {at.name for at in self.step.left if isinstance(at, IndexVar)}
+        for ways in (self.alone, self.unit, self.quotient):
+            for dimension, at in enumerate(subscripts):
+                if dimension not in self.pivots:
+                    self.solve(dimension, at, ways, outputs)
+        return self.finished()
+
+    def solve(self, dimension: int, at: SizeExpr, way: Callable[..., SizeExpr | None], outputs: set[str]) -> None:
+        """Choose an index of a subscript and say what it is."""
+        now = at.substitute(self.solved)
+        free = [name for name in self.ranges if name in now.indices and name not in self.solved]
+        for name in sorted(free, key=lambda each: each not in outputs):
+            found = way(now, name, dimension)
+            if found is not None:
+                self.pivots[dimension] = name
+                self.solved = {each: old.substitute({name: found}) for each, old in self.solved.items()}
+                self.solved[name] = found
+                return
+
+    def alone(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The subscript is the index itself."""
+        del dimension
+        return index_name(name + NEW) if at == index_name(name) else None
+
+    def unit(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The index stands there once, with the factor 1 or -1."""
+        del dimension
+        linear = at.linear_in(name)
+        if linear is None or linear[0] not in (constant(1), constant(-1)):
+            return None
+        factor, rest = linear
+        if any(isinstance(atom, Datum | Opaque) for atom in rest.atoms()):
+            return None
+        return (index_name(name + NEW) - rest) * factor
+
+    def quotient(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The subscript is a quotient of the index and a number."""
+        del dimension
+        atoms = [atom for mono in at.terms for atom in mono]
+        if len(atoms) != 1 or not isinstance(atoms[0], FloorDiv) or list(at.terms.values()) != [1]:
+            return None
+        numerator, divisor = atoms[0].numerator, atoms[0].divisor
+        linear = numerator.linear_in(name)
+        if linear is None or linear[0] != constant(1) or not divisor.is_constant or divisor.offset < 1:
+            return None
+        place = self.fresh()
+        self.added[place] = constant(0), divisor
+        return (index_name(name + NEW) - at.offset) * divisor + index_name(place) - linear[1]
+
+    def finished(self) -> Term:
+        """The term, its new indices under the names of the old ones."""
+        conditions = [test for name, value in self.solved.items() for test in self.inside(name, value)]
+        conditions += [self.replaced(each) for each in self.part.conditions]
+        left, points = list[Expr](), list[Point]()
+        for dimension, bounds in enumerate(self.array.box):
+            name = self.pivots.get(dimension)
+            subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
+            if name is None and conditions:
+                name = self.fresh()
+                conditions.append(compared("==", cast(subscript, DType.INT64), IndexVar(name)))
+                subscript = IndexVar(name)
+            if name is not None:
+                points.append(Point(name, *bounds))
+            left.append(subscript)
+        free = [point for point in self.step.points if point.name not in self.solved]
+        new = [Point(name, *bounds) for name, bounds in self.added.items()]
+        return Term((*points, *free, *new), tuple(left), tuple(conditions), self.replaced(self.part.value))
+
+    def inside(self, name: str, value: SizeExpr) -> list[Expr]:
+        """What says that a solved index is in its range, without what is certain."""
+        (lower, upper), old = self.ranges[name], IndexVar(name)
+        dimension = next(number for number, each in self.pivots.items() if each == name)
+        tests: list[Expr] = []
+        if value == index_name(name + NEW):
+            first, end = self.array.box[dimension]
+            if not nonnegative(first - lower):
+                tests.append(compared(">=", old, to_expr(lower)))
+            if not nonnegative(upper - end):
+                tests.append(compared("<", old, to_expr(upper)))
+            return tests
+        shown = _new(to_expr(value))
+        return [compared("<=", to_expr(lower), shown), compared("<", shown, to_expr(upper))]
+
+    def replaced(self, expr: Expr) -> Expr:
+        """An expression of the step in the new indices."""
+        plain = {name for name, value in self.solved.items() if value == index_name(name + NEW)}
+        exprs = {name: _new(to_expr(value)) for name, value in self.solved.items() if name not in plain}
+
+        def rule(node: Expr) -> Expr | None:
+            return exprs.get(node.name) if isinstance(node, IndexVar) else None
+
+        return rewrite(expr, rule) if exprs else expr
+
+
+def _new(expr: Expr) -> Expr:
+    """The new indices under the names of the old ones."""
+
+    def rule(node: Expr) -> Expr | None:
+        return IndexVar(node.name.removesuffix(NEW)) if isinstance(node, IndexVar) else None
+
+    return rewrite(expr, rule)
