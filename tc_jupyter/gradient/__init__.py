@@ -6,8 +6,9 @@ results (forwards). What they make is an ordinary def.
 
 from __future__ import annotations
 
+from .forward import jvp
 from .reverse import vjp
 from .steps import steps_of
 from .text import text_of
 
-__all__ = ["steps_of", "text_of", "vjp"]
+__all__ = ["jvp", "steps_of", "text_of", "vjp"]

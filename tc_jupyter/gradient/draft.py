@@ -6,14 +6,29 @@ Worked example: `Draft(steps)` knows `X` and `Y` of `Y(i) = X(i)`; `array("dX", 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS, Const, DType, Expr, IndexVar, Read
 
 from .steps import Array, Bounds, Point, Step, Steps, root, version
 
-_RESERVED = {"def", "where", "in", "exists", "else", "unique", "min", "max", "true", "false", "inf", "nan", "at", "along"}
+_RESERVED = {
+    "def",
+    "where",
+    "in",
+    "exists",
+    "else",
+    "unique",
+    "min",
+    "max",
+    "true",
+    "false",
+    "inf",
+    "nan",
+    "at",
+    "along",
+}
 _INDICES = "ijklmn"
 
 
@@ -29,6 +44,7 @@ class Derived:
         results: arrays in order.
         arrays: everything that a name stands for.
         saved: tensors whose last version is a parameter.
+        called: names of versions that are results.
     """
 
     name: str
@@ -39,6 +55,7 @@ class Derived:
     results: tuple[str, ...]
     arrays: dict[str, Array]
     saved: tuple[str, ...] = ()
+    called: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass
@@ -84,7 +101,9 @@ class Draft:
         names: list[str] = []
         others = self.taken - set(_INDICES)
         for _ in box:
-            names.append(next(each for each in (*_INDICES, *(f"i{n}" for n in range(99))) if each not in {*names, *others}))
+            names.append(
+                next(each for each in (*_INDICES, *(f"i{n}" for n in range(99))) if each not in {*names, *others})
+            )
         self.taken |= set(names)
         points = tuple(Point(name, *bounds) for name, bounds in zip(names, box, strict=True))
         return points, tuple(map(IndexVar, names))
@@ -100,9 +119,9 @@ class Draft:
         points, left = self.indices_of(array.box)
         return Step(target, "=", False, points, left, Read(source, left, array.dtype))
 
-    def needed(self, steps: Iterable[Step]) -> tuple[Step, ...]:
-        """The steps of the def that others need, in order."""
-        wanted = {read.tensor for step in steps for read in step.reads()}
+    def needed(self, steps: Iterable[Step], versions: Iterable[str] = ()) -> tuple[Step, ...]:
+        """The steps of the def that others need, and some versions, in order."""
+        wanted = {read.tensor for step in steps for read in step.reads()} | set(versions)
         found: list[Step] = []
         for step in reversed(self.about.steps):
             if step.target not in wanted or self.is_saved(step.target):
@@ -110,7 +129,7 @@ class Draft:
             found.append(step)
             wanted |= {read.tensor for read in step.reads()}
             name, _, number = step.target.partition("@")
-            if int(number) > 1 and not step.is_whole(self.arrays[name]) or not step.fresh and step.operator != "=":
+            if (int(number) > 1 and not step.is_whole(self.arrays[name])) or (not step.fresh and step.operator != "="):
                 wanted.add(version(name, int(number) - 1))
         return tuple(reversed(found))
 
@@ -123,3 +142,15 @@ class Draft:
 def spelled(name: str) -> str:
     """A name that a cell can spell: `layer_Y` for `layer.Y`."""
     return re.sub(r"\W", "_", name)
+
+
+def at_elements(step: Step, array: Array, fresh: Callable[[], str]) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
+    """The elements that a step combines onto: of a dimension with a computed subscript all."""
+    points, left = list[Point](), list[Expr]()
+    names = [at.name for at in step.left if isinstance(at, IndexVar)]
+    for at, bounds in zip(step.left, array.box, strict=True):
+        plain = isinstance(at, IndexVar) and names.count(at.name) == 1
+        name = at.name if plain and isinstance(at, IndexVar) else fresh()
+        points.append(Point(name, *(step.range_of(name) if plain else bounds)))
+        left.append(IndexVar(name))
+    return tuple(points), tuple(left)

@@ -1,7 +1,7 @@
 """What `max`, `min` and `*` need beside the values: where the extreme value is, and a product without its zeros.
 
-Worked example: for `M(n) max=! X(n, d)` it is `M_at(n) min=! X(n, d) == M(n) || ... ? d : 9223372036854775807`, the first position at
-which `M(n)` is attained; a NaN is attained by a NaN.
+Worked example: for `M(n) max=! X(n, d)` it is `M_at(n) min=! X(n, d) == M(n) || ... ? d : 9223372036854775807`, the first position
+at which `M(n)` is attained; a NaN is attained by a NaN.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Found:
     here: Expr
     points: dict[str, Expr]
     certain: bool
-    best: Expr
+    best: Read
 
 
 def found(step: Step, array: Array, name: Named) -> Found:
@@ -58,7 +58,7 @@ def found(step: Step, array: Array, name: Named) -> Found:
         left = tuple(IndexVar(point.name) for point in step.points)
         steps.append(Step(stored, "=", False, step.points, left, value))
         value = Read(stored, left, value.dtype)
-    best: Expr
+    best: Read
     if exact and step.fresh and array.dtype.compute is array.dtype:
         best = Read(step.target, step.left, array.dtype)
     else:
@@ -115,8 +115,8 @@ class Factors:
     """A product without its zeros, and how many zeros there are, at the left side of the step."""
 
     steps: tuple[Step, ...]
-    zeros: Expr
-    rest: Expr
+    zeros: Read
+    rest: Read
 
 
 def product_of(step: Step, array: Array, name: Named) -> Factors:

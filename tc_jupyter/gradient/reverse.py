@@ -5,19 +5,19 @@ Worked example: of `Y(i) = sin(X(i))` it is `dX(i) = dY(i) * cos(X(i))`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, int64, rewrite, walk
 from tc_jupyter.program.positions import NO_POSITION
-from tc_jupyter.ranges import SizeExpr, constant, to_expr
+from tc_jupyter.ranges import to_expr
 
-from .arithmetic import cast, compared, guarded, number, plus, times
-from .draft import Derived, Draft
+from .arithmetic import cast, compared, number, plus, times
+from .draft import Derived, Draft, at_elements
 from .extremes import Found, factor_of, found, product_of
 from .partials import Part, Underivable, depends, parts
-from .steps import Array, Point, Step, Steps, refuse, root, version
-from .transpose import Term, transposed
+from .steps import Array, Point, Step, Steps, active_tensors, refuse, root, version
+from .transpose import Term, transposed, without_idle
 
 
 @dataclass
@@ -43,7 +43,9 @@ class _Reverse:
     def run(self, name: str) -> Derived:
         draft, program = self.draft, self.about.program
         own = draft.name(name)
-        cotangents = tuple(self.cotangent(result) for result in program.results if program.tensor(result).dtype.is_float)
+        cotangents = tuple(
+            self.cotangent(result) for result in program.results if program.tensor(result).dtype.is_float
+        )
         for step in reversed(self.about.steps):
             self.step(step)
         results = tuple(map(self.result, self.wrt))
@@ -113,10 +115,13 @@ class _Reverse:
 
     def shares(self, step: Step, bar: Expr, first: tuple[Expr, ...] = (), where: Found | None = None) -> None:
         """What each read of the value gets."""
-        value = as_stored(step, self.about)
-        for part in parts(value, bar, lambda read: root(read.tensor) in self.active):
+        for part in parts(step.value, bar, self.is_active):
             part = Part(part.read, (*first, *part.conditions), self.stored(step, part.value))
             self.share(step, part, where)
+
+    def is_active(self, read: Read) -> bool:
+        """Whether a derivative goes to what is read."""
+        return root(read.tensor) in self.active
 
     def share(self, step: Step, part: Part, where: Found | None) -> None:
         name = root(part.read.tensor)
@@ -133,90 +138,75 @@ class _Reverse:
         array = self.about.arrays[name]
         if step.operator != "=" or array.dtype.compute is not array.dtype or len(list(walk(step.value))) < 3:
             return value
-        if not any(True for node in walk(value) if node == step.value):
-            return value
         found = Read(step.target, step.left, array.dtype)
         return rewrite(value, lambda node: found if node == step.value else None)
 
     def before(self, step: Step, whole: str) -> None:
         """What the content before the statement gets: the derivative, without what the statement replaced."""
-        name, number_ = root(step.target), int(step.target.partition("@")[2])
-        if number_ == 1:
-            self.pending.setdefault(name, _Pending()) if False else None
+        name, _, count = step.target.partition("@")
+        if int(count) == 1:
             return
         if step.operator != "=" and not step.fresh:
             self.of(name).bases.append(whole)
-            return
-        if step.is_whole(self.about.arrays[name]):
-            return
+        elif not step.is_whole(self.about.arrays[name]):
+            zero = number(0, self.draft.arrays[whole].dtype.compute)
+            if step.operator == "=":
+                points, _ = without_idle(step.points, step.left, zero)
+                self.masked(step, whole, tuple(points), step.left, zero, step.unique)
+            else:
+                points, left = at_elements(step, self.about.arrays[name], self.draft.index)
+                self.masked(step, whole, points, left, zero)
+
+    def masked(
+        self,
+        step: Step,
+        whole: str,
+        points: tuple[Point, ...],
+        left: tuple[Expr, ...],
+        value: Expr,
+        unique: bool = False,
+    ) -> None:
+        """A derivative with other values at the elements that a statement writes."""
+        name = root(step.target)
         array = self.draft.arrays[whole]
         kept = self.draft.array(f"d{name}", array.dtype.compute, array.box)
-        points, left = self.draft.indices_of(array.box)
-        self.draft.steps.append(Step(kept, "=", False, points, left, self.element(whole, left)))
-        zero = number(0, array.dtype.compute)
-        points, left = step.points, step.left
-        if step.operator != "=":
-            points, left = self.cleared(step)
-        names = {node.name for at in left for node in walk(at) if isinstance(node, IndexVar)}
-        points = tuple(point for point in points if point.name in names)
-        self.draft.steps.append(Step(kept, "=", False, points, left, zero, step.unique))
+        changed = Step(kept, "=", False, points, left, value, unique)
+        if not changed.is_whole(array):
+            every, at = self.draft.indices_of(array.box)
+            self.draft.steps.append(Step(kept, "=", False, every, at, self.element(whole, at)))
+        self.draft.steps.append(changed)
         self.of(name).bases.append(kept)
 
-    def cleared(self, step: Step) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
-        """The elements that an operator with `!` begins anew: all of a dimension with a computed subscript."""
-        points, left = list(step.points), list(step.left)
-        for dimension, bounds in enumerate(self.about.arrays[root(step.target)].box):
-            if not isinstance(left[dimension], IndexVar):
-                name = self.draft.index()
-                left[dimension] = IndexVar(name)
-                points.append(Point(name, *bounds))
-        return tuple(points), tuple(left)
+    def old(self, step: Step, left: Sequence[Expr]) -> Expr:
+        """The content before the statement."""
+        name, _, count = step.target.partition("@")
+        dtype = self.about.arrays[name].dtype
+        return cast(Read(version(name, int(count) - 1), tuple(left), dtype), dtype.compute)
 
     def extreme(self, step: Step, whole: str, bar: Expr) -> None:
         """The first point that attains the extreme value gets the derivative, or the content before, if that does."""
         name = root(step.target)
-        if not depends(step.value, lambda read: root(read.tensor) in self.active):
-            where = None
-        else:
-            where = found(step, self.about.arrays[name], self.draft.array)
-            self.draft.steps += where.steps
-        if step.fresh:
-            assert where is not None or True
-            if where is not None:
-                self.shares(step, bar, (compared("==", where.here, where.at),), where)
+        array = self.about.arrays[name]
+        if step.fresh and not depends(step.value, self.is_active):
             self.before(step, whole)
             return
-        old = Read(version(name, int(step.target.partition("@")[2]) - 1), step.left, self.about.arrays[name].dtype)
-        self.older(step, whole, bar, cast(old, old.dtype.compute), where)
-
-    def older(self, step: Step, whole: str, bar: Expr, old: Expr, where: Found | None) -> None:
-        """`T(i) max= v`: the content before wins where no value is better."""
-        name, worse = root(step.target), "<" if step.operator == "max" else ">"
-        best = where.best if where is not None else None
-        if best is None:
-            where = found(step, self.about.arrays[name], self.draft.array)
-            self.draft.steps += where.steps
-            best = where.best
-        assert where is not None
-        loses = compared(worse, old, best)
-        self.shares(step, bar, (compared("==", where.here, where.at), loses), where)
-        array = self.draft.arrays[whole]
-        kept = self.draft.array(f"d{name}", array.dtype.compute, array.box)
-        points, left = self.draft.indices_of(array.box)
-        self.draft.steps.append(Step(kept, "=", False, points, left, self.element(whole, left)))
-        outputs = {node.name for at in step.left for node in walk(at) if isinstance(node, IndexVar)}
-        points = tuple(point for point in step.points if point.name in outputs)
+        where = found(step, array, self.draft.array)
+        self.draft.steps += where.steps
+        here = compared("==", where.here, where.at)
+        if step.fresh:
+            self.shares(step, bar, (here,), where)
+            self.before(step, whole)
+            return
+        worse = "<" if step.operator == "max" else ">"
+        self.shares(step, bar, (here, compared(worse, self.old(step, step.left), where.best)), where)
+        points, left = at_elements(step, array, self.draft.index)
+        loses = compared(worse, self.old(step, left), replace(where.best, indices=left))
         zero = number(0, array.dtype.compute)
-        here = Read(kept, step.left, array.dtype.compute)
-        self.draft.steps.append(
-            Step(kept, "=", False, points, step.left, Select(loses, zero, here, zero.dtype), step.unique)
-        )
-        self.of(name).bases.append(kept)
+        self.masked(step, whole, points, left, Select(loses, zero, self.element(whole, left), zero.dtype))
 
     def product(self, step: Step, whole: str, bar: Expr) -> None:
         """Each factor gets the product of the others."""
-        name = root(step.target)
-        array = self.about.arrays[name]
+        array = self.about.arrays[root(step.target)]
         factors = product_of(step, array, self.draft.array)
         self.draft.steps += factors.steps
         others = factor_of(step.value, factors)
@@ -224,19 +214,12 @@ class _Reverse:
             self.shares(step, times(bar, others))
             self.before(step, whole)
             return
-        dtype = step.value.dtype
-        old = cast(Read(version(name, int(step.target.partition("@")[2]) - 1), step.left, array.dtype), dtype)
-        self.shares(step, times(times(bar, old), others))
-        zero = number(0, dtype)
-        all_of_them = Select(compared("==", factors.zeros, number(0, DType.INT32)), factors.rest, zero, dtype)
-        kept = self.draft.array(f"d{name}", dtype, array.box)
-        points, left = self.draft.indices_of(array.box)
-        self.draft.steps.append(Step(kept, "=", False, points, left, self.element(whole, left)))
-        outputs = {node.name for at in step.left for node in walk(at) if isinstance(node, IndexVar)}
-        points = tuple(point for point in step.points if point.name in outputs)
-        here = Read(kept, step.left, dtype)
-        self.draft.steps.append(Step(kept, "=", False, points, step.left, times(here, all_of_them), step.unique))
-        self.of(name).bases.append(kept)
+        self.shares(step, times(times(bar, self.old(step, step.left)), others))
+        points, left = at_elements(step, array, self.draft.index)
+        zero = number(0, step.value.dtype)
+        none = compared("==", replace(factors.zeros, indices=left), number(0, DType.INT32))
+        product = Select(none, replace(factors.rest, indices=left), zero, zero.dtype)
+        self.masked(step, whole, points, left, times(self.element(whole, left), product))
 
     # the results
 
@@ -275,7 +258,13 @@ class _Reverse:
 
     def dtype_of(self, pending: _Pending) -> DType:
         values = [term.value.dtype for term in pending.terms]
-        return values[0] if values else self.draft.arrays[pending.bases[0]].dtype.compute if pending.bases else DType.FLOAT32
+        return (
+            values[0]
+            if values
+            else self.draft.arrays[pending.bases[0]].dtype.compute
+            if pending.bases
+            else DType.FLOAT32
+        )
 
     def emit(self, own: str, pending: _Pending, declared: bool) -> None:
         """The statements that write a derivative: sums over the same indices in one of them; zero is said once."""
@@ -324,7 +313,7 @@ def grouped(sums: Sequence[Term]) -> list[list[Term]]:
     return list(groups.values())
 
 
-def renamed_left(term: Term, left: Sequence[Expr], fresh: object) -> Term:
+def renamed_left(term: Term, left: Sequence[Expr], fresh: Callable[[], str]) -> Term:
     """A gather with other names on its left side."""
     names = {
         old.name: new.name
@@ -335,8 +324,7 @@ def renamed_left(term: Term, left: Sequence[Expr], fresh: object) -> Term:
         return term
     free = {point.name for point in term.reduced} & set(names.values())
     for name in sorted(free):
-        assert callable(fresh)
-        names[name] = str(fresh())
+        names[name] = fresh()
     return term.renamed(names)
 
 
@@ -352,27 +340,3 @@ def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:
     read = rewrite(part.read, rule)
     assert isinstance(read, Read)
     return replace(step, points=points), Part(read, conditions, rewrite(part.value, rule))
-
-
-def as_stored(step: Step, about: Steps) -> Expr:
-    """The value of a step."""
-    del about
-    return step.value
-
-
-def active_tensors(about: Steps, wrt: Collection[str]) -> frozenset[str]:
-    """The tensors that change with some parameters: a derivative goes through them."""
-    active = set(wrt)
-    while True:
-        more = {
-            root(step.target)
-            for step in about.steps
-            if about.arrays[root(step.target)].dtype.is_float
-            and depends(step.value, lambda read: root(read.tensor) in active)
-        }
-        if more <= active:
-            return frozenset(active)
-        active |= more
-
-
-_ = (Mapping, SizeExpr, Unary, constant, guarded)

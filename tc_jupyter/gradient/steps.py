@@ -5,13 +5,15 @@ Worked example: of `S(i) = X(i)  S(i) += X(i) * S(i)` the second step is on `S@2
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Size, Statement, int64, rewrite, walk
 from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, to_expr
 from tc_jupyter.ranges.convert import Scope
+
+from .partials import depends
 
 Bounds = tuple[SizeExpr, SizeExpr]
 
@@ -157,7 +159,9 @@ class _Unfolding:
         left = tuple(_moved(at, far) for at, far in zip(left, shift, strict=True))
         number = self.count[name] = self.count.get(name, 0) + 1
         fresh = statement.operator != "=" and (statement.initialize or number == 1)
-        points = tuple(self.point(found.index, found.lower, found.upper) for found in self.ranges.points(statement.name))
+        points = tuple(
+            self.point(found.index, found.lower, found.upper) for found in self.ranges.points(statement.name)
+        )
         target = version(name, number)
         return Step(target, statement.operator, fresh, points, left, value, statement.unique, statement.span)
 
@@ -182,3 +186,18 @@ class _Unfolding:
 
 def _moved(at: Expr, far: SizeExpr) -> Expr:
     return at if far == 0 else Binary("+", at, to_expr(far), DType.INT64)
+
+
+def active_tensors(about: Steps, wrt: Iterable[str]) -> frozenset[str]:
+    """The tensors that change with some parameters: a derivative goes through them."""
+    active = frozenset(wrt)
+    while True:
+        more = active | {root(step.target) for step in about.steps if _is_active(step, about, active)}
+        if more == active:
+            return active
+        active = more
+
+
+def _is_active(step: Step, about: Steps, active: frozenset[str]) -> bool:
+    is_float = about.arrays[root(step.target)].dtype.is_float
+    return is_float and depends(step.value, lambda read: root(read.tensor) in active)

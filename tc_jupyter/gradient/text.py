@@ -8,7 +8,7 @@ Worked example: `Const(2.0)` of `float64` beside an element of `double` is `2.0`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -64,7 +64,9 @@ class _Printer:
             self.names[version(name, self.about.last[name])] = spelled(name)
             params.append(self.cotangent(name))
         params += [self.cotangent(name) for name in derived.parameters]
-        results = [tree.Result(tree.Name(spelled(name)), self.type_of(derived.arrays[name])) for name in derived.results]
+        results = [
+            tree.Result(tree.Name(spelled(name)), self.type_of(derived.arrays[name])) for name in derived.results
+        ]
         statements = [*self.forward(), *(each for step in derived.steps for each in self.statement(step))]
         return tree.Def(tree.Name(derived.name), tuple(params), tuple(results), tuple(statements))
 
@@ -98,34 +100,40 @@ class _Printer:
     def forward(self) -> list[tree.TcStatement]:
         """The steps that are computed again. A version that is read later has a name of its own."""
         statements: list[tree.TcStatement] = []
-        later = {read.tensor for step in self.derived.steps for read in step.reads()}
-        steps = self.derived.forward
-        for place, step in enumerate(steps):
+        steps, kept = self.derived.forward, self.kept_versions()
+        last = {root(step.target): step.target for step in steps}
+        held: dict[str, str] = {}
+        for step in reversed(steps):
             name, _, number = step.target.partition("@")
-            before = version(name, int(number) - 1)
-            if step.target in self.names:
-                continue
-            kept = before in later or any(
-                before in {read.tensor for read in each.reads()} for each in steps[place + 1 :]
-            )
-            if before in self.names and not kept:
-                own = self.names[before]
-            else:
-                own = self.fresh(spelled(name), int(number) < self.about.last[name])
-                fits = step.is_whole(self.about.arrays[name]) and (step.fresh or step.operator == "=")
-                if before in self.names and not fits:
-                    statements += self.copied(own, before)
-            self.names[step.target] = own
+            if last[name] == step.target or step.target in kept:
+                final = int(number) == self.about.last[name]
+                wish = self.derived.called.get(step.target, spelled(name))
+                held[name] = self.names.get(step.target) or (wish if final else self.fresh(wish))
+            self.names.setdefault(step.target, held[name])
+        for step in steps:
+            name, _, number = step.target.partition("@")
+            before, own = version(name, int(number) - 1), self.names[step.target]
+            fits = step.is_whole(self.about.arrays[name]) and (step.fresh or step.operator == "=")
+            if self.names.get(before, own) != own and not fits:
+                statements += self.copied(own, before)
             statements += self.statement(step)
         return statements
 
-    def fresh(self, wish: str, early: bool) -> str:
-        """The name of a version: that of the tensor for the last one."""
-        if not early and wish not in self.names.values():
-            return wish
+    def kept_versions(self) -> set[str]:
+        """Versions that something reads when there is already a later one."""
+        kept = {read.tensor for step in self.derived.steps for read in step.reads()} | set(self.derived.called)
+        newest: dict[str, str] = {}
+        for step in self.derived.forward:
+            kept |= {read.tensor for read in step.reads() if newest.get(root(read.tensor), read.tensor) != read.tensor}
+            newest[root(step.target)] = step.target
+        return kept
+
+    def fresh(self, wish: str) -> str:
+        """A name for a version that is not the last one."""
         number = 1
-        while f"{wish}_{number}" in self.taken or f"{wish}_{number}" in self.names.values():
+        while f"{wish}_{number}" in self.taken:
             number += 1
+        self.taken.add(f"{wish}_{number}")
         return f"{wish}_{number}"
 
     def copied(self, own: str, before: str) -> list[tree.TcStatement]:
@@ -142,7 +150,9 @@ class _Printer:
         used = self.taken | set(map(spelled, self.about.program.sizes))
         names: list[str] = []
         for _ in array.box:
-            names.append(next(each for each in (*"ijklmn", *(f"i{n}" for n in range(999))) if each not in {*used, *names}))
+            names.append(
+                next(each for each in (*"ijklmn", *(f"i{n}" for n in range(999))) if each not in {*used, *names})
+            )
         return tuple(zip(names, array.box, strict=True)), tuple(map(IndexVar, names))
 
     def statement(self, step: Step) -> list[tree.TcStatement]:
@@ -162,7 +172,9 @@ class _Printer:
         if step.indices is None and first and own not in self.declared:
             filled, left = self.elements(array)
             number: Expr = identity_of("+" if step.operator == "=" else step.operator, array.dtype.compute)
-            statements.append(self.comprehension(own, left, "=", self.rounded(self.value(number), array), filled, number))
+            statements.append(
+                self.comprehension(own, left, "=", self.rounded(self.value(number), array), filled, number)
+            )
             fresh = False
         operator = step.operator if step.operator == "=" else step.operator + ("=!" if fresh else "=")
         value = self.rounded(value, array)
@@ -172,8 +184,7 @@ class _Printer:
         self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
     ) -> list[tree.TcStatement]:
         """A sum of 16-bit floats is kept in 32 bits until it is complete."""
-        wide = self.fresh(f"{own}_sum", True)
-        self.taken.add(wide)
+        wide = self.fresh(f"{own}_sum")
         held = replace(array, name=wide, dtype=array.dtype.compute)
         self.boxes[wide] = array.box
         filled, left = self.elements(array)
@@ -343,7 +354,3 @@ def _digits(value: float, dtype: DType) -> str:
         return "nan"
     text = str(np.float32(value)) if dtype is DType.FLOAT32 else repr(float(value))
     return text.replace("e+", "e")
-
-
-def _unused(mapping: Mapping[str, str]) -> None:
-    del mapping

@@ -1,19 +1,20 @@
 """What a read adds to the derivative of the tensor that is read: a gather where its subscripts can be solved, else a scatter.
 
-Worked example: `Y(i) +=! X(i + k) * W(k)` with `0 <= i < N - 2` reads `X(i + k)`; solved for `i`, with the name `i` for the element,
-it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`. From `X(2*i)` follows `dX(2*i) += dY(i)`.
+Worked example: `Y(i) +=! X(i + k) * W(k)` with `0 <= i < N - 2` reads `X(i + k)`; solved for `i`, with the name `i` for the
+element, it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`. From `X(2*i)` follows `dX(2*i) += dY(i)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.program import DType, Expr, IndexVar, rewrite
-from tc_jupyter.ranges import Datum, FloorDiv, Opaque, SizeExpr, constant, nonnegative, to_expr
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, conjuncts, may_wrap, rewrite, walk
+from tc_jupyter.ranges import Datum, FloorDiv, Opaque, SizeExpr, constant, interval, maximum, nonnegative, to_expr
 from tc_jupyter.ranges import index as index_name
+from tc_jupyter.ranges.size_expr import is_known_at_call
 
-from .arithmetic import cast, compared, guarded
+from .arithmetic import cast, compared, guarded, times
 from .partials import Part
 from .steps import Array, Bounds, Point, Step
 
@@ -63,7 +64,9 @@ class Term:
         return Term(points, left, conditions, rewrite(self.value, rule))
 
 
-def transposed(step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]) -> Term:
+def transposed(
+    step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]
+) -> Term:
     """What a read of a step adds to the derivative of its tensor.
 
     Args:
@@ -137,7 +140,10 @@ class _Solving:
     def finished(self) -> Term:
         """The term, its new indices under the names of the old ones."""
         conditions = [test for name, value in self.solved.items() for test in self.inside(name, value)]
-        conditions += [self.replaced(each) for each in self.part.conditions]
+        given = [test for each in self.part.conditions for test in conjuncts(self.replaced(each))]
+        conditions = list(
+            dict.fromkeys(found for each in (*conditions, *given) if (found := self.plain(each)) is not None)
+        )
         left, points = list[Expr](), list[Point]()
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
@@ -151,7 +157,29 @@ class _Solving:
             left.append(subscript)
         free = [point for point in self.step.points if point.name not in self.solved]
         new = [Point(name, *bounds) for name, bounds in self.added.items()]
-        return Term((*points, *free, *new), tuple(left), tuple(conditions), self.replaced(self.part.value))
+        value = self.replaced(self.part.value)
+        free, value = without_idle(free, (*left, *conditions), value)
+        return Term((*points, *free, *new), tuple(left), tuple(conditions), value)
+
+    def plain(self, test: Expr) -> Expr | None:
+        """A comparison of positions in few words; `None` where it is certain."""
+        if not (isinstance(test, Binary) and test.op in ("<", "<=", ">", ">=") and test.left.dtype.is_integer):
+            return test
+        if may_wrap(test.left) or may_wrap(test.right):
+            return test
+        left, right = self.size(test.left), self.size(test.right)
+        if not (is_known_at_call(left) and is_known_at_call(right)):
+            return test
+        more = {"<": right - left - 1, "<=": right - left, ">": left - right - 1, ">=": left - right}[test.op]
+        least = interval(more, self.all_ranges()).lower
+        if least is not None and nonnegative(least):
+            return None
+        return compared(test.op, to_expr(left), to_expr(right))
+
+    def all_ranges(self) -> dict[str, Bounds]:
+        """The ranges of the indices of the term."""
+        boxes = {name: self.array.box[dimension] for dimension, name in self.pivots.items()}
+        return {**self.ranges, **self.added, **boxes}
 
     def inside(self, name: str, value: SizeExpr) -> list[Expr]:
         """What says that a solved index is in its range, without what is certain."""
@@ -177,6 +205,17 @@ class _Solving:
             return exprs.get(node.name) if isinstance(node, IndexVar) else None
 
         return rewrite(expr, rule) if exprs else expr
+
+
+def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -> tuple[list[Point], Expr]:
+    """The points without indices that stand nowhere: a sum over them is a product."""
+    used = {node.name for expr in (*others, value) for node in walk(expr) if isinstance(node, IndexVar)}
+    for point in points:
+        if point.name not in used:
+            extent = point.upper - point.lower
+            count = extent if nonnegative(extent) else maximum(extent, 0)
+            value = times(value, cast(to_expr(count), value.dtype))
+    return [point for point in points if point.name in used], value
 
 
 def _new(expr: Expr) -> Expr:
