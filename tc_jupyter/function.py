@@ -54,6 +54,7 @@ from tc_jupyter.schedule import Schedule, Step, Target, candidates
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
     from tc_jupyter.autotune import TuningLog
+    from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.program.sac_rewrites import Rewrites
@@ -248,6 +249,7 @@ class Function:
         self._stale: Diagnostic | None = None
         self._outdated = ""
         self._callers: WeakSet[Function] = WeakSet()
+        self._derivatives: dict[Any, Any] = {}
         self._follow()
         name = definition.name
         self.__name__ = self.__qualname__ = python_name(name)
@@ -467,6 +469,11 @@ class Function:
         return self._source
 
     @property
+    def text(self) -> str:
+        """The def as it is written."""
+        return self._source.slice(self.program.span).strip()
+
+    @property
     def ranges(self) -> tuple[IndexRange, ...]:
         """The range of every index of every statement, with its reasons."""
         found = self.analysis.ranges
@@ -491,6 +498,50 @@ class Function:
         parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
         parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
         return inspect.Signature(parameters)
+
+    # derivatives -----------------------------------------------------------------------------------------------------------------
+
+    def vjp(self, wrt: str | Iterable[str] | None = None, save: str | Iterable[str] = ()) -> Function:
+        """The function of the parameters and the derivatives of the results, whose results are the derivatives by parameters.
+
+        Args:
+            wrt: the parameters; by default all floats.
+            save: results and temporaries that it takes behind the parameters, and does not compute again.
+
+        Raises:
+            CompileError: TC250, there is no derivative.
+            ValueError: a name is none of a parameter of floats, of a result or of a temporary.
+        """
+        return self._derived("vjp", wrt, save)
+
+    def jvp(self, wrt: str | Iterable[str] | None = None) -> Function:
+        """The function of the parameters and a direction for each of `wrt`: the results, each with its derivative behind it.
+
+        Args:
+            wrt: the parameters; by default all floats.
+
+        Raises:
+            CompileError: TC250, there is no derivative.
+            ValueError: a name is none of a parameter of floats.
+        """
+        return self._derived("jvp", wrt, ())
+
+    def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str]) -> Function:
+        """The function of a derived def; the same one as long as the def is the same."""
+        from tc_jupyter.compiler.derivatives import derived_text  # noqa: PLC0415  (most functions have no derivative)
+
+        definition = self._known()
+        key = kind, *(each if isinstance(each, str | None) else tuple(each) for each in (wrt, save))
+        if self._derivatives.get("of") is not definition:
+            self._derivatives = {"of": definition}
+        found = self._derivatives.get(key)
+        if found is None:
+            with MAKING:
+                text = derived_text(definition.program, definition.found.ranges, kind, wrt, save)
+                options = replace(self._options, text=text, language="tc", known=None, specialize=None, strict=False)
+                (found,) = module_of(_analysis(options), options).values()
+            self._derivatives[key] = found
+        return found
 
     def shapes(self, /, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
         """The shape of every result at given sizes, or for example arrays.
