@@ -276,7 +276,7 @@ class Function:
         used = {name: each for name, each in known.items() if isinstance(each, Function)}
         if not isinstance(definition, Definition):
             return used
-        called = {site.callee for site in definition.program.calls}
+        called = {site.callee.partition(".")[0] for site in definition.program.calls}
         return {name: each for name, each in used.items() if each.written_name in called}
 
     def _follow(self) -> None:

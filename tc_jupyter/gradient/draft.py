@@ -45,6 +45,7 @@ class Derived:
         arrays: everything that a name stands for.
         saved: tensors whose last version is a parameter.
         called: names of versions that are results.
+        spelling: how arrays and sizes are called in the text.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Derived:
     arrays: dict[str, Array]
     saved: tuple[str, ...] = ()
     called: Mapping[str, str] = field(default_factory=dict[str, str])
+    spelling: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass
@@ -67,13 +69,17 @@ class Draft:
     arrays: dict[str, Array] = field(default_factory=dict[str, Array])
     steps: list[Step] = field(default_factory=list[Step])
     taken: set[str] = field(default_factory=set[str])
+    spelling: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         self.arrays |= self.about.arrays
         program = self.about.program
-        self.taken |= {spelled(name) for name in (*self.arrays, *program.sizes, *_RESERVED, *TC_FUNCTIONS, *FUNCTIONS)}
+        self.taken |= {*_RESERVED, *TC_FUNCTIONS, *FUNCTIONS, program.name}
         self.taken |= {point.name for step in self.about.steps for point in step.points}
-        self.taken |= set(program.results) | {program.name}
+        plain = [name for name in (*self.arrays, *program.sizes, *program.results) if spelled(name) == name]
+        self.taken |= set(plain)
+        for name in (*self.arrays, *program.sizes):
+            self.spelling[name] = name if name in plain else self.name(name)
 
     def name(self, wish: str) -> str:
         """A free name: as wished, else with `_`, `_2` and so on behind it."""

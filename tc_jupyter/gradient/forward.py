@@ -52,7 +52,7 @@ class _Forward:
         wanted = tuple(self.called)
         given = tuple(self.tangents[each] for each in self.wrt)
         forward = draft.needed(steps, wanted)
-        return Derived(own, about, forward, steps, given, tuple(results), draft.arrays, (), self.called)
+        return Derived(own, about, forward, steps, given, tuple(results), draft.arrays, (), self.called, draft.spelling)
 
     # the results
 

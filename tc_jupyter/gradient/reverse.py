@@ -50,7 +50,10 @@ class _Reverse:
             self.step(step)
         results = tuple(map(self.result, self.wrt))
         steps = tuple(draft.steps)
-        return Derived(own, self.about, draft.needed(steps), steps, cotangents, results, draft.arrays, self.saved)
+        forward = draft.needed(steps)
+        return Derived(
+            own, self.about, forward, steps, cotangents, results, draft.arrays, self.saved, {}, draft.spelling
+        )
 
     def cotangent(self, result: str) -> str:
         """The parameter for a result, which has its box."""

@@ -35,7 +35,7 @@ from tc_jupyter.ranges import to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
-from .draft import Derived, spelled
+from .draft import Derived
 from .steps import Array, Bounds, Step, root, version
 
 WORDS = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.FLOAT16: "half"}
@@ -51,7 +51,7 @@ class _Printer:
     def __init__(self, derived: Derived) -> None:
         self.derived, self.about = derived, derived.about
         self.names: dict[str, str] = {}
-        self.taken = {spelled(name) for name in derived.arrays}
+        self.taken = {*derived.arrays, *derived.spelling.values()}
         self.begun: set[str] = set()
         self.boxes: dict[str, tuple[Bounds, ...]] = {}
         self.declared = set(derived.results)
@@ -61,11 +61,11 @@ class _Printer:
         program, derived = self.about.program, self.derived
         params = [self.parameter(program.tensor(name)) for name in program.parameters]
         for name in derived.saved:
-            self.names[version(name, self.about.last[name])] = spelled(name)
+            self.names[version(name, self.about.last[name])] = self.spelled(name)
             params.append(self.cotangent(name))
         params += [self.cotangent(name) for name in derived.parameters]
         results = [
-            tree.Result(tree.Name(spelled(name)), self.type_of(derived.arrays[name])) for name in derived.results
+            tree.Result(tree.Name(self.spelled(name)), self.type_of(derived.arrays[name])) for name in derived.results
         ]
         statements = [*self.forward(), *(each for step in derived.steps for each in self.statement(step))]
         return tree.Def(tree.Name(derived.name), tuple(params), tuple(results), tuple(statements))
@@ -79,12 +79,12 @@ class _Printer:
             tree.DimensionBox(self.integer(low), self.integer(high)) for low, high in bounds
         ] or [self.integer(extent) for extent in tensor.dims or ()]
         scalar = WORDS.get(tensor.dtype, tensor.dtype.value)
-        return tree.Param(tree.TypeName(scalar, tuple(dimensions)), tree.Name(spelled(tensor.name)))
+        return tree.Param(tree.TypeName(scalar, tuple(dimensions)), tree.Name(self.spelled(tensor.name)))
 
     def cotangent(self, name: str) -> tree.Param:
         array = self.derived.arrays[name]
         self.boxes[name] = array.box
-        return tree.Param(self.type_of(array), tree.Name(spelled(name)))
+        return tree.Param(self.type_of(array), tree.Name(self.spelled(name)))
 
     def type_of(self, array: Array) -> tree.TypeName:
         scalar = WORDS.get(array.dtype, array.dtype.value)
@@ -107,7 +107,7 @@ class _Printer:
             name, _, number = step.target.partition("@")
             if last[name] == step.target or step.target in kept:
                 final = int(number) == self.about.last[name]
-                wish = self.derived.called.get(step.target, spelled(name))
+                wish = self.derived.called.get(step.target, self.spelled(name))
                 held[name] = self.names.get(step.target) or (wish if final else self.fresh(wish))
             self.names.setdefault(step.target, held[name])
         for step in steps:
@@ -147,7 +147,7 @@ class _Printer:
         return [self.comprehension(own, left, "=", text, points, value)]
 
     def elements(self, array: Array) -> tuple[tuple[tuple[str, Bounds], ...], tuple[Expr, ...]]:
-        used = self.taken | set(map(spelled, self.about.program.sizes))
+        used = self.taken | set(map(self.spelled, self.about.program.sizes))
         names: list[str] = []
         for _ in array.box:
             names.append(
@@ -246,9 +246,13 @@ class _Printer:
 
     # expressions
 
+    def spelled(self, name: str) -> str:
+        """How an array or a size is called."""
+        return self.derived.spelling.get(name, name)
+
     def name(self, tensor: str) -> str:
         """What a tensor, or a version of one, is called."""
-        return self.names.get(tensor) or spelled(tensor)
+        return self.names.get(tensor) or self.spelled(tensor)
 
     def integer(self, expr: Expr) -> tree.Expression:
         """A subscript or the end of a range, which is computed in `int64` whatever stands there."""
@@ -274,7 +278,7 @@ class _Printer:
             case Const():
                 return _number(expr, weak)
             case Size():
-                return tree.Name(spelled(expr.name))
+                return tree.Name(self.spelled(expr.name))
             case IndexVar():
                 return tree.Name(expr.name)
             case Read():
