@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
 from tc_jupyter.compiler.agreement import Judge
@@ -249,7 +249,7 @@ class Function:
         self._stale: Diagnostic | None = None
         self._outdated = ""
         self._callers: WeakSet[Function] = WeakSet()
-        self._derivatives: dict[Any, Any] = {}
+        self._derivatives: WeakKeyDictionary[Definition, Function] = WeakKeyDictionary()
         self._follow()
         name = definition.name
         self.__name__ = self.__qualname__ = python_name(name)
@@ -528,19 +528,12 @@ class Function:
 
     def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str]) -> Function:
         """The function of a derived def; the same one as long as the def is the same."""
-        from tc_jupyter.compiler.derivatives import derived_text  # noqa: PLC0415  (most functions have no derivative)
-
-        definition = self._known()
-        key = kind, *(each if isinstance(each, str | None) else tuple(each) for each in (wrt, save))
-        if self._derivatives.get("of") is not definition:
-            self._derivatives = {"of": definition}
-        found = self._derivatives.get(key)
+        names, kept = (None if each is None else _names(each) for each in (wrt, save))
+        definition = self._known().derived(kind, names, kept or ())
+        found = self._derivatives.get(definition)
         if found is None:
-            with MAKING:
-                text = derived_text(definition.program, definition.found.ranges, kind, wrt, save)
-                options = replace(self._options, text=text, language="tc", known=None, specialize=None, strict=False)
-                (found,) = module_of(_analysis(options), options).values()
-            self._derivatives[key] = found
+            options = definition.options
+            found = self._derivatives[definition] = Function(definition, options, definition.program.source)
         return found
 
     def shapes(self, /, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
@@ -974,6 +967,11 @@ def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Fun
         return function
     known = function.analysis
     return Function(Definition(known, options, steps), options, function.source_text)
+
+
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Names, each once; a single one may stand alone."""
+    return tuple(dict.fromkeys((given,) if isinstance(given, str) else given))
 
 
 def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:

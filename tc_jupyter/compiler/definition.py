@@ -16,12 +16,12 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
-from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.diagnostics import CompileError, Diagnostic, codes
 from tc_jupyter.program import Expr, Program, Size, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.size_expr import Opaque
-from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
+from tc_jupyter.runtime import autograd, cpu, cuda, jit, nvrtc
 from tc_jupyter.runtime.arguments import (
     Parameter,
     call_error,
@@ -64,8 +64,10 @@ from tc_jupyter.schedule import (
     schedule_of,
 )
 
+from .analysis import analyze
 from .build import Build, build
 from .call_numbers import CallNumbers
+from .derivatives import Kind, derived_text, differentiable, worth_saving
 from .function_analysis import FunctionAnalysis
 from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
@@ -133,6 +135,8 @@ class Definition:
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
         self._families: dict[bool, Family | None] = {}
+        self._derived: dict[tuple[Kind, tuple[str, ...] | None, tuple[str, ...]], Definition] = {}
+        self._backwards: dict[tuple[int, ...], autograd.Backward] = {}
         self._lock = threading.Lock()
 
     @property
@@ -389,7 +393,7 @@ class Definition:
     def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function of positional arguments that a call runs; `general` is always right."""
         always = general or self.general
-        return self._dispatched(lambda values: always(*values), False)
+        return self._dispatched(lambda values: always(*values), False, self.recorded)
 
     def general(self, *args: Any) -> Any:
         """A call with positional arguments only, by the general path."""
@@ -399,7 +403,7 @@ class Definition:
         """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""
         always = general or self.general_into
         read, written = len(self.parameters), len(self.program.results)
-        short = self._dispatched(lambda values: always(values[:read], values[read:]), True)
+        short = self._dispatched(lambda values: always(values[:read], values[read:]), True, None)
 
         def write(args: Sequence[Any], out: Any) -> Any:
             given: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
@@ -414,12 +418,81 @@ class Definition:
         """A call with positional arguments and `out=`, by the general path."""
         return self.call(self.positional(args, {}), out)
 
-    def _dispatched(self, general: Callable[[tuple[Any, ...]], Any], into: bool) -> Callable[..., Any]:
+    def _plain(self, args: tuple[Any, ...]) -> Any:
+        """A call that nobody records."""
+        return self.general(*args)
+
+    def _dispatched(
+        self, general: Callable[[tuple[Any, ...]], Any], into: bool, record: Callable[[tuple[Any, ...]], Any] | None
+    ) -> Callable[..., Any]:
         results = tuple(self.program.tensor(name).dtype for name in self.program.results)
         on_cpu = self.verify is None and self.options.target in (None, "cpu")
         known = self._recipes[into]
         recipes = known, partial(self._resized, into)
-        return Dispatcher(self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into).function
+        dispatcher = Dispatcher(
+            self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into, record
+        )
+        return dispatcher.function
+
+    # derivatives -----------------------------------------------------------------------------------------------------------------
+
+    def derived(self, kind: Kind, wrt: Sequence[str] | None = None, save: Sequence[str] = ()) -> Definition:
+        """The def of derivatives; the same one each time.
+
+        Raises:
+            CompileError: TC250, there is none.
+            ValueError: a name is none of a parameter of floats, of a result or of a temporary.
+        """
+        key = kind, None if wrt is None else tuple(wrt), tuple(save)
+        found = self._derived.get(key)
+        if found is None:
+            with MAKING:
+                text = derived_text(self.program, self.found.ranges, kind, wrt, save)
+                options = replace(
+                    self.options, text=text, language="tc", known=None, specialize=None, strict=False, follows=False
+                )
+                (analysis,) = analyze(text).functions.values()
+                found = self._derived[key] = Definition(analysis, options)
+        return found
+
+    def recorded(self, args: tuple[Any, ...]) -> Any:
+        """A call that PyTorch records; `None` where there is nothing to record, or no derivative."""
+        about = self._recordable
+        if about is None or len(args) != len(self.parameters):
+            return None
+        return autograd.record(about, args)
+
+    @cached_property
+    def _recordable(self) -> autograd.Recordable | None:
+        """How PyTorch records a call; `None` without a derivative."""
+        program = self.program
+        names = differentiable(program)
+        results = tuple(program.tensor(name).dtype.is_float for name in program.results)
+        if not names or not any(results):
+            return None
+        try:
+            self.derived("vjp")
+        except CompileError:
+            return None
+        floats = tuple(program.parameters.index(name) for name in names)
+        return autograd.Recordable(
+            self._dispatched(self._plain, False, None), self._backward, self._forward, floats, results
+        )
+
+    def _backward(self, places: tuple[int, ...]) -> autograd.Backward:
+        """How the derivatives by some parameters are computed."""
+        found = self._backwards.get(places)
+        if found is None:
+            names = tuple(self.program.parameters[place] for place in places)
+            saved = worth_saving(self.program, self.found.ranges, names)
+            call = self.derived("vjp", names, saved).dispatcher()
+            at = tuple(self.program.results.index(name) for name in saved)
+            found = self._backwards[places] = autograd.Backward(call, at)
+        return found
+
+    def _forward(self, places: tuple[int, ...]) -> Callable[..., Any]:
+        """How the derivatives along some parameters are computed."""
+        return self.derived("jvp", tuple(self.program.parameters[place] for place in places)).dispatcher()
 
     def _resized(self, into: bool, like: Likeness, values: Sequence[Any]) -> Recipe | None:
         """A recipe for a call that differs from others in sizes only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from tc_jupyter.gradient import jvp, refuse, steps_of, text_of, vjp
+from tc_jupyter.gradient import jvp, refuse, root, steps_of, text_of, vjp
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 
@@ -38,6 +38,13 @@ def derived_text(
     if kind == "jvp":
         return text_of(jvp(steps, f"{program.name}_jvp", chosen))
     return text_of(vjp(steps, f"{program.name}_vjp", chosen, _saved(program, save)))
+
+
+def worth_saving(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[str, ...]:
+    """The results that the derivatives by some parameters need, so that they are not computed again."""
+    steps = steps_of(program, ranges)
+    again = {root(step.target) for step in vjp(steps, program.name, wrt).forward}
+    return tuple(name for name in program.results if steps.results[name][0] == name and name in again)
 
 
 def differentiable(program: Program) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .forward import jvp
 from .reverse import vjp
-from .steps import refuse, steps_of
+from .steps import refuse, root, steps_of
 from .text import text_of
 
-__all__ = ["jvp", "refuse", "steps_of", "text_of", "vjp"]
+__all__ = ["jvp", "refuse", "root", "steps_of", "text_of", "vjp"]
