@@ -451,8 +451,11 @@ class Definition:
                 options = replace(
                     self.options, text=text, language="tc", known=None, specialize=None, strict=False, follows=False
                 )
-                (analysis,) = analyze(text).functions.values()
-                found = self._derived[key] = Definition(analysis, options)
+                analysis = analyze(text)
+                if not analysis.ok:  # a limit of the analysis, as TC508: the text is longer than that of this def
+                    raise CompileError(analysis.diagnostics, analysis.source, analysis.render())
+                (known,) = analysis.functions.values()
+                found = self._derived[key] = Definition(known, options)
         return found
 
     def recorded(self, args: tuple[Any, ...]) -> Any:

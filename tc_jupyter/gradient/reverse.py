@@ -130,7 +130,8 @@ class _Reverse:
         name = root(part.read.tensor)
         array = self.about.arrays[name]
         term = transposed(step, part, array, self.about.size, self.draft.index)
-        if where is not None and (term.reduced or not term.is_gather):
+        plain = step.indices is not None  # else the left side does not say which element a point belongs to
+        if where is not None and plain and (term.reduced or not term.is_gather):
             at, own = at_point(step, part, where)
             term = transposed(at, own, array, self.about.size, self.draft.index)
         self.of(name).terms.append(term)

@@ -31,7 +31,7 @@ from tc_jupyter.program import (
     identity_of,
     walk,
 )
-from tc_jupyter.ranges import to_expr
+from tc_jupyter.ranges import Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
@@ -229,6 +229,8 @@ class _Printer:
     def is_inferred(self, name: str, bounds: Bounds, value: Expr, left: Sequence[Expr]) -> bool:
         """Whether an index stands alone wherever it subscripts, each time over the whole dimension."""
         if any(name in _names(at) and not isinstance(at, IndexVar) for at in left) or isinstance(value, Const):
+            return False
+        if not all(isinstance(atom, Name) for end in bounds for atom in end.atoms()):
             return False
         found = False
         for node in walk(value):

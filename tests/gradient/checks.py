@@ -94,7 +94,9 @@ def judge(given, seed=0, tries=16):
         types = [program.tensor(program.results[k]).dtype.value for k in floats]
         exact = all(program.tensor(each).dtype.value != "float32" for each in (*program.results, *wrt))
         cotangents = [random.uniform(-1, 1, results[k].shape).astype(t) for k, t in zip(floats, types, strict=True)]
-        tangents = [np.float64(random.uniform(-1, 1, np.shape(arguments[k]))) for k in at]
+        kinds = [program.tensor(name).dtype.value for name in wrt]
+        tangents = [random.uniform(-1, 1, np.shape(arguments[k])) for k in at]
+        tangents = [np.asarray(each, kind)[()] for each, kind in zip(tangents, kinds, strict=True)]
         backwards = called(back, [*arguments, *cotangents])
         both = called(ahead, [*arguments, *tangents])
         forwards = both_results(both, program, floats)
@@ -105,7 +107,9 @@ def judge(given, seed=0, tries=16):
         scale = sum(np.abs(a * b).sum() for a, b in zip(backwards, tangents, strict=True)) + 1e-3
         assert np.isfinite(one) or not np.isfinite(other), f"{one} {other}{shown}"
         if np.isfinite(one):
-            assert abs(one - other) <= (1e-11 if exact else 1e-4) * scale, f"<dY, jvp u> = {other}, <vjp dY, u> = {one}{shown}"
+            assert abs(one - other) <= (1e-12 if exact else 1e-4) * scale, (
+                f"<dY, jvp u> = {other}, <vjp dY, u> = {one}{shown}"
+            )
             if not exact:
                 return True
             check_differences(forward, arguments, at, tangents, cotangents, floats, one, scale, shown)
