@@ -107,4 +107,6 @@ def test_the_sac_function_runs_for_every_rank():
 
 
 def test_every_notebook_is_named():
-    assert all(f"examples/{path.name}" in README for path in (ROOT / "examples").glob("*.ipynb"))
+    assert "(tc_jupyter/docs/lessons.md)" in README
+    lessons = (ROOT / "tc_jupyter" / "docs" / "lessons.md").read_text(encoding="utf-8")
+    assert all(f"(../../examples/{path.name})" in lessons for path in (ROOT / "examples").glob("*.ipynb"))
