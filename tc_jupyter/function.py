@@ -14,6 +14,7 @@ Worked example:
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
-from tc_jupyter.runtime import cpu, cuda, libraries, peak
+from tc_jupyter.runtime import autograd, cpu, cuda, libraries, peak
 from tc_jupyter.runtime.arguments import call_error, fail, parameters_of
 from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
@@ -359,7 +360,16 @@ class Function:
         """
         if named:
             args = self._definition.positional(args, named)
+        if "torch" in sys.modules and out is None and autograd.is_traced():
+            return self._traced(args)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
+
+    def _traced(self, args: tuple[Any, ...]) -> Any:
+        """A call inside `torch.compile`. The import is done once and not traced."""
+        from tc_jupyter.runtime import torch_op  # noqa: PLC0415
+
+        definition = self._definition
+        return torch_op.traced(definition, args) if isinstance(definition, Definition) else self._call(*args)
 
     def _writer(self) -> Callable[..., Any]:
         """What runs a call with `out=`, made for the first one; few functions are called so.

@@ -139,6 +139,7 @@ class Definition:
         self._derived: dict[tuple[Kind, tuple[str, ...] | None, tuple[str, ...]], Definition] = {}
         self._backwards: dict[tuple[int, ...], autograd.Backward] = {}
         self._lock = threading.Lock()
+        self.key = autograd.known(self, f"{options}")
 
     @property
     def name(self) -> str:
@@ -471,7 +472,7 @@ class Definition:
         """How PyTorch records a call; `None` without a derivative."""
         program = self.program
         names = differentiable(program)
-        results = tuple(program.tensor(name).dtype.is_float for name in program.results)
+        results = self.float_results
         if not names or not any(results):
             return None
         try:
@@ -487,12 +488,50 @@ class Definition:
         """How the derivatives by some parameters are computed."""
         found = self._backwards.get(places)
         if found is None:
-            names = tuple(self.program.parameters[place] for place in places)
-            saved = worth_saving(self.program, self.found.ranges, names)
-            call = self.derived("vjp", names, saved).dispatcher()
-            at = tuple(self.program.results.index(name) for name in saved)
-            found = self._backwards[places] = autograd.Backward(call, at)
+            back, saved = self.backward_of(places)
+            found = self._backwards[places] = autograd.Backward(back.dispatcher(), saved)
         return found
+
+    # inside `torch.compile`
+
+    def run(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The results of a call that nobody records."""
+        found = self._unrecorded(*args)
+        return found if isinstance(found, tuple) else (found,)
+
+    @cached_property
+    def _unrecorded(self) -> Callable[..., Any]:
+        return self._dispatched(self._plain, False, None)
+
+    @property
+    def float_results(self) -> tuple[bool, ...]:
+        """Whether each result is a float."""
+        return tuple(self.program.tensor(name).dtype.is_float for name in self.program.results)
+
+    def backward_of(self, places: tuple[int, ...]) -> tuple[Definition, tuple[int, ...]]:
+        """The def of the derivatives by parameters at these places, and the places of the results that it takes."""
+        names = tuple(self.program.parameters[place] for place in places)
+        saved = worth_saving(self.program, self.found.ranges, names)
+        return self.derived("vjp", names, saved), tuple(map(self.program.results.index, saved))
+
+    def outlines(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
+        """Shape and type of each result, for arguments of which shapes and numbers alone are known."""
+        program, values = self.program, dict[str, Any]()
+        extents: dict[str, Any] = {}
+        for name, value in zip(program.parameters, args, strict=True):
+            dims = program.tensor(name).dims or ()
+            extents[name] = value.shape if dims else ()
+            values |= {dim.name: value.shape[k] for k, dim in enumerate(dims) if isinstance(dim, Size)}
+            if name in program.integer_scalars:
+                values[name] = value
+        for each in self.solved:
+            extent = extents[each.argument][each.axis]
+            values[each.name] = (extent - each.rest.evaluate(values)) // each.factor.evaluate(values)
+        boxes = self.found.ranges.boxes
+        return [
+            (tuple(extent.evaluate(values) for extent in boxes[name].shape), program.tensor(name).dtype.value)
+            for name in program.results
+        ]
 
     def _forward(self, places: tuple[int, ...]) -> Callable[..., Any]:
         """How the derivatives along some parameters are computed."""

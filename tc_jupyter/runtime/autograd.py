@@ -7,11 +7,13 @@ Worked example: after `y = f(x)` with `x.requires_grad`, `y.sum().backward()` ca
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,26 @@ class Recordable:
     forward: Callable[[tuple[int, ...]], Callable[..., Any]]
     floats: tuple[int, ...]
     results: tuple[bool, ...]
+
+
+KNOWN: WeakValueDictionary[str, Any] = WeakValueDictionary()
+"""Defs by what names them inside `torch.compile`."""
+
+
+def known(about: object, text: str) -> str:
+    """A key for a def, which follows from its text as long as there is one such def."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    key, number = digest, 1
+    while key in KNOWN:
+        number += 1
+        key = f"{digest}_{number}"
+    KNOWN[key] = about
+    return key
+
+
+def is_traced() -> bool:
+    """Whether PyTorch, which is loaded, traces this call for `torch.compile` or `torch.export`."""
+    return sys.modules["torch"].compiler.is_compiling()
 
 
 def is_recorded(args: Sequence[Any]) -> bool:

@@ -156,3 +156,41 @@ def test_out_and_gradients_are_announced(module):
     x = leaf(3, 4)
     with pytest.warns(tc.DiagnosticWarning, match="TC613"):
         module.softmax(x, out=torch.zeros(3, 4, dtype=double))
+
+
+# inside `torch.compile`
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_the_whole_graph_is_traced(module, backend):
+    def model(x, w):
+        y, _ = module.conv(x, w, 2.0)
+        return module.softmax(y[0]).sin().sum()
+
+    traced = torch.compile(model, fullgraph=True, dynamic=True, backend=backend)
+    for size in (5, 7, 8):
+        found, expected = [leaf(1, 2, size), leaf(2, 2, 3)], [leaf(1, 2, size), leaf(2, 2, 3)]
+        one, other = traced(*found), model(*expected)
+        torch.testing.assert_close(one, other)
+        one.backward()
+        other.backward()
+        for mine, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+def test_the_operator_is_what_torch_wants(module):
+    from tc_jupyter.runtime import torch_op
+
+    x, w = leaf(1, 2, 5), leaf(2, 2, 3)
+    key = module.conv.definition().key
+    torch.library.opcheck(torch_op.call, ([x, w], f"{key}:ttf", [], [2.0]))
+
+
+def test_an_exported_program_calls_defs(module):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return module.softmax(x) + 1
+
+    x = leaf(3, 4).detach()
+    program = torch.export.export(Model(), (x,))
+    torch.testing.assert_close(program.module()(x), torch.softmax(x, 1) + 1)
