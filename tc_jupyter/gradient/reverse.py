@@ -12,12 +12,16 @@ from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, int6
 from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import to_expr
 
-from .arithmetic import cast, compared, number, plus, times
+from .arithmetic import cast, compared, is_number, number, plus, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, factor_of, found, product_of
 from .partials import Part, Underivable, depends, parts
+from .residues import Residue, residues, stride_of
 from .steps import Array, Point, Step, Steps, active_tensors, refuse, root, version
 from .transpose import Term, transposed, without_idle
+
+SHORT = 8
+"""Values of an index over which a sum costs no more than a scatter."""
 
 
 @dataclass
@@ -127,14 +131,47 @@ class _Reverse:
         return root(read.tensor) in self.active
 
     def share(self, step: Step, part: Part, where: Found | None) -> None:
+        """What one read gets."""
         name = root(part.read.tensor)
         array = self.about.arrays[name]
-        term = transposed(step, part, array, self.about.size, self.draft.index)
+        term = self.term(step, part, array)
         plain = step.indices is not None  # else the left side does not say which element a point belongs to
-        if where is not None and plain and (term.reduced or not term.is_gather):
+        if where is not None and plain and not (term.is_gather and all(map(is_short, term.reduced))):
             at, own = at_point(step, part, where)
             term = transposed(at, own, array, self.about.size, self.draft.index)
         self.of(name).terms.append(term)
+
+    def term(self, step: Step, part: Part, array: Array) -> Term:
+        """What a read adds to an array; reads with a step by way of an array for each residue."""
+        stride = stride_of(step, part, array, self.about.size)
+        if stride is None:
+            return transposed(step, part, array, self.about.size, self.draft.index)
+        points, left = self.draft.indices_of(array.box)
+        by = int64(stride.step)
+        at = left[stride.dimension]
+        inside = list(left)
+        inside[stride.dimension] = Binary("//", at, by, DType.INT64)
+        total: Expr = number(0, array.dtype.compute)
+        for residue in reversed(residues(stride, step, part, array, self.about.size, self.draft.index)):
+            value: Expr = number(0, array.dtype.compute)
+            if residue.part is not None:
+                value = self.of_residue(residue, array, tuple(inside))
+            last = residue.place == stride.step - 1 and not is_number(value, 0)
+            here = compared("==", Binary("%", at, by, DType.INT64), int64(residue.place))
+            if last or (is_number(value, 0) and is_number(total, 0)):
+                total = value
+            else:
+                total = Select(here, value, total, value.dtype)
+        return Term(points, left, (), total)
+
+    def of_residue(self, residue: Residue, array: Array, at: tuple[Expr, ...]) -> Expr:
+        """The derivative of the elements of one residue, at their number."""
+        assert residue.part is not None
+        name = f"{array.name}_{residue.place}"
+        own = self.draft.array(f"d{name}", array.dtype.compute, residue.box)
+        part = self.term(residue.step, residue.part, replace(array, name=name, box=residue.box))
+        self.emit(own, _Pending([], [part]), declared=False)
+        return self.element(own, at)
 
     def stored(self, step: Step, value: Expr) -> Expr:
         """The value with what the step has stored in place of what it computed."""
@@ -302,6 +339,12 @@ class _Reverse:
         if not plain:
             return self.draft.indices_of(array.box)
         return plain[0].points, plain[0].left
+
+
+def is_short(point: Point) -> bool:
+    """Whether an index has few values, whatever the sizes."""
+    extent = point.upper - point.lower
+    return extent.is_constant and extent.offset <= SHORT
 
 
 def is_constant(at: Expr) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, conjuncts, may_wrap, rewrite, walk
+from tc_jupyter.program import COMPARISONS, Binary, DType, Expr, IndexVar, conjuncts, may_wrap, rewrite, walk
 from tc_jupyter.ranges import Datum, FloorDiv, Opaque, SizeExpr, constant, interval, maximum, nonnegative, to_expr
 from tc_jupyter.ranges import index as index_name
 from tc_jupyter.ranges.size_expr import is_known_at_call
@@ -99,13 +99,19 @@ class _Solving:
         """Choose an index of a subscript and say what it is."""
         now = at.substitute(self.solved)
         free = [name for name in self.ranges if name in now.indices and name not in self.solved]
-        for name in sorted(free, key=lambda each: each not in outputs):
+        for name in sorted(free, key=lambda each: (not self.is_long(each, dimension), each not in outputs)):
             found = way(now, name, dimension)
             if found is not None:
                 self.pivots[dimension] = name
                 self.solved = {each: old.substitute({name: found}) for each, old in self.solved.items()}
                 self.solved[name] = found
                 return
+
+    def is_long(self, name: str, dimension: int) -> bool:
+        """Whether an index has about as many values as the dimension: what stays is a short sum."""
+        (lower, upper), (first, end) = self.ranges[name], self.array.box[dimension]
+        left = (end - first) - (upper - lower)
+        return not left.names & (end - first).names and not (left.is_constant and (end - first).is_constant)
 
     def alone(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
         """The subscript is the index itself."""
@@ -163,11 +169,14 @@ class _Solving:
 
     def plain(self, test: Expr) -> Expr | None:
         """A comparison of positions in few words; `None` where it is certain."""
-        if not (isinstance(test, Binary) and test.op in ("<", "<=", ">", ">=") and test.left.dtype.is_integer):
+        if not (isinstance(test, Binary) and test.op in COMPARISONS and test.left.dtype is DType.INT64):
             return test
         if may_wrap(test.left) or may_wrap(test.right):
             return test
         left, right = self.size(test.left), self.size(test.right)
+        if test.op in ("==", "!="):
+            shown = to_expr(left) if is_known_at_call(left) else test.left
+            return compared(test.op, shown, to_expr(right) if is_known_at_call(right) else test.right)
         if not (is_known_at_call(left) and is_known_at_call(right)):
             return test
         more = {"<": right - left - 1, "<=": right - left, ">": left - right - 1, ">=": left - right}[test.op]
@@ -177,9 +186,9 @@ class _Solving:
         return compared(test.op, to_expr(left), to_expr(right))
 
     def all_ranges(self) -> dict[str, Bounds]:
-        """The ranges of the indices of the term."""
+        """The ranges of the indices of the term, both ends included."""
         boxes = {name: self.array.box[dimension] for dimension, name in self.pivots.items()}
-        return {**self.ranges, **self.added, **boxes}
+        return {name: (low, high - 1) for name, (low, high) in {**self.ranges, **self.added, **boxes}.items()}
 
     def inside(self, name: str, value: SizeExpr) -> list[Expr]:
         """What says that a solved index is in its range, without what is certain."""
