@@ -6,7 +6,7 @@ at which `M(n)` is attained; a NaN is attained by a NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, int64
@@ -31,7 +31,7 @@ class Found:
         here: the number of a point.
         points: for each reduced index, its value at the extreme point.
         certain: there is a point.
-        best: the extreme value of this step alone.
+        best: the extreme value of this step alone, at the left side of the step.
     """
 
     steps: tuple[Step, ...]
@@ -39,7 +39,7 @@ class Found:
     here: Expr
     points: dict[str, Expr]
     certain: bool
-    best: Read
+    best: Expr
 
 
 def found(step: Step, array: Array, name: Named) -> Found:
@@ -51,6 +51,8 @@ def found(step: Step, array: Array, name: Named) -> Found:
     target, steps, value = array.name, list[Step](), step.value
     outputs = {at.name for at in step.left if isinstance(at, IndexVar)}
     reduced = [point for point in step.points if point.name not in outputs]
+    if not reduced and step.indices is not None:  # each element has one point
+        return Found((), here=int64(0), at=int64(0), points={}, certain=True, best=value)
     exact = is_exact(value)
     if not exact:
         box = tuple(point.bounds for point in step.points)
@@ -108,6 +110,11 @@ def _points(reduced: list[Point], at: Expr) -> dict[str, Expr]:
         first = point.lower
         values[point.name] = own if first == constant(0) else Binary("+", own, to_expr(first), DType.INT64)
     return values
+
+
+def at_left(step: Step, value: Expr, left: Sequence[Expr]) -> Expr:
+    """What is known at the left side of a step, at other elements: of a plain left side they are the same ones."""
+    return value if step.indices is not None or not isinstance(value, Read) else replace(value, indices=tuple(left))
 
 
 @dataclass(frozen=True, slots=True)

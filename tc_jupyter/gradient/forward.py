@@ -13,7 +13,7 @@ from tc_jupyter.ranges import SizeExpr, to_expr
 
 from .arithmetic import cast, compared, guarded, is_number, number, times
 from .draft import Derived, Draft, at_elements
-from .extremes import factor_of, found, product_of
+from .extremes import at_left, factor_of, found, product_of
 from .partials import Underivable, tangent
 from .steps import Array, Bounds, Step, Steps, active_tensors, refuse, root, version
 from .transpose import without_idle
@@ -152,11 +152,11 @@ class _Forward:
         array = self.about.arrays[root(step.target)]
         where = found(step, array, self.draft.array)
         self.draft.steps += where.steps
-        conditions = [compared("==", where.here, where.at)]
+        conditions = [compared("==", where.here, where.at)] if where.steps else []
         if not step.fresh:
             worse = "<" if step.operator == "max" else ">"
             points, left = at_elements(step, array, self.draft.index)
-            best = replace(where.best, indices=left)
+            best = at_left(step, where.best, left)
             loses = compared(worse, self.old(step, left), best)
             zero = number(0, value.dtype)
             masked = Select(loses, zero, self.present(own, left), zero.dtype)

@@ -14,7 +14,7 @@ from tc_jupyter.ranges import to_expr
 
 from .arithmetic import cast, compared, is_number, number, plus, times
 from .draft import Derived, Draft, at_elements
-from .extremes import Found, factor_of, found, product_of
+from .extremes import Found, at_left, factor_of, found, product_of
 from .partials import Part, Underivable, depends, parts
 from .residues import Residue, residues, stride_of
 from .steps import Array, Point, Step, Steps, active_tensors, refuse, root, version
@@ -136,7 +136,7 @@ class _Reverse:
         array = self.about.arrays[name]
         term = self.term(step, part, array)
         plain = step.indices is not None  # else the left side does not say which element a point belongs to
-        if where is not None and plain and not (term.is_gather and all(map(is_short, term.reduced))):
+        if where is not None and where.steps and plain and not (term.is_gather and all(map(is_short, term.reduced))):
             at, own = at_point(step, part, where)
             term = transposed(at, own, array, self.about.size, self.draft.index)
         self.of(name).terms.append(term)
@@ -233,15 +233,15 @@ class _Reverse:
             return
         where = found(step, array, self.draft.array)
         self.draft.steps += where.steps
-        here = compared("==", where.here, where.at)
+        here = (compared("==", where.here, where.at),) if where.steps else ()
         if step.fresh:
-            self.shares(step, bar, (here,), where)
+            self.shares(step, bar, here, where)
             self.before(step, whole)
             return
         worse = "<" if step.operator == "max" else ">"
-        self.shares(step, bar, (here, compared(worse, self.old(step, step.left), where.best)), where)
+        self.shares(step, bar, (*here, compared(worse, self.old(step, step.left), where.best)), where)
         points, left = at_elements(step, array, self.draft.index)
-        loses = compared(worse, self.old(step, left), replace(where.best, indices=left))
+        loses = compared(worse, self.old(step, left), at_left(step, where.best, left))
         zero = number(0, array.dtype.compute)
         self.masked(step, whole, points, left, Select(loses, zero, self.element(whole, left), zero.dtype))
 

@@ -189,7 +189,10 @@ def _moved(at: Expr, far: SizeExpr) -> Expr:
 
 
 def active_tensors(about: Steps, wrt: Iterable[str]) -> frozenset[str]:
-    """The tensors that change with some parameters: a derivative goes through them."""
+    """The tensors that change with some parameters: a derivative goes through them.
+
+    The logarithm of a sum of powers (`lse=!`) does not change with the maximum that it subtracts and adds again.
+    """
     active = frozenset(wrt)
     while True:
         more = active | {root(step.target) for step in about.steps if _is_active(step, about, active)}
@@ -199,5 +202,7 @@ def active_tensors(about: Steps, wrt: Iterable[str]) -> frozenset[str]:
 
 
 def _is_active(step: Step, about: Steps, active: frozenset[str]) -> bool:
-    is_float = about.arrays[root(step.target)].dtype.is_float
-    return is_float and depends(step.value, lambda read: root(read.tensor) in active)
+    name = root(step.target)
+    if not about.arrays[name].dtype.is_float or (name.endswith(".max") and f"{name[:-4]}.sum" in about.arrays):
+        return False
+    return depends(step.value, lambda read: root(read.tensor) in active)
