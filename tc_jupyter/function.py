@@ -22,6 +22,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary, WeakSet
 
+import numpy as np
+
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
 from tc_jupyter.compiler.agreement import Judge
 from tc_jupyter.compiler.build import Build
@@ -39,7 +41,7 @@ from tc_jupyter.compiler.definition import (
 )
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
-from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, as_size
 from tc_jupyter.program.check_tc import python_name
@@ -536,6 +538,53 @@ class Function:
         """
         return self._derived("jvp", wrt, ())
 
+    def with_vjp(self, rule: Function, check: bool = True) -> Function:
+        """The same function with a derivative of your own, as `f.vjp()` would be, which PyTorch and cells then use.
+
+        Args:
+            rule: takes the parameters and the derivatives of the results, and gives those of all parameters that are floats.
+            check: compare it with `f.vjp()` at some arguments.
+
+        Raises:
+            ValueError: it has other parameters or results, or it gives other values.
+        """
+        from tc_jupyter.compiler.derivatives import check_rule  # noqa: PLC0415  (few functions have one)
+
+        definition = self._known()
+        check_rule(definition.program, rule.program)
+        if check:
+            self._compare_rule(rule)
+        options = replace(self._options, rule=rule)
+        return Function(Definition(definition.found, options, definition.steps), options, self._source)
+
+    def _compare_rule(self, rule: Function) -> None:
+        """See whether a derivative is that of this function, at the first arguments that are accepted.
+
+        Raises:
+            ValueError: it is not.
+        """
+        from tc_jupyter.compiler.derivatives import samples  # noqa: PLC0415
+
+        program, own = self.program, self.vjp()
+        for arguments in samples(program):
+            try:
+                results = _as_tuple(self(*arguments))
+            except CallError:
+                continue
+            floats = [
+                each for name, each in zip(program.results, results, strict=True) if program.tensor(name).dtype.is_float
+            ]
+            cotangents = [np.cos(np.arange(each.size)).reshape(each.shape).astype(each.dtype) for each in floats]
+            wanted, found = (_as_tuple(each(*arguments, *cotangents)) for each in (own, rule))
+            for name, one, two in zip(own.program.results, wanted, found, strict=True):
+                close = 1e-6 if one.dtype == np.float64 else 1e-3 if one.dtype == np.float32 else 0.05
+                if not np.allclose(one.astype(float), two.astype(float), rtol=close, atol=close):
+                    raise ValueError(
+                        f"with_vjp: `{rule.written_name}` gives another `{name}` than the derivative of `{program.name}`; "
+                        "pass check=False if that is meant"
+                    )
+            return
+
     def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str]) -> Function:
         """The function of a derived def; the same one as long as the def is the same."""
         names, kept = (None if each is None else _names(each) for each in (wrt, save))
@@ -977,6 +1026,10 @@ def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Fun
         return function
     known = function.analysis
     return Function(Definition(known, options, steps), options, function.source_text)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _names(given: str | Iterable[str]) -> tuple[str, ...]:

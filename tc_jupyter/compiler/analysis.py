@@ -192,6 +192,9 @@ def _derivative(name: str, source: SourceText, callees: dict[str, Callee], pendi
         program = found if isinstance(found, Program) else None
     if program is None:
         return None
+    rule = getattr(getattr(known, "options", None), "rule", None)
+    if rule is not None and kind == "vjp":
+        return rule.program
     from .derivatives import derived_text  # noqa: PLC0415  (few cells call one)
 
     text = derived_text(program, infer_ranges(program), "vjp" if kind == "vjp" else "jvp")

@@ -89,6 +89,7 @@ class Options:
     Attributes:
         specialize: sizes that are fixed on purpose, or `True` for all of them, per call.
         tf32: matrix products of `float32` may round their operands to TF32 on a GPU.
+        rule: the function that computes the derivatives, instead of the derived one.
         follows: a function of `known` that is defined again is called anew, as Python does (cells of a notebook).
     """
 
@@ -103,6 +104,7 @@ class Options:
     name: str = "cell"
     tf32: bool = False
     follows: bool = False
+    rule: Any = None
 
 
 class Definition:
@@ -138,6 +140,7 @@ class Definition:
         self._families: dict[bool, Family | None] = {}
         self._derived: dict[tuple[Kind, tuple[str, ...] | None, tuple[str, ...]], Definition] = {}
         self._backwards: dict[tuple[int, ...], autograd.Backward] = {}
+        self.rule: Definition | None = None if options.rule is None else options.rule.definition()
         self._lock = threading.Lock()
         self.key = autograd.known(self, f"{options}")
 
@@ -445,13 +448,27 @@ class Definition:
             CompileError: TC250, there is none.
             ValueError: a name is none of a parameter of floats, of a result or of a temporary.
         """
+        if (
+            self.rule is not None
+            and kind == "vjp"
+            and not save
+            and (wrt is None or tuple(wrt) == differentiable(self.program))
+        ):
+            return self.rule
         key = kind, None if wrt is None else tuple(wrt), tuple(save)
         found = self._derived.get(key)
         if found is None:
             with MAKING:
                 text = derived_text(self.program, self.found.ranges, kind, wrt, save)
                 options = replace(
-                    self.options, text=text, language="tc", known=None, specialize=None, strict=False, follows=False
+                    self.options,
+                    text=text,
+                    language="tc",
+                    known=None,
+                    specialize=None,
+                    strict=False,
+                    follows=False,
+                    rule=None,
                 )
                 analysis = analyze(text)
                 if not analysis.ok:  # a limit of the analysis, as TC508: the text is longer than that of this def
@@ -488,8 +505,8 @@ class Definition:
         """How the derivatives by some parameters are computed."""
         found = self._backwards.get(places)
         if found is None:
-            back, saved = self.backward_of(places)
-            found = self._backwards[places] = autograd.Backward(back.dispatcher(), saved)
+            back, saved, by = self.backward_of(places)
+            found = self._backwards[places] = autograd.Backward(back.dispatcher(), saved, by)
         return found
 
     # inside `torch.compile`
@@ -508,11 +525,17 @@ class Definition:
         """Whether each result is a float."""
         return tuple(self.program.tensor(name).dtype.is_float for name in self.program.results)
 
-    def backward_of(self, places: tuple[int, ...]) -> tuple[Definition, tuple[int, ...]]:
-        """The def of the derivatives by parameters at these places, and the places of the results that it takes."""
-        names = tuple(self.program.parameters[place] for place in places)
-        saved = worth_saving(self.program, self.found.ranges, names)
-        return self.derived("vjp", names, saved), tuple(map(self.program.results.index, saved))
+    def backward_of(self, places: tuple[int, ...]) -> tuple[Definition, tuple[int, ...], tuple[int, ...]]:
+        """The def of the derivatives, the places of the results that it takes, and of the parameters by which it derives.
+
+        A rule of the user derives by all parameters.
+        """
+        program = self.program
+        if self.rule is not None:
+            return self.rule, (), tuple(map(program.parameters.index, differentiable(program)))
+        names = tuple(program.parameters[place] for place in places)
+        saved = worth_saving(program, self.found.ranges, names)
+        return self.derived("vjp", names, saved), tuple(map(program.results.index, saved)), places
 
     def outlines(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
         """Shape and type of each result, for arguments of which shapes and numbers alone are known."""

@@ -6,12 +6,15 @@ Worked example: for `def f(float(N) X) -> (Y) { Y(i) = sin(X(i)) }` it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
 
 from tc_jupyter.gradient import jvp, refuse, root, steps_of, text_of, vjp
-from tc_jupyter.program import Program
-from tc_jupyter.ranges import Ranges
+from tc_jupyter.program import Program, Tensor
+from tc_jupyter.ranges import Ranges, from_expr
+from tc_jupyter.runtime.arrays import numpy_dtype
 
 Kind = Literal["vjp", "jvp"]
 
@@ -45,6 +48,53 @@ def worth_saving(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[
     steps = steps_of(program, ranges)
     again = {root(step.target) for step in vjp(steps, program.name, wrt).forward}
     return tuple(name for name in program.results if steps.results[name][0] == name and name in again)
+
+
+def check_rule(program: Program, rule: Program) -> None:
+    """See whether a def has the signature of the derivatives of another one.
+
+    Raises:
+        ValueError: it has not.
+    """
+    floats = [name for name in program.results if program.tensor(name).dtype.is_float]
+    wanted = [_kind(program, name) for name in (*program.parameters, *floats)]
+    given = [_kind(rule, name) for name in rule.parameters]
+    wanted_back = [_kind(program, name) for name in differentiable(program)]
+    given_back = [_kind(rule, name) for name in rule.results]
+    if wanted != given or wanted_back != given_back:
+        raise ValueError(
+            f"with_vjp: `{rule.name}` takes ({', '.join(given)}) and gives ({', '.join(given_back)}); "
+            f"the derivatives of `{program.name}` take ({', '.join(wanted)}) and give ({', '.join(wanted_back)})"
+        )
+
+
+def _kind(program: Program, name: str) -> str:
+    tensor = program.tensor(name)
+    return f"{tensor.dtype.value}, rank {tensor.rank}"
+
+
+def samples(program: Program) -> Iterator[list[Any]]:
+    """Arguments of a def at small sizes, some of which a call may refuse."""
+    for base in (3, 4, 7):
+        for turn in range(3):
+            random = np.random.default_rng([base, turn])
+            known = {name: base + turn * (place % 2) for place, name in enumerate(program.sizes)}
+            known |= dict.fromkeys(program.integer_scalars, 1)
+            yield [_sample(program.tensor(name), known, random) for name in program.parameters]
+
+
+def _sample(tensor: Tensor, known: Mapping[str, int], random: np.random.Generator) -> Any:
+    if tensor.name in known and not tensor.rank:
+        return known[tensor.name]
+    shape = tuple(max(0, from_expr(dim).evaluate(known)) for dim in tensor.dims or ())
+    values = random.uniform(0.3, 0.9, shape) if tensor.dtype.is_float else random.integers(0, 2, shape)
+    return (
+        np.asarray(values).astype(numpy_dtype(tensor.dtype))
+        if shape
+        else values.item()
+        if hasattr(values, "item")
+        else values
+    )
 
 
 def differentiable(program: Program) -> tuple[str, ...]:

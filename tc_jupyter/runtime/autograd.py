@@ -23,10 +23,12 @@ class Backward:
     Attributes:
         call: of the arguments, some results and the derivatives of the results that are floats.
         saved: places of those results.
+        places: of the parameters whose derivatives come back.
     """
 
     call: Callable[..., Any]
     saved: tuple[int, ...]
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +131,12 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     about, wanted = ctx.about, ctx.wanted
     whole = zip(grads, about.results, strict=True)
     dense = [grad if grad.is_contiguous() else grad.contiguous() for grad, is_float in whole if is_float]
-    found = about.backward(wanted).call(*_values(ctx), *dense)
+    back = about.backward(wanted)
+    found = back.call(*_values(ctx), *dense)
     found = found if isinstance(found, tuple) else (found,)
     answer: list[Any] = [None] * len(ctx.needs_input_grad)
-    for place, value in zip(wanted, found, strict=True):
-        answer[place + 1] = value
+    for place, value in zip(back.places, found, strict=True):
+        answer[place + 1] = value if ctx.needs_input_grad[place + 1] else None
     return tuple(answer)
 
 

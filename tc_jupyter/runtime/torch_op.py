@@ -32,8 +32,8 @@ class Traceable(Protocol):
         """Shape and type of each result, from arguments without elements; sizes may be symbols of PyTorch."""
         ...
 
-    def backward_of(self, places: tuple[int, ...]) -> tuple[Traceable, tuple[int, ...]]:
-        """The def of the derivatives by parameters at these places, and the places of the results that it takes."""
+    def backward_of(self, places: tuple[int, ...]) -> tuple[Traceable, tuple[int, ...], tuple[int, ...]]:
+        """The def of the derivatives, the places of the results that it takes, and of the parameters by which it derives."""
         ...
 
     @property
@@ -96,7 +96,7 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     tensors, results = saved[: ctx.count], saved[ctx.count :]
     at = [place for place, kind in enumerate(ctx.key.partition(":")[2]) if kind == "t"]
     wanted = [number for number, needed in enumerate(ctx.needs_input_grad[0]) if needed]
-    back, kept = about.backward_of(tuple(at[number] for number in wanted))
+    back, kept, places = about.backward_of(tuple(at[number] for number in wanted))
     arguments = _arguments(tensors, ctx.key, ctx.integers, ctx.floats)
     cotangents = [
         torch.zeros_like(result) if grad is None else grad
@@ -105,8 +105,9 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     ]
     found = _call(back.key, [*arguments, *(results[place] for place in kept), *cotangents])
     answer: list[Any] = [None] * ctx.count
-    for number, value in zip(wanted, found, strict=True):
-        answer[number] = value
+    for place, value in zip(places, found, strict=True):
+        if place in at and at.index(place) in wanted:
+            answer[at.index(place)] = value
     return answer, None, None if ctx.integers else [], None if ctx.floats else []
 
 

@@ -82,7 +82,7 @@ def test_training_reaches_the_same_loss(module):
             loss = (function(x, w, b) - wanted).square().mean()
             loss.backward()
             optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
@@ -178,6 +178,7 @@ def test_the_whole_graph_is_traced(module, backend):
             torch.testing.assert_close(mine.grad, theirs.grad)
 
 
+@pytest.mark.slow
 def test_the_operator_is_what_torch_wants(module):
     from tc_jupyter.runtime import torch_op
 
@@ -186,6 +187,7 @@ def test_the_operator_is_what_torch_wants(module):
     torch.library.opcheck(torch_op.call, ([x, w], f"{key}:ttf", [], [2.0]))
 
 
+@pytest.mark.slow
 def test_an_exported_program_calls_defs(module):
     class Model(torch.nn.Module):
         def forward(self, x):
