@@ -44,9 +44,9 @@ def test_the_python_runs(capsys):
 
 
 def test_commands_exist():
-    named = set(re.findall(r"`(?:tc-jupyter )?(check|emit|explain|bench|doctor|lab)\b", README))
+    named = set(re.findall(r"`(?:tc-jupyter )?(check|emit|format|explain|bench|doctor|lab|lsp)\b", README))
     assert named <= set(COMMANDS)
-    assert len(named) > 4
+    assert len(named) == 8
 
 
 def test_the_two_commands_are_first_and_complete():

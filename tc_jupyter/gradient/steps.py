@@ -6,7 +6,7 @@ Worked example: of `S(i) = X(i)  S(i) += X(i) * S(i)` the second step is on `S@2
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Size, Statement, int64, rewrite, walk
@@ -123,6 +123,13 @@ def steps_of(program: Program, ranges: Ranges) -> Steps:
     return _Unfolding(program, ranges).run()
 
 
+_KNOWN = frozenset(
+    """name target indices operator initialize accumulate value exists text span combine left unique left_span needs_points kind
+    where""".split()
+)
+"""What statements and their indices have that the pass takes into account, or need not."""
+
+
 class _Unfolding:
     def __init__(self, program: Program, ranges: Ranges) -> None:
         self.program, self.ranges = program, ranges
@@ -149,6 +156,12 @@ class _Unfolding:
         return name, tuple(shift)
 
     def step(self, statement: Statement) -> Step:
+        for part in (statement, *statement.indices):
+            unknown = [
+                each for each in fields(part) if each.name not in _KNOWN and getattr(part, each.name) != each.default
+            ]
+            if unknown:  # never a wrong derivative
+                raise refuse(self.program, f"derivatives do not know `{unknown[0].name}` yet", statement.span)
         if statement.operator == "fold":
             raise refuse(self.program, "it folds with a function of its own", statement.span)
         value = rewrite(statement.value, self.rule)
