@@ -124,8 +124,25 @@ def steps_of(program: Program, ranges: Ranges) -> Steps:
 
 
 _KNOWN = frozenset(
-    """name target indices operator initialize accumulate value exists text span combine left unique left_span needs_points kind
-    where""".split()
+    [
+        "name",
+        "target",
+        "indices",
+        "operator",
+        "initialize",
+        "accumulate",
+        "value",
+        "exists",
+        "text",
+        "span",
+        "combine",
+        "left",
+        "unique",
+        "left_span",
+        "needs_points",
+        "kind",
+        "where",
+    ]
 )
 """What statements and their indices have that the pass takes into account, or need not."""
 
