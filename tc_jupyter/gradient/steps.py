@@ -123,27 +123,9 @@ def steps_of(program: Program, ranges: Ranges) -> Steps:
     return _Unfolding(program, ranges).run()
 
 
-_KNOWN = frozenset(
-    [
-        "name",
-        "target",
-        "indices",
-        "operator",
-        "initialize",
-        "accumulate",
-        "value",
-        "exists",
-        "text",
-        "span",
-        "combine",
-        "left",
-        "unique",
-        "left_span",
-        "needs_points",
-        "kind",
-        "where",
-    ]
-)
+_OF_STATEMENTS = {"target", "operator", "initialize", "accumulate", "value", "combine", "left", "unique", "indices"}
+_ELSEWHERE = {"name", "kind", "where", "exists", "text", "span", "left_span", "needs_points"}
+_KNOWN = _OF_STATEMENTS | _ELSEWHERE
 """What statements and their indices have that the pass takes into account, or need not."""
 
 

@@ -256,6 +256,22 @@ class _Printer:
         """What a tensor, or a version of one, is called."""
         return self.names.get(tensor) or self.spelled(tensor)
 
+    def subscript(self, tensor: str, place: int, at: Expr) -> tree.Expression:
+        """A subscript of a read; one that goes around the array, or stops at its ends, in the words for that."""
+        box = self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.about.arrays[root(tensor)].box
+        low, high = box[place]
+        inner: Expr | None = None
+        match at:
+            case Binary(op="%", left=left, right=right) if low == 0 and self.about.size(right) == high:
+                inner = left
+            case Binary(op="min", left=Binary(op="max", left=left, right=first), right=last) if (
+                self.about.size(first) == low and self.about.size(last) == high - 1
+            ):
+                inner = left
+            case _:
+                return self.integer(at)
+        return tree.Apply(tree.Name("wrap" if at.op == "%" else "clamp"), (self.integer(inner),))
+
     def integer(self, expr: Expr) -> tree.Expression:
         """A subscript or the end of a range, which is computed in `int64` whatever stands there."""
         match expr:
@@ -284,7 +300,7 @@ class _Printer:
             case IndexVar():
                 return tree.Name(expr.name)
             case Read():
-                indices = tuple(map(self.integer, expr.indices))
+                indices = tuple(self.subscript(expr.tensor, place, at) for place, at in enumerate(expr.indices))
                 called = tree.Name(self.name(expr.tensor))
                 return tree.Apply(called, indices) if indices else called
             case Unary():

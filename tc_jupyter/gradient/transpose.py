@@ -10,7 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.program import COMPARISONS, Binary, DType, Expr, IndexVar, conjuncts, may_wrap, rewrite, walk
-from tc_jupyter.ranges import Datum, FloorDiv, Opaque, SizeExpr, constant, interval, maximum, nonnegative, to_expr
+from tc_jupyter.ranges import (
+    Datum,
+    FloorDiv,
+    Mod,
+    Opaque,
+    SizeExpr,
+    constant,
+    interval,
+    maximum,
+    mod,
+    nonnegative,
+    of_atom,
+    to_expr,
+)
 from tc_jupyter.ranges import index as index_name
 from tc_jupyter.ranges.size_expr import is_known_at_call
 
@@ -85,11 +98,12 @@ class _Solving:
         self.solved: dict[str, SizeExpr] = {}  # what indices of the step are, in indices of the element
         self.pivots: dict[int, str] = {}  # by dimension: the name of its element
         self.added: dict[str, Bounds] = {}  # indices that the step does not have
+        self.certain: set[str] = set()  # solved indices that are in their ranges
 
     def term(self) -> Term:
         subscripts = [self.size(at) for at in self.part.read.indices]
         outputs = {at.name for at in self.step.left if isinstance(at, IndexVar)}
-        for ways in (self.alone, self.unit, self.quotient):
+        for ways in (self.alone, self.unit, self.quotient, self.remainder):
             for dimension, at in enumerate(subscripts):
                 if dimension not in self.pivots:
                     self.solve(dimension, at, ways, outputs)
@@ -143,6 +157,23 @@ class _Solving:
         self.added[place] = constant(0), divisor
         return (index_name(name + NEW) - at.offset) * divisor + index_name(place) - linear[1]
 
+    def remainder(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The subscript goes around the whole dimension once while the index runs over its range."""
+        (lower, upper), (first, end) = self.ranges[name], self.array.box[dimension]
+        found = [
+            mono[0] for mono, weight in at.terms.items() if len(mono) == 1 and weight == 1 and isinstance(mono[0], Mod)
+        ]
+        if len(found) != 1 or at - of_atom(found[0]) != first or found[0].divisor != end - first:
+            return None
+        linear = found[0].numerator.linear_in(name)
+        if linear is None or linear[0] not in (constant(1), constant(-1)) or upper - lower != end - first:
+            return None
+        factor, rest = linear
+        if any(isinstance(atom, Datum | Opaque) for atom in rest.atoms()):
+            return None
+        self.certain.add(name)
+        return lower + mod((index_name(name + NEW) - first - rest) * factor - lower, end - first)
+
     def finished(self) -> Term:
         """The term, its new indices under the names of the old ones."""
         conditions = [test for name, value in self.solved.items() for test in self.inside(name, value)]
@@ -192,6 +223,8 @@ class _Solving:
 
     def inside(self, name: str, value: SizeExpr) -> list[Expr]:
         """What says that a solved index is in its range, without what is certain."""
+        if name in self.certain:
+            return []
         (lower, upper), old = self.ranges[name], IndexVar(name)
         dimension = next(number for number, each in self.pivots.items() if each == name)
         tests: list[Expr] = []
