@@ -136,6 +136,10 @@ class _Unfolding:
         self.count: dict[str, int] = {}
 
     def run(self) -> Steps:
+        kinds = {"BOOL", *(each.name for each in DType if each.is_float or each.is_integer)}
+        other = next((each for each in self.program.tensors if each.dtype.name not in kinds), None)
+        if other is not None:  # never a wrong derivative
+            raise refuse(self.program, f"derivatives do not know `{other.dtype.value}` yet", other.span)
         steps = tuple(map(self.step, self.program.statements))
         results = {name: self.place(name) for name in self.program.results}
         arrays = {
