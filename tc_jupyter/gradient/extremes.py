@@ -14,7 +14,7 @@ from tc_jupyter.program.extremes import is_exact
 from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import constant, nonnegative, to_expr
 
-from .arithmetic import compared, number
+from .arithmetic import both, compared, guarded, number
 from .steps import Array, Bounds, Point, Step
 
 Named = Callable[[str, DType, tuple[Bounds, ...]], str]
@@ -51,14 +51,15 @@ def found(step: Step, array: Array, name: Named) -> Found:
     target, steps, value = array.name, list[Step](), step.value
     outputs = {at.name for at in step.left if isinstance(at, IndexVar)}
     reduced = [point for point in step.points if point.name not in outputs]
-    if not reduced and step.indices is not None:  # each element has one point
+    if not reduced and step.indices is not None and not step.conditions:  # each element has one point
         return Found((), here=int64(0), at=int64(0), points={}, certain=True, best=value)
     exact = is_exact(value)
     if not exact:
         box = tuple(point.bounds for point in step.points)
         stored = name(f"{target}_value", value.dtype, box)
         left = tuple(IndexVar(point.name) for point in step.points)
-        steps.append(Step(stored, "=", False, step.points, left, value))
+        inside = guarded(step.conditions, value)
+        steps.append(Step(stored, "=", False, step.points, left, inside))
         value = Read(stored, left, value.dtype)
     best: Read
     if exact and step.fresh and array.dtype.compute is array.dtype:
@@ -71,10 +72,11 @@ def found(step: Step, array: Array, name: Named) -> Found:
     at = name(f"{target}_at", DType.INT64, array.box)
     same: Expr = compared("==", value, best)
     if value.dtype.is_float:
-        both = Binary("&&", compared("!=", best, best), compared("!=", value, value), DType.BOOL)
-        same = Binary("||", same, both, DType.BOOL)
+        unknown = Binary("&&", compared("!=", best, best), compared("!=", value, value), DType.BOOL)
+        same = Binary("||", same, unknown, DType.BOOL)
+    same = both((*step.conditions, same))
     chosen = Select(same, here, Const(NO_POSITION, DType.INT64), DType.INT64)
-    steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen))
+    steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, conditions=()))
     where = Read(at, step.left, DType.INT64)
     certain = all(nonnegative(point.upper - point.lower - 1) for point in reduced)
     return Found(tuple(steps), where, here, _points(reduced, where), certain, best)

@@ -131,9 +131,9 @@ class _Forward:
                 raise AssertionError(step.operator)
 
     def kept(self, step: Step, own: str, operator: str, fresh: bool, value: Expr) -> Step:
-        points, value = without_idle(step.points, step.left, value) if operator == "+" else (step.points, value)
-        if operator == "=":
-            points, _ = without_idle(step.points, step.left, value)
+        used = (*step.left, *step.conditions)
+        points, counted = without_idle(step.points, used, value)
+        value = counted if operator == "+" else value
         return replace(step, target=own, operator=operator, fresh=fresh, points=tuple(points), value=value)
 
     def old(self, step: Step, left: Sequence[Expr]) -> Expr:

@@ -12,7 +12,7 @@ from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, int6
 from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import to_expr
 
-from .arithmetic import cast, compared, is_number, number, plus, times
+from .arithmetic import both, cast, compared, is_number, number, plus, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, at_left, factor_of, found, product_of
 from .partials import Part, Underivable, depends, parts
@@ -123,7 +123,8 @@ class _Reverse:
     def shares(self, step: Step, bar: Expr, first: tuple[Expr, ...] = (), where: Found | None = None) -> None:
         """What each read of the value gets."""
         for part in parts(step.value, bar, self.is_active):
-            part = Part(part.read, (*first, *part.conditions), self.stored(step, part.value))
+            conditions = (*first, *step.conditions, *part.conditions)
+            part = Part(part.read, conditions, self.stored(step, part.value))
             self.share(step, part, where)
 
     def is_active(self, read: Read) -> bool:
@@ -192,8 +193,11 @@ class _Reverse:
         elif not step.is_whole(self.about.arrays[name]):
             zero = number(0, self.draft.arrays[whole].dtype.compute)
             if step.operator == "=":
-                points, _ = without_idle(step.points, step.left, zero)
-                self.masked(step, whole, tuple(points), step.left, zero, step.unique)
+                points, _ = without_idle(step.points, (*step.left, *step.conditions), zero)
+                value = zero
+                if step.conditions:
+                    value = Select(both(step.conditions), zero, self.element(whole, step.left), zero.dtype)
+                self.masked(step, whole, tuple(points), step.left, value, step.unique)
             else:
                 points, left = at_elements(step, self.about.arrays[name], self.draft.index)
                 self.masked(step, whole, points, left, zero)

@@ -48,6 +48,7 @@ class Step:
     Attributes:
         fresh: the operator begins with its identity; else it combines onto the version before.
         value: in the type in which the target is computed.
+        conditions: points where one of them does not hold are left out; each is guarded by those before it.
     """
 
     target: str
@@ -58,6 +59,7 @@ class Step:
     value: Expr
     unique: bool = False
     span: Span = field(default=NO_SPAN, compare=False)
+    conditions: tuple[Expr, ...] = ()
 
     @property
     def indices(self) -> tuple[str, ...] | None:
@@ -72,11 +74,15 @@ class Step:
     def is_whole(self, array: Array) -> bool:
         """Whether every element of the target is written."""
         names = self.indices
+        if self.operator == "=" and self.conditions:
+            return False
         return names is not None and tuple(map(self.range_of, names)) == array.box
 
     def reads(self) -> Iterator[Read]:
-        """All reads, those of subscripts included."""
-        return (node for expr in (*self.left, self.value) for node in walk(expr) if isinstance(node, Read))
+        """All reads, those of subscripts and conditions included."""
+        return (
+            node for expr in (*self.left, self.value, *self.conditions) for node in walk(expr) if isinstance(node, Read)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ def steps_of(program: Program, ranges: Ranges) -> Steps:
 
 
 _OF_STATEMENTS = {"target", "operator", "initialize", "accumulate", "value", "combine", "left", "unique", "indices"}
-_ELSEWHERE = {"name", "kind", "where", "exists", "text", "span", "left_span", "needs_points"}
+_ELSEWHERE = {"name", "kind", "where", "exists", "text", "span", "left_span", "needs_points", "ends", "filters"}
 _KNOWN = _OF_STATEMENTS | _ELSEWHERE
 """What statements and their indices have that the pass takes into account, or need not."""
 
@@ -179,7 +185,10 @@ class _Unfolding:
             self.point(found.index, found.lower, found.upper) for found in self.ranges.points(statement.name)
         )
         target = version(name, number)
-        return Step(target, statement.operator, fresh, points, left, value, statement.unique, statement.span)
+        conditions = tuple(rewrite(each, self.rule) for each in _conditions(statement))
+        return Step(
+            target, statement.operator, fresh, points, left, value, statement.unique, statement.span, conditions
+        )
 
     def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
         assert lower is not None
@@ -198,6 +207,11 @@ class _Unfolding:
                 return replace(node, tensor=called, indices=indices)
             case _:
                 return None
+
+
+def _conditions(statement: Statement) -> tuple[Expr, ...]:
+    """Which points take part, in order: ranges that differ from point to point, then clauses."""
+    return getattr(statement, "conditions", ())
 
 
 def _moved(at: Expr, far: SizeExpr) -> Expr:

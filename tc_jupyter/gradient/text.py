@@ -35,8 +35,9 @@ from tc_jupyter.ranges import Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
+from .arithmetic import both, cast
 from .draft import Derived
-from .steps import Array, Bounds, Step, root, version
+from .steps import Array, Bounds, Step, refuse, root, version
 
 WORDS = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.FLOAT16: "half"}
 """Words for types whose other name is longer."""
@@ -165,6 +166,7 @@ class _Printer:
         self.begun.add(own)
         statements: list[tree.TcStatement] = []
         fresh = step.fresh
+        step = self.with_conditions(step, own, array)
         value = self.value(step.value)
         narrow = array.dtype.compute is not array.dtype
         if narrow and step.operator != "=":
@@ -179,6 +181,27 @@ class _Printer:
         operator = step.operator if step.operator == "=" else step.operator + ("=!" if fresh else "=")
         value = self.rounded(value, array)
         return [*statements, self.comprehension(own, step.left, operator, value, points, step.value, step.unique)]
+
+    def with_conditions(self, step: Step, own: str, array: Array) -> Step:
+        """A step whose value is what changes nothing where a condition does not hold."""
+        if not step.conditions:
+            return step
+        left, condition = step.left, both(step.conditions)
+        if step.indices is None and step.operator == "=":
+            raise refuse(self.about.program, "what a condition leaves out is needed again", step.span)
+        if step.indices is None:  # what changes nothing may go to any element
+            pairs = zip(left, array.box, strict=True)
+            left = tuple(
+                at if isinstance(at, IndexVar) else Select(condition, cast(at, DType.INT64), to_expr(low), DType.INT64)
+                for at, (low, _) in pairs
+            )
+        dtype = array.dtype.compute
+        kept: Expr = (
+            identity_of(step.operator, dtype)
+            if step.operator != "="
+            else cast(Read(own, step.left, array.dtype), dtype)
+        )
+        return replace(step, left=left, value=Select(condition, step.value, kept, dtype), conditions=())
 
     def narrow_sum(
         self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
