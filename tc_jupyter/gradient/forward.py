@@ -112,11 +112,11 @@ class _Forward:
 
     def step(self, step: Step) -> None:
         """The derivative of what a statement writes."""
+        own = self.tangent_of(root(step.target))
         try:
             value = tangent(step.value, self.read, lambda read: root(read.tensor) in self.active)
         except Underivable as problem:
             raise refuse(self.about.program, f"`{problem}` has no derivative in the language", step.span) from None
-        own = self.tangent_of(root(step.target))
         match step.operator:
             case "=":
                 self.draft.steps.append(self.kept(step, own, "=", False, value))
@@ -134,7 +134,8 @@ class _Forward:
         used = (*step.left, *step.conditions)
         points, counted = without_idle(step.points, used, value)
         value = counted if operator == "+" else value
-        return replace(step, target=own, operator=operator, fresh=fresh, points=tuple(points), value=value)
+        found = replace(step, target=own, operator=operator, fresh=fresh, points=tuple(points), value=value)
+        return found if found.reads_itself else replace(found, order=())
 
     def old(self, step: Step, left: Sequence[Expr]) -> Expr:
         """The content before the statement."""

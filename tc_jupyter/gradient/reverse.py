@@ -43,6 +43,8 @@ class _Reverse:
         self.draft = Draft(about, frozenset(saved))
         self.active = active_tensors(about, wrt)
         self.pending: dict[str, _Pending] = {}
+        self.incoming = self.whole = ""  # the derivative of what a step wrote: without its own share, and with it
+        self.own: list[Term] = []  # what an ordered step gives to elements that it made before
 
     def run(self, name: str) -> Derived:
         draft, program = self.draft, self.about.program
@@ -90,7 +92,11 @@ class _Reverse:
         if name not in self.pending:
             return
         whole = self.written(name, self.draft.name(f"d{name}") if self.is_sum(name) else "")
+        incoming = whole
+        if step.order and step.reads_itself:
+            whole = self.draft.array(f"d{name}", self.draft.arrays[whole].dtype.compute, self.draft.arrays[whole].box)
         bar = self.element(whole, step.left)
+        self.incoming, self.whole = incoming, whole
         try:
             match step.operator:
                 case "=" | "+":
@@ -126,6 +132,27 @@ class _Reverse:
             conditions = (*first, *step.conditions, *part.conditions)
             part = Part(part.read, conditions, self.stored(step, part.value))
             self.share(step, part, where)
+        if step.order and step.reads_itself:
+            self.against_the_order(step, self.whole)
+
+    def against_the_order(self, step: Step, own: str) -> None:
+        """The derivative of what an ordered step made: from outside, and from the points that read it, last ones first."""
+        terms, self.own = self.own, []
+        if any(not term.is_gather or term.reduced != terms[0].reduced for term in terms):
+            raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
+        array = self.draft.arrays[own]
+        points, left = (terms[0].points, terms[0].left) if terms else self.draft.indices_of(array.box)
+        total: Expr = number(0, array.dtype.compute)
+        for term in terms:
+            total = plus(total, renamed_left(term, left, self.draft.index).guarded)
+        names = {old.name: new.name for old, new in zip(map(as_index, step.left), map(as_index, left), strict=True)}
+        order = tuple((names[name], -way) for name, way in step.order)
+        if terms and terms[0].reduced:
+            self.draft.steps.append(self.draft.copy(own, self.incoming))
+            self.draft.steps.append(Step(own, "+", False, points, left, total, order=order))
+            return
+        total = plus(self.element(self.incoming, left), total)
+        self.draft.steps.append(Step(own, "=", False, points, left, total, order=order if terms else ()))
 
     def is_active(self, read: Read) -> bool:
         """Whether a derivative goes to what is read."""
@@ -135,6 +162,9 @@ class _Reverse:
         """What one read gets."""
         name = root(part.read.tensor)
         array = self.about.arrays[name]
+        if part.read.tensor == step.target:
+            self.own.append(transposed(step, part, array, self.about.size, self.draft.index))
+            return
         term = self.term(step, part, array)
         plain = step.indices is not None  # else the left side does not say which element a point belongs to
         if where is not None and where.steps and plain and not (term.is_gather and all(map(is_short, term.reduced))):
@@ -349,6 +379,12 @@ def is_short(point: Point) -> bool:
     """Whether an index has few values, whatever the sizes."""
     extent = point.upper - point.lower
     return extent.is_constant and extent.offset <= SHORT
+
+
+def as_index(at: Expr) -> IndexVar:
+    """A subscript that is an index."""
+    assert isinstance(at, IndexVar)
+    return at
 
 
 def is_constant(at: Expr) -> bool:

@@ -49,6 +49,8 @@ class Step:
         fresh: the operator begins with its identity; else it combines onto the version before.
         value: in the type in which the target is computed.
         conditions: points where one of them does not hold are left out; each is guarded by those before it.
+        order: indices along which the points are taken one after the other, with 1 or -1 for the direction; what the step reads of
+            its own target elsewhere has been made before.
     """
 
     target: str
@@ -60,6 +62,12 @@ class Step:
     unique: bool = False
     span: Span = field(default=NO_SPAN, compare=False)
     conditions: tuple[Expr, ...] = ()
+    order: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def reads_itself(self) -> bool:
+        """Whether it reads elements that it has made."""
+        return any(read.tensor == self.target for read in self.reads())
 
     @property
     def indices(self) -> tuple[str, ...] | None:
@@ -130,7 +138,19 @@ def steps_of(program: Program, ranges: Ranges) -> Steps:
 
 
 _OF_STATEMENTS = {"target", "operator", "initialize", "accumulate", "value", "combine", "left", "unique", "indices"}
-_ELSEWHERE = {"name", "kind", "where", "exists", "text", "span", "left_span", "needs_points", "ends", "filters"}
+_ELSEWHERE = {
+    "name",
+    "kind",
+    "where",
+    "exists",
+    "text",
+    "span",
+    "left_span",
+    "needs_points",
+    "ends",
+    "filters",
+    "order",
+}
 _KNOWN = _OF_STATEMENTS | _ELSEWHERE
 """What statements and their indices have that the pass takes into account, or need not."""
 
@@ -140,6 +160,9 @@ class _Unfolding:
         self.program, self.ranges = program, ranges
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
         self.count: dict[str, int] = {}
+        self.ordered: tuple[str, tuple[Expr, ...]] | None = (
+            None  # target and left side of a statement that reads what it made
+        )
 
     def run(self) -> Steps:
         kinds = {"BOOL", *(each.name for each in DType if each.is_float or each.is_integer)}
@@ -173,6 +196,8 @@ class _Unfolding:
                 raise refuse(self.program, f"derivatives do not know `{unknown[0].name}` yet", statement.span)
         if statement.operator == "fold":
             raise refuse(self.program, "it folds with a function of its own", statement.span)
+        order: tuple[tuple[str, int], ...] = getattr(statement, "order", ())
+        self.ordered = self.own_left(statement) if order else None
         value = rewrite(statement.value, self.rule)
         left = tuple(rewrite(at, self.rule) for at in statement.left)
         if not left:
@@ -186,9 +211,14 @@ class _Unfolding:
         )
         target = version(name, number)
         conditions = tuple(rewrite(each, self.rule) for each in _conditions(statement))
-        return Step(
-            target, statement.operator, fresh, points, left, value, statement.unique, statement.span, conditions
-        )
+        place = statement.unique, statement.span
+        return Step(target, statement.operator, fresh, points, left, value, *place, conditions, order)
+
+    def own_left(self, statement: Statement) -> tuple[str, tuple[Expr, ...]]:
+        """The root that a statement writes, and where, as its reads name it."""
+        name, shift = self.place(statement.target)
+        left = tuple(IndexVar(index.name) for index in statement.output_indices)
+        return name, tuple(_moved(at, far) for at, far in zip(left, shift, strict=True))
 
     def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
         assert lower is not None
@@ -203,7 +233,10 @@ class _Unfolding:
             case Read() if node.tensor in self.tensors and self.tensors[node.tensor].kind != "input":
                 name, shift = self.place(node.tensor)
                 indices = tuple(_moved(at, far) for at, far in zip(node.indices, shift, strict=True))
-                called = version(name, self.count.get(name, 0)) if self.tensors[name].kind != "input" else name
+                number = self.count.get(name, 0)
+                if self.ordered is not None and self.ordered[0] == name and self.ordered[1] != indices:
+                    number += 1  # an element that the statement itself has made, or that is still there
+                called = version(name, number) if self.tensors[name].kind != "input" else name
                 return replace(node, tensor=called, indices=indices)
             case _:
                 return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -125,7 +125,8 @@ class _Printer:
         kept = {read.tensor for step in self.derived.steps for read in step.reads()} | set(self.derived.called)
         newest: dict[str, str] = {}
         for step in self.derived.forward:
-            kept |= {read.tensor for read in step.reads() if newest.get(root(read.tensor), read.tensor) != read.tensor}
+            others = (read.tensor for read in step.reads() if read.tensor != step.target)
+            kept |= {name for name in others if newest.get(root(name), name) != name}
             newest[root(step.target)] = step.target
         return kept
 
@@ -180,7 +181,8 @@ class _Printer:
             fresh = False
         operator = step.operator if step.operator == "=" else step.operator + ("=!" if fresh else "=")
         value = self.rounded(value, array)
-        return [*statements, self.comprehension(own, step.left, operator, value, points, step.value, step.unique)]
+        node = self.comprehension(own, step.left, operator, value, points, step.value, step.unique)
+        return [*statements, _along(node, step.order)]
 
     def with_conditions(self, step: Step, own: str, array: Array) -> Step:
         """A step whose value is what changes nothing where a condition does not hold."""
@@ -349,6 +351,15 @@ class _Printer:
     def pair(self, left: Expr, right: Expr) -> tuple[tree.Expression, tree.Expression]:
         """Two operands of one type."""
         return self.value(left, not _is_literal(right)), self.value(right, not _is_literal(left))
+
+
+def _along(node: tree.Comprehension, order: Sequence[tuple[str, int]]) -> tree.Comprehension:
+    """The statement whose points are taken in an order."""
+    if not order:
+        return node
+    direction: Any = vars(tree)["Direction"]
+    along: dict[str, Any] = {"along": tuple(direction(tree.Name(name), way) for name, way in order)}
+    return replace(node, **along)
 
 
 def _operator(op: str, left: tree.Expression, right: tree.Expression) -> tree.Expression:
