@@ -237,9 +237,8 @@ def _j1_slope(x: Expr, y: Expr, zero: str, sign: int) -> Expr:
     return minus(called(zero, x), quotient) if sign else called(zero, x)
 
 
-def _gamma(order: int, x: Expr) -> Expr:
+def _digamma(x: Expr) -> Expr:
     """The derivative of `lgamma`, where the language has it."""
-    del order
     if "digamma" not in FUNCTIONS:
         raise Underivable("lgamma")
     return called("digamma", x)
@@ -279,8 +278,9 @@ _ONE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "erfcinv": lambda x, y: _scaled(-_ROOT_PI / 2, called("exp", _square(y))),
     "normcdf": lambda x, y: _scaled(1 / _ROOT_2PI, called("exp", _scaled(-0.5, _square(x)))),
     "normcdfinv": lambda x, y: _scaled(_ROOT_2PI, called("exp", _scaled(0.5, _square(y)))),
-    "lgamma": lambda x, y: _gamma(0, x),
-    "tgamma": lambda x, y: times(y, _gamma(0, x)),
+    "lgamma": lambda x, y: _digamma(x),
+    "digamma": lambda x, y: called("polygamma", _one(x), x),
+    "tgamma": lambda x, y: times(y, _digamma(x)),
     "j0": lambda x, y: negative(called("j1", x)),
     "j1": lambda x, y: _j1_slope(x, y, "j0", 1),
     "y0": lambda x, y: negative(called("y1", x)),
@@ -335,6 +335,7 @@ _MANY: dict[str, Callable[..., tuple[Expr | None, ...]]] = {
     "norm4d": _of_norm,
     "rnorm3d": _of_reciprocal_norm,
     "rnorm4d": _of_reciprocal_norm,
+    "polygamma": lambda y, a, b: (None, called("polygamma", plus(a, _one(a)), b)),
     "pow": _of_pow,
     "fma": lambda y, a, b, c: (b, a, _one(c)),
 }

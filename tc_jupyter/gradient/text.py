@@ -335,6 +335,8 @@ class _Printer:
             case Select():
                 then, otherwise = self.pair(expr.then, expr.otherwise)
                 return tree.Conditional(self.value(expr.condition), then, otherwise)
+            case Call() if expr.function in _BITS:
+                return _operator(_BITS[expr.function], *self.pair(*expr.arguments))
             case Call():
                 strong = any(not _is_literal(each) for each in expr.arguments)
                 arguments = (self.value(each, strong) for each in expr.arguments)
@@ -351,6 +353,10 @@ class _Printer:
     def pair(self, left: Expr, right: Expr) -> tuple[tree.Expression, tree.Expression]:
         """Two operands of one type."""
         return self.value(left, not _is_literal(right)), self.value(right, not _is_literal(left))
+
+
+_BITS = {"bitand": "&", "bitxor": "^^", "bitor": "|", "shiftleft": "<<", "shiftright": ">>"}
+"""The operators on the bits of integers, by the functions that they are."""
 
 
 def _along(node: tree.Comprehension, order: Sequence[tuple[str, int]]) -> tree.Comprehension:
