@@ -152,6 +152,8 @@ def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Di
     ]
 
 
+MOST_DERIVATIVES = 8
+"""Of derivatives of a def in a cell; each is several times as long as the one before."""
 _DERIVATIVE = re.compile(r"\b[A-Za-z_]\w*(?:\.(?:vjp|jvp))+(?=\s*\()", re.ASCII)
 
 
@@ -166,7 +168,7 @@ def with_derivatives(
     found, refused = dict(callees), list[Diagnostic]()
     for match in _DERIVATIVE.finditer(re.sub(r"#[^\n]*", lambda comment: " " * len(comment[0]), source.text)):
         name = match[0]
-        if name in found or name in pending:
+        if name in found or name in pending or name.count(".") > MOST_DERIVATIVES:
             continue
         try:
             program = _derivative(name, source, found, pending | {name})
@@ -195,10 +197,13 @@ def _derivative(name: str, source: SourceText, callees: dict[str, Callee], pendi
     rule = getattr(getattr(known, "options", None), "rule", None)
     if rule is not None and kind == "vjp":
         return rule.program
-    from .derivatives import derived_text  # noqa: PLC0415  (few cells call one)
+    from .derivatives import derived_text, refuse  # noqa: PLC0415  (few cells call one)
 
     text = derived_text(program, infer_ranges(program), "vjp" if kind == "vjp" else "jvp")
-    return _program_of(SourceText(text), f"{program.name}_{kind}", {}, frozenset())
+    found = _program_of(SourceText(text), f"{program.name}_{kind}", {}, frozenset())
+    if found is None:
+        raise refuse(program, "it is too long")
+    return found
 
 
 def _program_of(

@@ -11,12 +11,17 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tc_jupyter.diagnostics.work import TooMuchWork, allowed
 from tc_jupyter.gradient import jvp, refuse, root, steps_of, text_of, vjp
 from tc_jupyter.program import Program, Tensor
 from tc_jupyter.ranges import Ranges, from_expr
 from tc_jupyter.runtime.arrays import numpy_dtype
 
 Kind = Literal["vjp", "jvp"]
+STEPS = 1_000_000
+"""Of one derivation: some seconds."""
+LONGEST = 200_000
+"""Characters of a derived text: that of a derivative of a derivative may be four times as long, and so on."""
 
 
 def derived_text(
@@ -37,10 +42,17 @@ def derived_text(
         raise refuse(program, "no parameter is a float")
     if not any(program.tensor(name).dtype.is_float for name in program.results):
         raise refuse(program, "no result is a float")
-    steps = steps_of(program, ranges)
-    if kind == "jvp":
-        return text_of(jvp(steps, f"{program.name}_jvp", chosen))
-    return text_of(vjp(steps, f"{program.name}_vjp", chosen, _saved(program, save)))
+    saved = _saved(program, save)
+    try:
+        with allowed(STEPS):
+            steps = steps_of(program, ranges)
+            made = jvp(steps, f"{program.name}_jvp", chosen) if kind == "jvp" else None
+            text = text_of(made or vjp(steps, f"{program.name}_vjp", chosen, saved))
+    except (TooMuchWork, RecursionError):
+        raise refuse(program, "it would take too long to find") from None
+    if len(text) > LONGEST:
+        raise refuse(program, f"it would be longer than {LONGEST} characters")
+    return text
 
 
 def worth_saving(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[str, ...]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import assert_never
 
+from tc_jupyter.diagnostics.work import spend
 from tc_jupyter.program import (
     FUNCTIONS,
     Binary,
@@ -32,6 +34,9 @@ from tc_jupyter.program import (
 from .arithmetic import called, cast, compared, guarded, is_number, minus, negative, number, over, plus, times
 
 Active = Callable[[Read], bool]
+STEPS_PER_NODE = 8
+MOST_TERMS = 16
+"""Of one sum: the text of a long one would have too many levels."""
 _ROOT_PI, _LN2, _LN10 = math.sqrt(math.pi), math.log(2), math.log(10)
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
@@ -50,12 +55,16 @@ class Underivable(Exception):
 
 
 def parts(value: Expr, bar: Expr, active: Active) -> list[Part]:
-    """What each active read of a value gets of the derivative `bar` of the value; equal reads once."""
-    found: dict[tuple[Read, tuple[Expr, ...]], Expr] = {}
+    """What each active read of a value gets of the derivative `bar` of the value; equal reads once, or in sums of some terms."""
+    found: dict[tuple[Read, tuple[Expr, ...]], list[Expr]] = {}
     for part in _parts(value, bar, (), active):
-        key = part.read, part.conditions
-        found[key] = plus(found[key], part.value) if key in found else part.value
-    return [Part(read, conditions, each) for (read, conditions), each in found.items() if not is_number(each, 0)]
+        found.setdefault((part.read, part.conditions), []).append(part.value)
+    sums = (
+        Part(read, conditions, reduce(plus, values[start : start + MOST_TERMS]))
+        for (read, conditions), values in found.items()
+        for start in range(0, len(values), MOST_TERMS)
+    )
+    return [part for part in sums if not is_number(part.value, 0)]
 
 
 def depends(expr: Expr, active: Active) -> bool:
@@ -77,6 +86,7 @@ def depends(expr: Expr, active: Active) -> bool:
 
 
 def _parts(expr: Expr, bar: Expr, conditions: tuple[Expr, ...], active: Active) -> Iterator[Part]:
+    spend(STEPS_PER_NODE)
     if is_number(bar, 0) or not depends(expr, active):
         return
     match expr:
@@ -98,6 +108,7 @@ def _parts(expr: Expr, bar: Expr, conditions: tuple[Expr, ...], active: Active) 
 
 def tangent(expr: Expr, of: Callable[[Read], Expr | None], active: Active) -> Expr:
     """The derivative of a value along those of its reads, which `of` names."""
+    spend(STEPS_PER_NODE)
     zero = number(0, expr.dtype.compute)
     if not depends(expr, active):
         return zero

@@ -15,7 +15,7 @@ from tc_jupyter.ranges import to_expr
 from .arithmetic import both, cast, compared, is_number, number, plus, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, at_left, factor_of, found, product_of
-from .partials import Part, Underivable, depends, parts
+from .partials import MOST_TERMS, Part, Underivable, depends, parts
 from .residues import Residue, residues, stride_of
 from .steps import Array, Point, Step, Steps, active_tensors, refuse, root, version
 from .transpose import Term, transposed, without_idle
@@ -319,7 +319,8 @@ class _Reverse:
 
     def is_one(self, pending: _Pending) -> bool:
         """Whether a derivative is one expression for each element."""
-        return all(term.is_gather and not term.reduced for term in pending.terms)
+        few = len(pending.terms) + len(pending.bases) <= MOST_TERMS
+        return few and all(term.is_gather and not term.reduced for term in pending.terms)
 
     def combined(self, pending: _Pending, left: tuple[Expr, ...]) -> Expr:
         """The sum of what is one expression for each element."""
@@ -349,10 +350,13 @@ class _Reverse:
         sums = [term for term in pending.terms if term.is_gather and term.reduced]
         scattered = [term for term in pending.terms if not term.is_gather]
         steps: list[Step] = []
-        if plain or pending.bases:
-            points, left = self.names_of(array, plain)
-            total = self.combined(_Pending(pending.bases, plain), left)
-            steps.append(Step(own, "=", False, points, left, total))
+        whole = [*pending.bases, *plain]
+        for start in range(0, len(whole), MOST_TERMS):
+            some = whole[start : start + MOST_TERMS]
+            terms = [each for each in some if isinstance(each, Term)]
+            points, left = self.names_of(array, terms)
+            total = self.combined(_Pending([each for each in some if isinstance(each, str)], terms), left)
+            steps.append(Step(own, "+" if start else "=", False, points, left, total))
         for group in grouped(sums):
             first = group[0]
             total: Expr = number(0, dtype)
@@ -397,7 +401,9 @@ def grouped(sums: Sequence[Term]) -> list[list[Term]]:
     groups: dict[tuple[Point, ...], list[Term]] = {}
     for term in sums:
         groups.setdefault(tuple(sorted(term.reduced, key=lambda point: point.name)), []).append(term)
-    return list(groups.values())
+    return [
+        group[start : start + MOST_TERMS] for group in groups.values() for start in range(0, len(group), MOST_TERMS)
+    ]
 
 
 def renamed_left(term: Term, left: Sequence[Expr], fresh: Callable[[], str]) -> Term:

@@ -14,6 +14,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from tc_jupyter.diagnostics.work import spend
 from tc_jupyter.program import (
     COMPARISONS,
     Binary,
@@ -317,6 +318,7 @@ class _Printer:
 
     def value(self, expr: Expr, weak: bool = False) -> tree.Expression:
         """An expression; `weak`: a literal takes its type from what stands beside it."""
+        spend(1)
         match expr:
             case Const():
                 return _number(expr, weak)

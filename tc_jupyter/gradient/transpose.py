@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tc_jupyter.diagnostics.work import spend
 from tc_jupyter.program import COMPARISONS, Binary, DType, Expr, IndexVar, conjuncts, may_wrap, rewrite, walk
 from tc_jupyter.ranges import (
     Datum,
@@ -31,6 +32,7 @@ from .arithmetic import cast, compared, guarded, times
 from .partials import Part
 from .steps import Array, Bounds, Point, Step
 
+STEPS_PER_READ = 200
 NEW = "'"
 """Behind the name of an index that runs over the elements of the tensor that was read."""
 
@@ -86,6 +88,7 @@ def transposed(
         array: the tensor that is read.
         fresh: makes a name for an index.
     """
+    spend(STEPS_PER_READ)
     return _Solving(step, part, array, size, fresh).term()
 
 

@@ -138,6 +138,22 @@ def test_a_cell_calls_derivatives(module):
     assert tc.compile(text, known=dict(module)).step.callees == {"conv": module.conv}
 
 
+@pytest.mark.parametrize("times", [5, 9, 5000])
+def test_many_derivatives_of_one_def_end(times):
+    """Each is several times as long as the one before."""
+    def_ = "def f(float(N) X) -> (Y) { Y(i) = " + " * ".join(["sin(exp(X(i)))"] * 30) + " }"
+    found = tc.analyze(f"{def_} def g(float(N) X) -> (Y) {{ Y = f{'.vjp' * times}(X, X) }}")
+    assert {item.code.number for item in found.diagnostics} <= {"TC250", "TC201"}
+    assert found.diagnostics
+
+
+def test_long_sums_have_few_levels():
+    terms = " + ".join(f"{k}.5 * X(i) * X(i)" for k in range(40))
+    f = tc.compile(f"def f(float(N) X) -> (Y) {{ Y(i) = {terms} }}").f
+    x, ones = np.ones(3, np.float32), np.ones(3, np.float32)
+    assert f.vjp()(x, ones).tolist() == [2 * sum(k + 0.5 for k in range(40))] * 3
+
+
 RULES = """
 def f(float(N) X) -> (Y) { Y(i) = X(i) * X(i) }
 def right(float(N) X, float(N) dY) -> (dX) { dX(i) = 2 * X(i) * dY(i) }
