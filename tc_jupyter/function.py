@@ -13,6 +13,7 @@ Worked example:
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import sys
 import time
@@ -198,8 +199,10 @@ class Module(Mapping[str, "Function"]):
         self.analysis = analysis
 
     def __getitem__(self, name: str) -> Function:
-        found = self._functions.get(name)
-        return found if found is not None else self._functions[python_name(name)]
+        found = self._functions.get(name) or self._functions.get(python_name(name) if isinstance(name, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        if found is None:
+            raise KeyError(f"this module has no function {name!r}; it has {', '.join(self._functions)}")
+        return found
 
     def __getattr__(self, name: str) -> Function:
         functions = self.__dict__.get("_functions", {})
@@ -233,6 +236,8 @@ class IndexRange:
         round: in which it was found; 0 for `where` and `target`.
         source: `where`, `inferred` or `target`.
         because: the bounds that shaped it, one line each.
+        text: the range at each point, `0 <= k < i + 1`; where it differs from point to point, `lower` is the least beginning
+            and `upper` the largest end.
     """
 
     statement: str
@@ -244,6 +249,7 @@ class IndexRange:
     source: str
     because: tuple[str, ...]
     ends: tuple[SizeExpr, SizeExpr] = field(repr=False, compare=False)
+    text: str = field(default="", repr=False, compare=False)
 
     @property
     def sympy(self) -> tuple[Any, Any]:
@@ -258,7 +264,7 @@ class IndexRange:
         return range_latex(self.index, lower, upper)
 
     def __str__(self) -> str:
-        return f"{self.statement}: {self.lower} <= {self.index} < {self.upper}"
+        return f"{self.statement}: {self.text or f'{self.lower} <= {self.index} < {self.upper}'}"
 
 
 MOST_RANK = 8
@@ -331,11 +337,8 @@ class Function:
         analysis = _analysis(options)
         error = next((each for each in analysis.diagnostics if each.is_error), None)
         if error is not None:
-            message = f"`{self.written_name}` calls `{redefined}`, which was defined again: {error.message}"
-            help = (
-                f"run the cell of `{self.written_name}` again with a call that fits, or define `{redefined}` as before"
-            )
-            self._stale = Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+            between = next((each for each in self.callees.values() if each.stale is not None), None)
+            self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
             self._call = self._write = self._refuse
             return
         fresh = module_of(analysis, options)[self.written_name]
@@ -346,6 +349,20 @@ class Function:
         self._definition, self._call = fresh._definition, fresh._call
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
+
+    def _refusal(self, redefined: str, error: Diagnostic) -> Diagnostic:
+        """Why a call of this function fails: its own call of what was defined again does not fit."""
+        name = self.written_name
+        message = f"`{name}` calls `{redefined}`, which was defined again: {error.message}"
+        help = f"run the cell of `{name}` again with a call that fits, or define `{redefined}` as before"
+        return Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+
+    def _refusal_of(self, callee: Function, error: Diagnostic) -> Diagnostic:
+        """The same where a function that it calls is the one that does not fit."""
+        assert callee.stale is not None
+        own = f"`{callee.written_name}`"
+        message = f"`{self.written_name}` calls {own}, which{callee.stale.message.removeprefix(own)}"
+        return replace(callee.stale, span=error.span, label=error.label, labels=error.labels, message=message)
 
     def _outdate(self, redefined: str) -> None:
         """Compile the text again when it is asked for; nobody may ever do that."""
@@ -839,7 +856,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit.
             TypeError: a size is given instead of arrays, or a peer is neither a function nor an expression.
-            ValueError: a peer has the name of the function, or its expression is none; `seconds` is negative.
+            ValueError: a peer has the name of the function, changes its arguments, or its expression is none; `seconds` is
+                negative.
         """
         peers, seconds = checked_peers(against), checked_seconds(seconds)
         if self.__name__ in peers:
@@ -848,9 +866,14 @@ class Function:
         expected, judge = self(*arrays), self.judge(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
+        given = _digest(arrays) if peers else b""
         for name, peer in peers.items():
             candidates[name] = self._peer_call(name, peer, arrays)
             agrees[name] = judge(expected, candidates[name]())
+            if _digest(arrays) != given:
+                raise ValueError(
+                    f"against: {name!r} changes its arguments, which all candidates share: let it make new arrays"
+                )
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
@@ -946,6 +969,14 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def _digest(arrays: Iterable[Any]) -> bytes:
+    """A hash of all elements."""
+    digest = hashlib.blake2b()
+    for each in arrays:
+        digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8).data)
+    return digest.digest()
 
 
 def redefine(
@@ -1118,7 +1149,9 @@ def _index_range(item: InferredRange) -> IndexRange:
     assert item.upper is not None
     lower, upper = to_python(item.lower), to_python(item.upper)
     ends = (item.lower, item.upper)
-    return IndexRange(item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends)
+    return IndexRange(
+        item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends, item.text
+    )
 
 
 def described_signature(found: FunctionAnalysis) -> str:

@@ -244,7 +244,7 @@ class _Unfolding:
 
 def _conditions(statement: Statement) -> tuple[Expr, ...]:
     """Which points take part, in order: ranges that differ from point to point, then clauses."""
-    return getattr(statement, "conditions", ())
+    return statement.conditions
 
 
 def _moved(at: Expr, far: SizeExpr) -> Expr:

@@ -17,6 +17,7 @@ from typing import assert_never
 
 from tc_jupyter.diagnostics import Span
 
+from . import bits
 from .expr import (
     COMPARISONS,
     Binary,
@@ -242,7 +243,7 @@ def settle(typed: Typed, dtype: DType | None = None) -> Typed:
             small = abs(typed.exact) <= 1 << _FORMATS[wanted][0]
             value: int | float = float(typed.exact) if small else round_to(Fraction(typed.exact), wanted)
         else:
-            value = typed.exact if holds(typed.exact, wanted) else wrap(typed.exact, wanted)
+            value = number_in(typed.exact, wanted)
         return Typed(Const(value, wanted.compute, typed.span), wanted)
     if not wanted.is_float:
         wanted = typed.dtype  # a fraction keeps its own type; that it does not fit is reported elsewhere
@@ -357,6 +358,11 @@ def _is_of_type(expr: Expr, dtype: DType) -> bool:
     while isinstance(expr, Cast):
         expr = expr.operand
     return dtype.compute is dtype or isinstance(expr, Read | Const)
+
+
+def changes_where_stored(value: Expr, dtype: DType) -> bool:
+    """Whether an element that is stored may differ from the value that was computed: it is rounded, or wraps around."""
+    return dtype.compute is not dtype if dtype.is_float else dtype.is_integer and may_wrap(value)
 
 
 def without_idle_casts(expr: Expr) -> Expr:
@@ -477,6 +483,9 @@ def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, Expr]], leaves: L
         case Call() if expr.function == "abs":
             low, high = _interval(expr.arguments[0], nodes, leaves)
             return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+        case Call() if expr.function in bits.OPERATORS:
+            left, right = (_interval(argument, nodes, leaves) for argument in expr.arguments)
+            return bits.bounds(expr.function, left, right)
         case Cast() if _only_widens(expr):
             return _interval(expr.operand, nodes, leaves)
         case Read() if leaves.numbers is not None and expr.dtype.is_integer:
@@ -537,7 +546,7 @@ def _widened(expr: Expr, dtype: DType = INT64) -> Expr:
         case Select():
             then, otherwise = _widened(expr.then, dtype), _widened(expr.otherwise, dtype)
             return Select(expr.condition, then, otherwise, dtype, expr.span)
-        case Call() if expr.function in ("abs", "sign"):
+        case Call() if expr.function in ("abs", "sign", *bits.OPERATORS):
             return Call(expr.function, tuple(_widened(item, dtype) for item in expr.arguments), dtype, expr.span)
         case Cast() if _only_widens(expr):
             return _widened(expr.operand, dtype)

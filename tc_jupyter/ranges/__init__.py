@@ -6,12 +6,12 @@ under which all accesses stay inside, and why. No number of a call is known here
 
 from .accesses import Access, Bound, Guard
 from .at_call import Bind, BoundNumbers, at_sizes, borders, make_bind
-from .convert import Scope, divided_by, from_expr, to_condition, to_expr
+from .convert import Scope, divided_by, from_expr, keeps_its_form, to_condition, to_expr
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
-from .interval import Box, Interval, Limit, decided, interval, solve
+from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
 from .preconditions import EqualityCheck, Precondition, Preconditions, preconditions
 from .regions import Region, hull, input_region, region
@@ -64,6 +64,7 @@ __all__ = [
     "IndexRange",
     "IntegerMap",
     "IntegerSet",
+    "IndexBox",
     "Interval",
     "Limit",
     "Mod",
@@ -95,6 +96,7 @@ __all__ = [
     "failure",
     "floor_div",
     "from_expr",
+    "keeps_its_form",
     "hull",
     "index",
     "infer_ranges",

@@ -26,7 +26,9 @@ from tc_jupyter.program import (
     Select,
     Size,
     Unary,
+    bits,
     int64,
+    limits_of,
     may_wrap,
     walk,
 )
@@ -160,6 +162,19 @@ def is_polynomial(expr: Expr) -> bool:
             return expr.operand.dtype.is_integer and expr.dtype is DType.INT64 and is_polynomial(expr.operand)
         case _:
             return False
+
+
+def keeps_its_form(expr: Expr) -> bool:
+    """Whether a subscript has to be computed as it is written.
+
+    Numbers of 64 bits may be so near to the ends of `int64` that another form wraps around, as `min(s + 1, N) - 1` does where
+    `min(s, N - 1)` does not.
+    """
+    wide = (
+        (node.dtype in (DType.INT64, DType.UINT64) and isinstance(node, Read)) or leaves_int64(node)
+        for node in walk(expr)
+    )
+    return not is_polynomial(expr) and any(wide)
 
 
 LIMITS_OF_SCALARS = tuple((1 << bits) - 1 for bits in (63, 47, 31, 20, 15, 8, 4, 1))
@@ -302,6 +317,8 @@ def _opaque(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
         elif isinstance(node, Read) and not node.indices:
             names.add(node.tensor)
     limits: Limits = UNLIMITED if expr.dtype.is_float else expr.dtype.limits
+    if isinstance(expr, Call) and expr.function in bits.OPERATORS:
+        limits = limits_of(expr)
     return of_atom(Opaque(expr, structure(expr), frozenset(names | indices), frozenset(indices), limits))
 
 

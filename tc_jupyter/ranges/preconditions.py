@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
@@ -33,6 +34,7 @@ from .size_expr import (
     SizeExpr,
     atom_parts,
     conjunction,
+    has_data,
     index,
     maximum,
     minimum,
@@ -134,6 +136,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
     skipped = False
     checks: tuple[EqualityCheck, ...] = ()
     definitions: dict[str, SizeExpr] = {}
+    told_of: list[_Told] = []
     narrowed: set[tuple[str, str]] = set()  # indices of which a message says that they should run further
     span = program.span
     try:
@@ -143,13 +146,14 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
                 continue
             checker = _Checker(statement, ranges)
             items.extend(checker.run())
-            diagnostics.extend(checker.diagnostics)
+            told_of.extend(checker.told)
             diagnostics.extend(_range_messages(statement, ranges))
             told, names = _guard_messages(statement, ranges)
             diagnostics.extend(told)
             narrowed |= {(statement.name, name) for name in names}
             skipped = skipped or checker.skipped
         span = program.span
+        diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
         left_sides = left_side_messages(program, ranges)
@@ -206,15 +210,22 @@ class _Checker:
         # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
         self.facts = loop_facts(ranges.points(statement.name))
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
-        self.diagnostics: list[Diagnostic] = []
+        self.told: list[_Told] = []
         self.skipped = False
         self.branches = 0
 
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
         again: list[int] = []
+        ends: list[_Told] = []
+        for r in self.found:
+            if r.ends_on_data:
+                items.append(_ends_item(self.statement, r))
+                ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
-        always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
+        always: dict[tuple[object, ...], list[Bound]] = {}
+        for each in bounds:
+            always.setdefault(_place(each), []).append(each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
@@ -226,7 +237,7 @@ class _Checker:
                 verdict = self.verdict(other or bound)
             again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.diagnostics.extend(_access_messages([item for item in items if id(item.bound) not in again], self))
+        self.told = [*ends, *_access_messages([item for item in items if id(item.bound) not in again], self)]
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -240,6 +251,8 @@ class _Checker:
         """The kind of one bound; one that holds for exact numbers only is checked at each point, on those that are computed."""
         self.branches = 0
         exact = self.classify(bound.expr, bound.access.condition)
+        if exact.kind == "POINTWISE":
+            exact = self.on_whole_range(bound) or exact
         written = bound.access.read.indices[bound.dimension]
         # the last 64 bits of a polynomial are right, whatever wraps on the way, and both of its ends are looked at
         if exact.kind == "POINTWISE" or is_polynomial(written) or not any(map(leaves_int64, walk(written))):
@@ -250,10 +263,23 @@ class _Checker:
         self.branches = 0
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
 
-    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
-        """An access without conditions that needs the same; one that is checked at each point says nothing of the others."""
-        other = always.get(_place(bound))
-        if other is None or other is bound or bound.access.condition.op == "true":
+    def on_whole_range(self, bound: Bound) -> _Verdict | None:
+        """What is scanned where elements say which part of a range there is: the whole range. Where that fails, points decide."""
+        guards = bound.access.guards
+        others = [g for g in guards if not (g.of_range and any(map(has_data, g.meaning.exprs())))]
+        if len(others) == len(guards):
+            return None
+        self.branches = 0
+        found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
+        return found if found.kind in ("PROVED", "DATA") else None
+
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Sequence[Bound]]) -> Bound | None:
+        """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
+        guards = bound.access.guards
+        others = [each for each in always[_place(bound)] if each is not bound and len(each.access.guards) < len(guards)]
+        others = [each for each in others if all(guard in guards for guard in each.access.guards)]
+        other = min(others, key=lambda each: len(each.access.guards), default=None)
+        if other is None:
             return None
         return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 
@@ -347,9 +373,11 @@ class _Checker:
             if holds(part, self.facts) or self.proves(part):
                 continue
             refuted = refuted or holds(-part - 1, self.facts) or self.proves(-part - 1)
-            open_parts.append(solved(part))
+            open_parts.append(part)
         if not open_parts:
             return _Verdict("PROVED")
+        refuted = refuted or any(nonnegative(-one - other - 1) for one, other in combinations(open_parts, 2))
+        open_parts = [solved(part) for part in open_parts]
         return _Verdict("REFUTED" if refuted else "SIZE", tuple(open_parts))
 
     def on_data(self, lower: SizeExpr, datum: Datum) -> _Verdict:
@@ -471,11 +499,27 @@ def _point_items(statement: Statement, ranges: Iterable[IndexRange]) -> Iterable
     known = [(r, r.upper - r.lower) for r in ranges if r.lower is not None and r.upper is not None]
     written = tuple((extent - 1, False) for r, extent in known if r.kind == "output")
     for r, extent in known:
-        if r.kind == "output" or (extent.is_constant and extent.offset > 0):  # any size may be 0
+        if r.kind == "output" or r.ends is not None or (extent.is_constant and extent.offset > 0):  # any size may be 0
             continue
         text = condition_text(solved(extent - 1))
         violations = (((-extent, False), *written),)
         yield Precondition(text, "SIZE_SET", "points", statement.name, r.span, None, r, violations=violations)
+
+
+def _ends_item(statement: Statement, r: IndexRange) -> Precondition:
+    """A range whose ends are elements begins before it ends, and stays inside of what its index can index."""
+    return Precondition(_ends_text(r), "DATA", "range", statement.name, r.span, None, r)
+
+
+def _ends_text(r: IndexRange) -> str:
+    ends = (r.lower, *(r.ends or ()), r.upper)
+    return " <= ".join(dict.fromkeys(to_python(end) for end in ends if end is not None))
+
+
+def _ends_message(r: IndexRange) -> Diagnostic:
+    """TC323 for a range."""
+    message = f"elements say where `{r.index}` begins and ends: each call looks whether `{_ends_text(r)}`"
+    return Diagnostic(codes.DATA_CHECKED, r.span, message, f"`{r.text}`")
 
 
 def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
@@ -492,13 +536,49 @@ def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
-def _access_messages(items: list[Precondition], checker: _Checker) -> list[Diagnostic]:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A message about an access, and what must not be negative for the access to stay inside."""
+
+    message: Diagnostic
+    needs: tuple[SizeExpr, ...]
+
+
+def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
+    """The messages without those that another one at its place makes needless: a loop of `%%sac` has each access once per round."""
+    places: dict[tuple[object, Span], list[_Told]] = {}
+    for each in told:
+        key = (
+            (each.message.code, each.message.span) if each.message.code in _OF_CALLS else (id(each), each.message.span)
+        )
+        kept = places.setdefault(key, [])
+        if not any(_implies(other, each) for other in kept):
+            kept[:] = [*(other for other in kept if not _implies(each, other)), each]
+    return [each.message for kept in places.values() for each in kept]
+
+
+_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK)
+
+
+def _implies(one: _Told, other: _Told) -> bool:
+    """Whether what one access needs is more than what another one needs."""
+    return bool(one.needs) and all(any(nonnegative(b - a) for a in one.needs) for b in other.needs)
+
+
+def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told]:
     """One message per access dimension and kind; both sides of a dimension are told together."""
     groups: dict[tuple[int, int, str], list[Precondition]] = {}
     for item in items:
         if item.bound is not None and item.kind != "PROVED":
             groups.setdefault((id(item.bound.access), item.bound.dimension, item.kind), []).append(item)
-    return [_access_message(group, group[0].bound, checker) for group in groups.values() if group[0].bound is not None]
+    return [
+        _Told(
+            _access_message(group, group[0].bound, checker),
+            tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
+        )
+        for group in groups.values()
+        if group[0].bound is not None
+    ]
 
 
 def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) -> Diagnostic:
@@ -528,6 +608,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, larger)
         if not e.indices and bound.side == "upper" and checker.ranges.program.language == "tc":
             return _behind_the_end(bound, span, message, needs)
+        if not e.indices and checker.ranges.program.language == "tc":
+            return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, "the first element has the index `0`")
         remainder = remainder_help(checker.ranges.program, access, bound.dimension) if bound.side == "lower" else None
         help_text, fix = remainder or (_begin_help(checker, bound) or _range_help(checker, e), None)
         return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
@@ -918,6 +1000,21 @@ def _origin_messages(
     return result
 
 
+def _shifted(ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[SizeExpr, SizeExpr] | None) -> str | None:
+    """What makes an index begin at 0 where a range from 0 on would leave out elements: in `X(N - i)` it would be `X(0)`."""
+    if r.source != "inferred" or r.lower is None or r.upper is None or r.lower.indices:
+        return None
+    if ends is not None and nonnegative(ends[1] - r.upper):
+        return None
+    accesses = (each for each in ranges.accesses[statement.name] if any(r.index in e.indices for e in each.index))
+    access = next(accesses, None)
+    if access is None or access.read.border is not None:
+        return None
+    later = index(r.index) + r.lower
+    read = replace(access, index=tuple(e.substitute({r.index: later}) for e in access.index))
+    return f"write `{as_written(later)}` for `{r.index}`, as in `{read.text}` for `{access.text}`"
+
+
 def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension: int) -> Diagnostic:
     first = next((s for s in program.statements if s.target == tensor.name), None)
     box = ranges.boxes[tensor.name]
@@ -925,16 +1022,17 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
     span = tensor.span
     name = str(dimension)
     labels: tuple[Label, ...] = ()
-    end = "..."
+    end, shifted = "...", None
     if first is not None and dimension < len(first.output_indices):
         item = first.output_indices[dimension]
         span, name = item.span, item.name
         labels = _origin_labels(ranges, first, item.name)
         found = next(r for r in ranges.indices[first.name] if r.index == item.name)
-        if found.source == "inferred" and (ends := whole(ranges, found)) is not None:
-            end = as_written(ends[1])
+        ends = whole(ranges, found) if found.source == "inferred" else None
+        end = as_written(ends[1]) if ends is not None else end
+        shifted = _shifted(ranges, first, found, ends)
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
-    help_text = f"to start at 0, guard the accesses and add `where {name} in 0:{end}`"
+    help_text = f"to start at 0, {shifted or f'guard the accesses and add `where {name} in 0:{end}`'}"
     if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text
         bounds = [(minimum(low, SizeExpr({}, 0)), high) for low, high in box.bounds]
         help_text = (

@@ -19,7 +19,6 @@ from .foreign import (
     operand_end,
     prefix_cast,
     prefix_choice,
-    shift,
     suffix_cast,
     text_of,
     where_range,
@@ -27,7 +26,7 @@ from .foreign import (
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
-_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "DEF", "SCALAR", "MINMAX"})
+_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "CONST", "DEF", "SCALAR", "MINMAX"})
 _LITERAL_WORDS = frozenset({"true", "false", "inf", "nan"})
 _EXPECTED = {
     "LPAR": "`(`",
@@ -90,6 +89,8 @@ def refused(
         help = "a choice is written `condition ? value : other`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
+        return found
+    if what == "statement" and (found := _quantified(piece, position)):
         return found
     if what == "statement" and token.type == "LBRACE":
         return _braces(piece, position)
@@ -238,7 +239,8 @@ def _symbol(
     if what == "statement" and token.type == "LSQB" and before is not None and before.type == "NAME":
         return _square(piece, position)
     after = piece[position + 1] if position + 1 < len(piece) else None
-    if token.type in ("MINUS", "FACTOR") and after is not None and after.type == "ASSIGN" and after.start == token.end:
+    assigns = after is not None and after.type == "ASSIGN" and after.start == token.end
+    if token.type in ("MINUS", "FACTOR", "POWER", "XOR", "SHIFT") and assigns:
         return _no_update(piece, position)
     if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
         return found
@@ -268,6 +270,16 @@ def _symbol(
     )
     if before is not None and before.type == "MINMAX" and after_word and "LPAR" in accepted:
         return _swapped(piece, position - 1)
+    if (
+        token.text == "+"
+        and "MINUS" in accepted
+        and after is not None
+        and after.type in (*STARTS_EXPRESSION, "MINUS", "SIGN")
+    ):
+        fix = Fix("leave it out", (Edit(Span(token.start, after.start), ""),))
+        return Diagnostic(
+            codes.SYNTAX_ERROR, token.span, "`+` stands between two operands", help="`-` alone is a sign", fix=fix
+        )
     if token.type == "DOT":
         return attribute(piece, position)
     if token.type == "RPAR" and before is not None and before.type == "COMMA" and what == "statement":
@@ -283,8 +295,6 @@ def _symbol(
         and piece[position - 2].type == "LPAR"
     ):
         return prefix_cast(piece, position)
-    if token.type == "RELATION" and before is not None and before.text == token.text and before.end == token.start:
-        return shift(piece, position)
     return None
 
 
@@ -451,8 +461,10 @@ def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) 
         return f"*={mark}", "1.0 / (", ")", f"accumulate the reciprocal with `*={mark}`"
     if symbol in ("/", "%") and each_once:
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
-    if symbol == "**" and each_once:
-        return "=", f"pow({text_of(left)}, ", ")", own.format("raise it")
+    if symbol in ("**", "^") and each_once:
+        return "=", f"{text_of(left)}^(", ")", own.format("raise it")
+    if symbol in ("^^", "<<", ">>") and each_once:
+        return "=", f"{text_of(left)} {symbol} (", ")", own.format("combine the bits")
     return None
 
 
@@ -492,6 +504,30 @@ def _choice(piece: list[Token], position: int) -> Diagnostic | None:
     return Diagnostic(
         codes.SYNTAX_ERROR, piece[position].span, message, help=help, fix=Fix("write it with `? :`", edits)
     )
+
+
+_QUANTIFIERS = {"exists": "any=!", "exist": "any=!", "any": "any=!", "forall": "all=!", "all": "all=!"}
+
+
+def _quantified(piece: list[Token], position: int) -> Diagnostic | None:
+    """`Y(i) = exists m : X(i, m)`, which is `Y(i) any=! X(i, m)`; `None` if this is something else."""
+    words = (i for i in (position, position - 1) if i > 0 and piece[i].text in _QUANTIFIERS)
+    start = next(words, None)
+    if start is None or piece[start - 1].type in (*ENDS_EXPRESSION, "WHERE", "COMMA"):
+        return None
+    kinds = [token.type for token in piece[start + 1 : start + 3]]
+    if kinds not in (["NAME", "COLON"], ["NAME", "IN"], ["NAME", "COMMA"], ["NAME", "DOT"]):
+        return None
+    operator = _QUANTIFIERS[piece[start].text]
+    one = "one is true" if operator == "any=!" else "all are true"
+    help = (
+        f"`{operator}` says whether {one}, as in `Y(i) {operator} X(i, m) > 0`: `m` runs over everything it can index"
+    )
+    assigned, fix = piece[start - 1], None
+    if assigned.type == "ASSIGN" and kinds[1] != "IN" and start + 3 < len(piece):
+        fix = Fix(f"write `{operator}`", (Edit(Span(assigned.start, piece[start + 2].end), operator),))
+    message = f"no expression begins with `{piece[start].text}`"
+    return Diagnostic(codes.SYNTAX_ERROR, piece[start].span, message, help=help, fix=fix)
 
 
 _ALL = "a statement keeps all elements: choose their values, as in `X(i) > 0 ? X(i) : 0`"
@@ -764,10 +800,11 @@ def expectation(accepted: AbstractSet[str], what: str = "statement") -> str | No
     words: list[str] = []
     if {"LPAR", "INTEGER", "NAME"} <= rest:
         words.append("an expression")
-        rest -= {"LPAR", "INTEGER", "NUMBER", "NAME", "DIGIT_NAME", "SCALAR", "MINMAX", "MINUS", "BANG"}
+        rest -= {"LPAR", "INTEGER", "NUMBER", "NAME", "DIGIT_NAME", "SCALAR", "MINMAX", "MINUS", "BANG", "TILDE"}
     if "FACTOR" in rest:
         words.append("an operator")
         rest -= {"RELATION", "EQUALITY", "AND", "OR", "SIGN", "MINUS", "FACTOR", "QUESTION", "MATCH", "DIMENSION"}
+        rest -= {"POWER", "SHIFT", "BITAND", "XOR", "BITOR"}
         rest.discard("LPAR")
     words += [word for kind, word in _EXPECTED.items() if kind in rest and kind != "END"]
     if "END" in rest:
