@@ -38,6 +38,7 @@ from tc_jupyter.syntax.printer import def_text
 
 from .arithmetic import both, cast
 from .draft import Derived
+from .drawn import drawn
 from .steps import Array, Bounds, Step, refuse, root, version
 
 WORDS = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.FLOAT16: "half"}
@@ -319,6 +320,9 @@ class _Printer:
     def value(self, expr: Expr, weak: bool = False) -> tree.Expression:
         """An expression; `weak`: a literal takes its type from what stands beside it."""
         spend(1)
+        if isinstance(expr, Binary | Cast) and (found := drawn(expr)) is not None:
+            name, seed, counters = found
+            return tree.Apply(tree.Name(name), tuple(map(self.integer, (seed, *counters))))
         match expr:
             case Const():
                 return _number(expr, weak)
