@@ -188,14 +188,14 @@ class _Unfolding:
         return name, tuple(shift)
 
     def step(self, statement: Statement) -> Step:
+        if statement.operator == "fold":
+            raise refuse(self.program, "it folds with a function of its own", statement.span)
         for part in (statement, *statement.indices):
             unknown = [
                 each for each in fields(part) if each.name not in _KNOWN and getattr(part, each.name) != each.default
             ]
             if unknown:  # never a wrong derivative
                 raise refuse(self.program, f"derivatives do not know `{unknown[0].name}` yet", statement.span)
-        if statement.operator == "fold":
-            raise refuse(self.program, "it folds with a function of its own", statement.span)
         order: tuple[tuple[str, int], ...] = getattr(statement, "order", ())
         self.ordered = self.own_left(statement) if order else None
         value = rewrite(statement.value, self.rule)
