@@ -7,6 +7,7 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `syntax`: text -> tree;
 * `program`: tree -> checked program;
 * `ranges`: program -> ranges, shapes, origins, preconditions;
+* `gradient`: program and ranges -> text of the def of its derivatives;
 * `schedule`: ranges -> schedule and bounds;
 * `loops`: program, schedule and bounds -> loops;
 * `codegen`: loops -> source text;

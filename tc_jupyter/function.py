@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -44,7 +45,7 @@ from tc_jupyter.compiler.definition import (
 from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
-from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.files import read_text
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, as_size
@@ -52,7 +53,7 @@ from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
-from tc_jupyter.runtime import cpu, cuda, libraries, peak
+from tc_jupyter.runtime import autograd, cpu, cuda, libraries, peak
 from tc_jupyter.runtime.arguments import call_error, fail, parameters_of
 from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
@@ -62,6 +63,7 @@ from tc_jupyter.syntax import own_operators
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
     from tc_jupyter.autotune import TuningLog
+    from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.program.sac_rewrites import Rewrites
@@ -287,6 +289,7 @@ class Function:
         self._stale: Diagnostic | None = None
         self._outdated = ""
         self._callers: WeakSet[Function] = WeakSet()
+        self._derivatives: WeakKeyDictionary[Definition, Function] = WeakKeyDictionary()
         self._follow()
         name = definition.name
         self.__name__ = self.__qualname__ = python_name(name)
@@ -314,7 +317,7 @@ class Function:
         used = {name: each for name, each in known.items() if isinstance(each, Function)}
         if not isinstance(definition, Definition):
             return used
-        called = {site.callee for site in definition.program.calls} | set(own_operators(alone.text))
+        called = {site.callee.partition(".")[0] for site in definition.program.calls} | set(own_operators(alone.text))
         return {name: each for name, each in used.items() if each.written_name in called}
 
     def _follow(self) -> None:
@@ -408,7 +411,16 @@ class Function:
         """
         if named:
             args = self._definition.positional(args, named)
+        if "torch" in sys.modules and out is None and autograd.is_traced():
+            return self._traced(args)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
+
+    def _traced(self, args: tuple[Any, ...]) -> Any:
+        """A call inside `torch.compile`. The import is done once and not traced."""
+        from tc_jupyter.runtime import torch_op  # noqa: PLC0415
+
+        definition = self._definition
+        return torch_op.traced(definition, args) if isinstance(definition, Definition) else self._call(*args)
 
     def _writer(self) -> Callable[..., Any]:
         """What runs a call with `out=`, made for the first one; few functions are called so.
@@ -518,6 +530,11 @@ class Function:
         return self._source
 
     @property
+    def text(self) -> str:
+        """The def as it is written."""
+        return self._source.slice(self.program.span).strip()
+
+    @property
     def ranges(self) -> tuple[IndexRange, ...]:
         """The range of every index of every statement, with its reasons."""
         found = self.analysis.ranges
@@ -542,6 +559,90 @@ class Function:
         parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
         parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
         return inspect.Signature(parameters)
+
+    # derivatives -----------------------------------------------------------------------------------------------------------------
+
+    def vjp(self, wrt: str | Iterable[str] | None = None, save: str | Iterable[str] = ()) -> Function:
+        """The function of the parameters and the derivatives of the results, whose results are the derivatives by parameters.
+
+        Args:
+            wrt: the parameters; by default all floats.
+            save: results and temporaries that it takes behind the parameters, and does not compute again.
+
+        Raises:
+            CompileError: TC250, there is no derivative.
+            ValueError: a name is none of a parameter of floats, of a result or of a temporary.
+        """
+        return self._derived("vjp", wrt, save)
+
+    def jvp(self, wrt: str | Iterable[str] | None = None) -> Function:
+        """The function of the parameters and a direction for each of `wrt`: the results, each with its derivative behind it.
+
+        Args:
+            wrt: the parameters; by default all floats.
+
+        Raises:
+            CompileError: TC250, there is no derivative.
+            ValueError: a name is none of a parameter of floats.
+        """
+        return self._derived("jvp", wrt, ())
+
+    def with_vjp(self, rule: Function, check: bool = True) -> Function:
+        """The same function with a derivative of your own, as `f.vjp()` would be, which PyTorch and cells then use.
+
+        Args:
+            rule: takes the parameters and the derivatives of the results, and gives those of all parameters that are floats.
+            check: compare it with `f.vjp()` at some arguments.
+
+        Raises:
+            ValueError: it has other parameters or results, or it gives other values.
+        """
+        from tc_jupyter.compiler.derivatives import check_rule  # noqa: PLC0415  (few functions have one)
+
+        definition = self._known()
+        check_rule(definition.program, rule.program)
+        if check:
+            self._compare_rule(rule)
+        options = replace(self._options, rule=rule)
+        return Function(Definition(definition.found, options, definition.steps), options, self._source)
+
+    def _compare_rule(self, rule: Function) -> None:
+        """See whether a derivative is that of this function, at the first arguments that are accepted.
+
+        Raises:
+            ValueError: it is not.
+        """
+        from tc_jupyter.compiler.derivatives import samples  # noqa: PLC0415
+
+        program, own = self.program, self.vjp()
+        for arguments in samples(program):
+            try:
+                results = _as_tuple(self(*arguments))
+            except CallError:
+                continue
+            floats = [
+                each for name, each in zip(program.results, results, strict=True) if program.tensor(name).dtype.is_float
+            ]
+            cotangents = [np.cos(np.arange(each.size)).reshape(each.shape).astype(each.dtype) for each in floats]
+            wanted, found = (_as_tuple(each(*arguments, *cotangents)) for each in (own, rule))
+            for name, one, two in zip(own.program.results, wanted, found, strict=True):
+                close = 1e-6 if one.dtype == np.float64 else 1e-3 if one.dtype == np.float32 else 0.05
+                if not np.allclose(one.astype(float), two.astype(float), rtol=close, atol=close):
+                    raise ValueError(
+                        f"with_vjp: `{rule.written_name}` gives another `{name}` than the derivative of `{program.name}`; "
+                        "pass check=False if that is meant"
+                    )
+            return
+
+    def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str]) -> Function:
+        """The function of a derived def; the same one as long as the def is the same."""
+        names, kept = (None if each is None else _names(each) for each in (wrt, save))
+        definition = self._known().derived(kind, names, kept or ())
+        found = self._derivatives.get(definition)
+        if found is None:
+            options = definition.options
+            found = self._derivatives[definition] = Function(definition, options, definition.program.source)
+        return found
 
     def shapes(self, /, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
         """The shape of every result at given sizes, or for example arrays.
@@ -1010,6 +1111,15 @@ def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Fun
         return function
     known = function.analysis
     return Function(Definition(known, options, steps), options, function.source_text)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Names, each once; a single one may stand alone."""
+    return tuple(dict.fromkeys((given,) if isinstance(given, str) else given))
 
 
 def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:

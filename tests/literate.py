@@ -30,6 +30,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.compiler.derivatives import derived_text
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Edit
 from tc_jupyter.schedule import Bounds, Schedule, phases, schedule_of
 
@@ -259,6 +260,21 @@ def canonical(case: Case, options: tuple[str, ...]) -> str:
     return to_text(case.analysis.parsed.unit)
 
 
+def vjp(case: Case, options: tuple[str, ...]) -> str:
+    """The derivatives of the last def; options are the parameters."""
+    return _derived(case, "vjp", options)
+
+
+def jvp(case: Case, options: tuple[str, ...]) -> str:
+    """The derivatives of the last def, forwards."""
+    return _derived(case, "jvp", options)
+
+
+def _derived(case: Case, kind: str, options: tuple[str, ...]) -> str:
+    found = list(case.analysis.functions.values())[-1]
+    return derived_text(found.program, found.ranges, kind, options or None)
+
+
 FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "ranges": ranges,
     "shapes": shapes,
@@ -271,4 +287,6 @@ FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "phases": steps,
     "rendering": rendering,
     "canonical": canonical,
+    "vjp": vjp,
+    "jvp": jvp,
 }

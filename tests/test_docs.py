@@ -69,7 +69,7 @@ def test_docstrings_name_sections_that_exist():
         assert title in titles[page], f"{page} has no section {title!r}"
 
 
-@pytest.mark.parametrize("page", ["python", "teaching"])
+@pytest.mark.parametrize("page", ["gradients", "python", "teaching"])
 def test_the_code_of_a_page(page, capsys, monkeypatch, tmp_path):
     for package in ("llvmlite", "sympy", "anywidget"):
         pytest.importorskip(package)

@@ -284,14 +284,15 @@ def test_torch_in_torch_out(module):
     torch = pytest.importorskip("torch")
     a, b = torch.randn(5, 6, requires_grad=True), torch.randn(7, 6)
     with pytest.warns(tc.DiagnosticWarning, match=r"(?s)TC613.*`A` requires a gradient.*no_grad") as told:
-        c = module.matmul(a, b.T)
+        module.matmul(a, b.T, out=torch.zeros(5, 7))
     assert [item.filename for item in told] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        assert module.matmul(a, b.T).requires_grad
         with torch.no_grad():
-            module.matmul(a, b.T)
+            assert not module.matmul(a, b.T).requires_grad
         a = a.detach()
-        module.matmul(a, b.T)
+        c = module.matmul(a, b.T)
     assert isinstance(c, torch.Tensor)
     same(c, (a @ b.T).detach())
     x = torch.randn(8).to(torch.bfloat16)

@@ -16,9 +16,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Severity, SourceText, Span, codes, nearest, render
+from tc_jupyter.diagnostics import CompileError, Diagnostic, Edit, Severity, SourceText, Span, codes, nearest, render
 from tc_jupyter.diagnostics.work import WORK, allowed, in_turn
 from tc_jupyter.program import Callee, Program, check_tc
+from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, own_operators, parse_sac, parse_tc
 
@@ -116,12 +117,14 @@ def _analysis(
         return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
-    callees = callable_values(known)
+    callees, refused = with_derivatives(source, callable_values(known))
     parsed = parse_tc(source, reducers_in(source.text, callees))
     with allowed(reserve=WORK.left // 4 * 3):  # a call is a copy of what it calls; most work is to find the ranges
         checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
-    messages = [*parsed.diagnostics, *checked.diagnostics]
+    without = {item.span for item in refused}
+    meant = (item for item in checked.diagnostics if not (item.code is codes.UNKNOWN_NAME and item.span in without))
+    messages = [*parsed.diagnostics, *meant, *refused]
     defined = (program for key, program in checked.programs.items() if program.reducer and key not in checked.broken)
     messages += [each for each in map(broken_law, defined) if each is not None]
     for (key, program), limit in in_turn(list(checked.programs.items())):
@@ -154,9 +157,74 @@ def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Di
     ]
 
 
+MOST_DERIVATIVES = 8
+"""Of derivatives of a def in a cell; each is several times as long as the one before."""
+_DERIVATIVE = re.compile(r"\b[A-Za-z_]\w*(?:\.(?:vjp|jvp))+(?=\s*\()", re.ASCII)
+
+
+def with_derivatives(
+    source: SourceText, callees: Mapping[str, Callee], pending: frozenset[str] = frozenset()
+) -> tuple[dict[str, Callee], tuple[Diagnostic, ...]]:
+    """What a text may call, with the derivatives that it calls, as `conv.vjp`; and why one of those cannot be computed.
+
+    Args:
+        pending: derivatives that are being made, which cannot call themselves.
+    """
+    found, refused = dict(callees), list[Diagnostic]()
+    for match in _DERIVATIVE.finditer(re.sub(r"#[^\n]*", lambda comment: " " * len(comment[0]), source.text)):
+        name = match[0]
+        if name in found or name in pending or name.count(".") > MOST_DERIVATIVES:
+            continue
+        try:
+            program = _derivative(name, source, found, pending | {name})
+        except CompileError as problem:
+            span = Span(match.start(), match.end())
+            refused += [replace(each, span=span, labels=(), fix=None) for each in problem.diagnostics[:1]]
+            continue
+        if program is not None:
+            found[name] = program
+    return found, tuple(refused)
+
+
+def _derivative(name: str, source: SourceText, callees: dict[str, Callee], pending: frozenset[str]) -> Program | None:
+    """The program of `conv.vjp`; `None` where there is no def `conv` without errors."""
+    base, _, kind = name.rpartition(".")
+    known = callees.get(base)
+    if "." in base:
+        program = known if isinstance(known, Program) else _derivative(base, source, callees, pending)
+    elif any(each.name.name == base for each in parse_tc(source).unit.defs):
+        program = _program_of(SourceText(text_of_def(source.text, "tc", base)), base, callees, pending)
+    else:
+        found = getattr(known, "program", None) if known is not None and not isinstance(known, Program) else known
+        program = found if isinstance(found, Program) else None
+    if program is None:
+        return None
+    rule = getattr(getattr(known, "options", None), "rule", None)
+    if rule is not None and kind == "vjp":
+        return rule.program
+    from .derivatives import derived_text, refuse  # noqa: PLC0415  (few cells call one)
+
+    text = derived_text(program, infer_ranges(program), "vjp" if kind == "vjp" else "jvp")
+    found = _program_of(SourceText(text), f"{program.name}_{kind}", {}, frozenset())
+    if found is None:
+        raise refuse(program, "it is too long")
+    return found
+
+
+def _program_of(
+    source: SourceText, name: str, callees: Mapping[str, Callee], pending: frozenset[str]
+) -> Program | None:
+    """The program of one def of a text, if it has no errors."""
+    callees, _ = with_derivatives(source, callees, pending)
+    checked = check_tc(parse_tc(source).unit, source, callees)
+    program = checked.programs.get(name)
+    return None if program is None or checked.broken else program
+
+
 def called_names(text: str, language: str, names: Iterable[str]) -> tuple[str, ...]:
     """Those of some functions that a text may call: their names stand outside its comments, in `%%tc` before brackets."""
-    comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", r"\w+(?=\s*\(|=!)")
+    called = r"\w+(?=(?:\.(?:vjp|jvp))*\s*\(|=!)"
+    comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", called)
     words = set(re.findall(word, re.sub(comments, " ", text, flags=re.DOTALL)))
     return tuple(name for name in names if name in words)
 

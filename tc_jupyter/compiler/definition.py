@@ -17,12 +17,12 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
-from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.diagnostics import CompileError, Diagnostic, codes
 from tc_jupyter.program import Expr, Index, Program, Size, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.size_expr import Opaque
-from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
+from tc_jupyter.runtime import autograd, cpu, cuda, jit, nvrtc
 from tc_jupyter.runtime.arguments import (
     Parameter,
     call_error,
@@ -65,8 +65,10 @@ from tc_jupyter.schedule import (
     schedule_of,
 )
 
+from .analysis import analyze
 from .build import Build, build
 from .call_numbers import CallNumbers
+from .derivatives import Kind, derived_text, differentiable, worth_saving
 from .function_analysis import FunctionAnalysis
 from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
@@ -87,6 +89,7 @@ class Options:
     Attributes:
         specialize: sizes that are fixed on purpose, or `True` for all of them, per call.
         tf32: matrix products of `float32` may round their operands to TF32 on a GPU.
+        rule: the function that computes the derivatives, instead of the derived one.
         follows: a function of `known` that is defined again is called anew, as Python does (cells of a notebook).
     """
 
@@ -101,6 +104,7 @@ class Options:
     name: str = "cell"
     tf32: bool = False
     follows: bool = False
+    rule: Any = None
 
 
 class Definition:
@@ -134,7 +138,11 @@ class Definition:
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
         self._families: dict[bool, Family | None] = {}
+        self._derived: dict[tuple[Kind, tuple[str, ...] | None, tuple[str, ...]], Definition] = {}
+        self._backwards: dict[tuple[int, ...], autograd.Backward] = {}
+        self.rule: Definition | None = None if options.rule is None else options.rule.definition()
         self._lock = threading.Lock()
+        self.key = autograd.known(self, f"{options}")
 
     @property
     def name(self) -> str:
@@ -390,7 +398,7 @@ class Definition:
     def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function of positional arguments that a call runs; `general` is always right."""
         always = general or self.general
-        return self._dispatched(lambda values: always(*values), False)
+        return self._dispatched(lambda values: always(*values), False, self.recorded)
 
     def general(self, *args: Any) -> Any:
         """A call with positional arguments only, by the general path."""
@@ -400,7 +408,7 @@ class Definition:
         """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""
         always = general or self.general_into
         read, written = len(self.parameters), len(self.program.results)
-        short = self._dispatched(lambda values: always(values[:read], values[read:]), True)
+        short = self._dispatched(lambda values: always(values[:read], values[read:]), True, None)
 
         def write(args: Sequence[Any], out: Any) -> Any:
             given: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
@@ -415,12 +423,142 @@ class Definition:
         """A call with positional arguments and `out=`, by the general path."""
         return self.call(self.positional(args, {}), out)
 
-    def _dispatched(self, general: Callable[[tuple[Any, ...]], Any], into: bool) -> Callable[..., Any]:
+    def _plain(self, args: tuple[Any, ...]) -> Any:
+        """A call that nobody records."""
+        return self.general(*args)
+
+    def _dispatched(
+        self, general: Callable[[tuple[Any, ...]], Any], into: bool, record: Callable[[tuple[Any, ...]], Any] | None
+    ) -> Callable[..., Any]:
         results = tuple(self.program.tensor(name).dtype for name in self.program.results)
         on_cpu = self.verify is None and self.options.target in (None, "cpu")
         known = self._recipes[into]
         recipes = known, partial(self._resized, into)
-        return Dispatcher(self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into).function
+        dispatcher = Dispatcher(
+            self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into, record
+        )
+        return dispatcher.function
+
+    # derivatives -----------------------------------------------------------------------------------------------------------------
+
+    def derived(self, kind: Kind, wrt: Sequence[str] | None = None, save: Sequence[str] = ()) -> Definition:
+        """The def of derivatives; the same one each time.
+
+        Raises:
+            CompileError: TC250, there is none.
+            ValueError: a name is none of a parameter of floats, of a result or of a temporary.
+        """
+        if (
+            self.rule is not None
+            and kind == "vjp"
+            and not save
+            and (wrt is None or tuple(wrt) == differentiable(self.program))
+        ):
+            return self.rule
+        key = kind, None if wrt is None else tuple(wrt), tuple(save)
+        found = self._derived.get(key)
+        if found is None:
+            with MAKING:
+                text = derived_text(self.program, self.found.ranges, kind, wrt, save)
+                options = replace(
+                    self.options,
+                    text=text,
+                    language="tc",
+                    known=None,
+                    specialize=None,
+                    strict=False,
+                    follows=False,
+                    rule=None,
+                )
+                analysis = analyze(text)
+                if not analysis.ok:  # a limit of the analysis, as TC508: the text is longer than that of this def
+                    raise CompileError(analysis.diagnostics, analysis.source, analysis.render())
+                (known,) = analysis.functions.values()
+                found = self._derived[key] = Definition(known, options)
+        return found
+
+    def recorded(self, args: tuple[Any, ...]) -> Any:
+        """A call that PyTorch records; `None` where there is nothing to record, or no derivative."""
+        about = self._recordable
+        if about is None or len(args) != len(self.parameters):
+            return None
+        return autograd.record(about, args)
+
+    @cached_property
+    def _recordable(self) -> autograd.Recordable | None:
+        """How PyTorch records a call; `None` without a derivative."""
+        program = self.program
+        names = differentiable(program)
+        results = self.float_results
+        if not names or not any(results):
+            return None
+        try:
+            self.derived("vjp")
+        except CompileError:
+            return None
+        floats = tuple(program.parameters.index(name) for name in names)
+        return autograd.Recordable(
+            self._dispatched(self._plain, False, None), self._backward, self._forward, floats, results
+        )
+
+    def _backward(self, places: tuple[int, ...]) -> autograd.Backward:
+        """How the derivatives by some parameters are computed."""
+        found = self._backwards.get(places)
+        if found is None:
+            back, saved, by = self.backward_of(places)
+            found = self._backwards[places] = autograd.Backward(back.dispatcher(), saved, by)
+        return found
+
+    # inside `torch.compile`
+
+    def run(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The results of a call that nobody records."""
+        found = self._unrecorded(*args)
+        return found if isinstance(found, tuple) else (found,)
+
+    @cached_property
+    def _unrecorded(self) -> Callable[..., Any]:
+        return self._dispatched(self._plain, False, None)
+
+    @property
+    def float_results(self) -> tuple[bool, ...]:
+        """Whether each result is a float."""
+        return tuple(self.program.tensor(name).dtype.is_float for name in self.program.results)
+
+    def backward_of(self, places: tuple[int, ...]) -> tuple[Definition, tuple[int, ...], tuple[int, ...]]:
+        """The def of the derivatives, the places of the results that it takes, and of the parameters by which it derives.
+
+        A rule of the user derives by all parameters.
+        """
+        program = self.program
+        if self.rule is not None:
+            return self.rule, (), tuple(map(program.parameters.index, differentiable(program)))
+        names = tuple(program.parameters[place] for place in places)
+        saved = worth_saving(program, self.found.ranges, names)
+        return self.derived("vjp", names, saved), tuple(map(program.results.index, saved)), places
+
+    def outlines(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
+        """Shape and type of each result, for arguments of which shapes and numbers alone are known."""
+        program, values = self.program, dict[str, Any]()
+        extents: dict[str, Any] = {}
+        for name, value in zip(program.parameters, args, strict=True):
+            dims = program.tensor(name).dims or ()
+            extents[name] = value.shape if dims else ()
+            values |= {dim.name: value.shape[k] for k, dim in enumerate(dims) if isinstance(dim, Size)}
+            if name in program.integer_scalars:
+                values[name] = value
+        for each in self.solved:
+            extent = extents[each.argument][each.axis]
+            values[each.name] = (extent - each.rest.evaluate(values)) // each.factor.evaluate(values)
+        boxes = self.found.ranges.boxes
+        return [
+            (tuple(extent.evaluate(values) for extent in boxes[name].shape), program.tensor(name).dtype.value)
+            for name in program.results
+        ]
+
+    def _forward(self, places: tuple[int, ...]) -> Callable[..., Any]:
+        """How the derivatives along some parameters are computed."""
+        return self.derived("jvp", tuple(self.program.parameters[place] for place in places)).dispatcher()
 
     def _resized(self, into: bool, like: Likeness, values: Sequence[Any]) -> Recipe | None:
         """A recipe for a call that differs from others in sizes only."""

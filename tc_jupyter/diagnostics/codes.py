@@ -67,6 +67,7 @@ BROKEN_LAW = Code("TC247", "broken-law", _E, "a reducer depends on the order of 
 BAD_REDUCER = Code(
     "TC248", "bad-reducer", _E, "a reducer, or a statement with one, has the wrong number or types of values"
 )
+NO_GRADIENT = Code("TC250", "no-gradient", _E, "a def has a derivative that cannot be computed")
 PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies do not fit")
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")
@@ -146,7 +147,9 @@ ARGUMENT_DEVICE = Code("TC609", "argument-device", _E, "arrays are on different 
 OUT_MISMATCH = Code("TC610", "out-mismatch", _E, "`out=` has the wrong shape or type, or is read-only")
 OVERLAP = Code("TC611", "overlap", _E, "`out=` shares memory with another array of the call")
 OUT_OF_MEMORY = Code("TC612", "out-of-memory", _E, "a result or temporary does not fit into memory")
-GRADIENT_DROPPED = Code("TC613", "gradient-dropped", _W, "an argument requires a gradient, the results carry none")
+GRADIENT_DROPPED = Code(
+    "TC613", "gradient-dropped", _W, "an argument requires a gradient, and the call is not recorded"
+)
 SIZE_MISSING = Code("TC614", "size-missing", _E, "a size is not given")
 STALE_CALLER = Code("TC615", "stale-caller", _E, "a def that it calls was defined again, and does not fit any more")
 NOT_UNIQUE = Code("TC617", "not-unique", _E, "two points of a statement with `unique` write one element")

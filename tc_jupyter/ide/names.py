@@ -230,9 +230,13 @@ class _TcDef:
         value = statement.value
         if statement.indices is not None or not isinstance(value, tree.Apply):
             return False
-        return value.function.name in self.callable and value.function.name not in TC_FUNCTIONS
+        name = value.function.name.partition(".")[0]
+        return name in self.callable and value.function.name not in TC_FUNCTIONS
 
     def call(self, name: tree.Name) -> None:
+        if "." in name.name:  # the derivative of a def, `conv.vjp`: the place is that of `conv`
+            base = name.name.partition(".")[0]
+            name = tree.Name(base, Span(name.span.start, name.span.start + len(base)))
         kind = "def" if name.name in self.callable else "unknown"
         self.add(name, kind, ("def", name.name))
 

@@ -1054,7 +1054,7 @@ class _DefChecker:
         if program is not None and self.counts_fit(program, targets, arguments, span) and all(fresh):
             found = [item for item in passed if item is not None]
             if len(found) == len(passed) and self.arguments_fit(program, found):
-                self.inline(program, found, targets, span)
+                self.inline(program, callee.name, found, targets, span)
         for target in targets:
             if target.name not in self.scope.tensors:
                 self.unknown_tensor(target.name, span)
@@ -1247,7 +1247,9 @@ class _DefChecker:
         edits = Edit(Span(call.start, call.start), f"{new}{at} = {dtype.value}({name}{at})  "), Edit(span, new)
         return Fix(f"convert `{name}` before", edits)
 
-    def inline(self, program: Program, passed: list[Passed], targets: tuple[tree.Name, ...], span: Span) -> None:
+    def inline(
+        self, program: Program, written: str, passed: list[Passed], targets: tuple[tree.Name, ...], span: Span
+    ) -> None:
         draft, name = self.draft, program.name
         number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
         prefix = name if number == 1 else f"{name}#{number}"
@@ -1255,7 +1257,8 @@ class _DefChecker:
         for position, message in copy.contradictions:
             self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
         arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)
-        draft.calls.append(CallSite(name, arguments, received, len(draft.statements), span))
+        called = written if "." in written else name  # `conv.vjp`, whose program has a name of its own
+        draft.calls.append(CallSite(called, arguments, received, len(draft.statements), span))
         draft.tensors |= {tensor.name: tensor for tensor in copy.tensors}
         draft.statements += copy.statements
         draft.equalities += copy.equalities

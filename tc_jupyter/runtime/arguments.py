@@ -289,7 +289,7 @@ def _say_gradient(name: str, value: object, view: ArrayView, source: SourceText,
         return
     if sys.modules["torch"].is_grad_enabled():
         message = f"`{name}` requires a gradient, and the results of this call carry none"
-        help = "call inside `torch.no_grad()`, or pass `.detach()`"
+        help = "call without `out=`; where no gradient is wanted, inside `torch.no_grad()`, or pass `.detach()`"
         warn((Diagnostic(codes.GRADIENT_DROPPED, span, message, help=help),), source)
 
 

@@ -22,6 +22,7 @@ from tc_jupyter.program import DType
 from . import native_call
 from .arguments import Parameter
 from .arrays import adopted, lent, lent_number
+from .autograd import is_recorded, written
 from .native_call import NativeCall
 from .nvrtc import BackendError
 from .recent import RecentCalls
@@ -43,6 +44,7 @@ class Dispatcher:
         floats: as `likeness` takes them.
         on_cpu: calls may run code for the CPU, and have recipes.
         into: the arrays of `out=` come after the other arguments.
+        record: makes a call that PyTorch records, or nothing if the def has no derivative.
         function: of the positional arguments.
         native: the native entry point, if there is one; it is told the recipe that was followed. That takes as long as some fifty
             calls, so after `_QUICK_PLANS` of them a recipe has to be followed two, four, ... times in a row: they may alternate.
@@ -58,6 +60,7 @@ class Dispatcher:
     floats: frozenset[int]
     on_cpu: bool
     into: bool = False
+    record: Callable[[tuple[Any, ...]], Any] | None = None
     function: Callable[..., Any] = field(init=False)
     native: NativeCall | None = None
     latest: Recipe | None = None
@@ -107,6 +110,10 @@ class Dispatcher:
         What is not so, or wrong, takes the general way, which says it in the words of the library.
         """
         read = len(self.parameters)
+        if self.record is not None and is_recorded(args):
+            found = self.record(args)
+            if found is not None:
+                return found
         if len(args) == read + len(self.results) * self.into and DType.BFLOAT16 not in self.results:
             plain = [
                 lent_number(value) if k < read and not self.parameters[k].rank else lent(value, k >= read)
@@ -116,6 +123,8 @@ class Dispatcher:
             if changed and all(mine is not None for mine in plain):
                 with suppress(CallError):
                     found = self.function(*plain)
+                    if self.into:
+                        written(args[read:])
                     arrays = any(isinstance(plain[k], np.ndarray) for k in changed)
                     return adopted(found) if arrays and not self.into else found
         return self.general(args)

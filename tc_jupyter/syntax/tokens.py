@@ -109,7 +109,7 @@ _TOKEN = re.compile(
   | (?P<block>/\*(?s:.*?)(?:\*/|\Z))
   | (?P<slashes>//+)
   | (?P<reduce>(?:min|max|argmin|argmax|any|all|lse)=(?!=)!|(?:min|max)=(?!=)|[+*]=(?!=)!?)
-  | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<name>[A-Za-z_][A-Za-z0-9_]*(?:(?:\.(?:vjp|jvp))+(?=[ \t]*\())?)
   | (?P<dimension>(?<=[A-Za-z0-9_])\.[0-9]+)
   | (?P<number>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]\w*
       | (?:[0-9]+\.(?!\.)[0-9]*|\.[0-9]+|[0-9]+(?=[eE][+-]?[0-9]))(?:[eE][+-]?[0-9]+)?\w*

@@ -1,0 +1,141 @@
+"""The text of a def's derivatives: which parameters, which saved tensors, under which name.
+
+Worked example: for `def f(float(N) X) -> (Y) { Y(i) = sin(X(i)) }` it is
+`def f_vjp(float(N) X, float(N) dY) -> (float(N) dX) { dX(i) = dY(i) * cos(X(i)) }`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tc_jupyter.diagnostics.work import TooMuchWork, allowed
+from tc_jupyter.gradient import jvp, refuse, root, steps_of, text_of, vjp
+from tc_jupyter.program import Program, Tensor
+from tc_jupyter.ranges import Ranges, from_expr
+from tc_jupyter.runtime.arrays import numpy_dtype
+
+Kind = Literal["vjp", "jvp"]
+STEPS = 1_000_000
+"""Of one derivation: some seconds."""
+LONGEST = 200_000
+"""Characters of a derived text: that of a derivative of a derivative may be four times as long, and so on."""
+
+
+def derived_text(
+    program: Program, ranges: Ranges, kind: Kind, wrt: Iterable[str] | None = None, save: Iterable[str] = ()
+) -> str:
+    """The def of the derivatives backwards (`vjp`) or forwards (`jvp`).
+
+    Args:
+        wrt: names of parameters that are floats; by default all of them.
+        save: results and temporaries that are taken as parameters and not computed again (`vjp`).
+
+    Raises:
+        CompileError: TC250, there is nothing to derive, or a function without a derivative.
+        ValueError: a name is none of such a parameter or tensor.
+    """
+    chosen = differentiable(program) if wrt is None else checked(program, wrt)
+    if not chosen:
+        raise refuse(program, "no parameter is a float")
+    if not any(program.tensor(name).dtype.is_float for name in program.results):
+        raise refuse(program, "no result is a float")
+    saved = _saved(program, save)
+    try:
+        with allowed(STEPS):
+            steps = steps_of(program, ranges)
+            made = jvp(steps, f"{program.name}_jvp", chosen) if kind == "jvp" else None
+            text = text_of(made or vjp(steps, f"{program.name}_vjp", chosen, saved))
+    except (TooMuchWork, RecursionError):
+        raise refuse(program, "it would take too long to find") from None
+    if len(text) > LONGEST:
+        raise refuse(program, f"it would be longer than {LONGEST} characters")
+    return text
+
+
+def worth_saving(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[str, ...]:
+    """The results that the derivatives by some parameters need, so that they are not computed again."""
+    steps = steps_of(program, ranges)
+    again = {root(step.target) for step in vjp(steps, program.name, wrt).forward}
+    return tuple(name for name in program.results if steps.results[name][0] == name and name in again)
+
+
+def check_rule(program: Program, rule: Program) -> None:
+    """See whether a def has the signature of the derivatives of another one.
+
+    Raises:
+        ValueError: it has not.
+    """
+    floats = [name for name in program.results if program.tensor(name).dtype.is_float]
+    wanted = [_kind(program, name) for name in (*program.parameters, *floats)]
+    given = [_kind(rule, name) for name in rule.parameters]
+    wanted_back = [_kind(program, name) for name in differentiable(program)]
+    given_back = [_kind(rule, name) for name in rule.results]
+    if wanted != given or wanted_back != given_back:
+        raise ValueError(
+            f"with_vjp: `{rule.name}` takes ({', '.join(given)}) and gives ({', '.join(given_back)}); "
+            f"the derivatives of `{program.name}` take ({', '.join(wanted)}) and give ({', '.join(wanted_back)})"
+        )
+
+
+def _kind(program: Program, name: str) -> str:
+    tensor = program.tensor(name)
+    return f"{tensor.dtype.value}, rank {tensor.rank}"
+
+
+def samples(program: Program) -> Iterator[list[Any]]:
+    """Arguments of a def at small sizes, some of which a call may refuse."""
+    for base in (3, 4, 7):
+        for turn in range(3):
+            random = np.random.default_rng([base, turn])
+            known = {name: base + turn * (place % 2) for place, name in enumerate(program.sizes)}
+            known |= dict.fromkeys(program.integer_scalars, 1)
+            yield [_sample(program.tensor(name), known, random) for name in program.parameters]
+
+
+def _sample(tensor: Tensor, known: Mapping[str, int], random: np.random.Generator) -> Any:
+    if tensor.name in known and not tensor.rank:
+        return known[tensor.name]
+    shape = tuple(max(0, from_expr(dim).evaluate(known)) for dim in tensor.dims or ())
+    values = random.uniform(0.3, 0.9, shape) if tensor.dtype.is_float else random.integers(0, 2, shape)
+    return (
+        np.asarray(values).astype(numpy_dtype(tensor.dtype))
+        if shape
+        else values.item()
+        if hasattr(values, "item")
+        else values
+    )
+
+
+def differentiable(program: Program) -> tuple[str, ...]:
+    """The parameters that are floats."""
+    return tuple(name for name in program.parameters if program.tensor(name).dtype.is_float)
+
+
+def checked(program: Program, names: Iterable[str]) -> tuple[str, ...]:
+    """Names of parameters that are floats, each once.
+
+    Raises:
+        ValueError: a name is none of those.
+    """
+    known = differentiable(program)
+    given = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
+    for name in given:
+        if name not in known:
+            raise ValueError(f"wrt: {name!r} is no parameter of floats; there are {_listed(known)}")
+    return given
+
+
+def _saved(program: Program, names: Iterable[str]) -> tuple[str, ...]:
+    known = [tensor.name for tensor in program.tensors if tensor.kind != "input" and tensor.view_of is None]
+    given = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
+    for name in given:
+        if name not in known:
+            raise ValueError(f"save: {name!r} is no result or temporary; there are {_listed(known)}")
+    return given
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"

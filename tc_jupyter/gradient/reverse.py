@@ -1,0 +1,435 @@
+"""`f.vjp`: from the derivatives of the results to those of the parameters, by the statements in reverse order.
+
+Worked example: of `Y(i) = sin(X(i))` it is `dX(i) = dY(i) * cos(X(i))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, int64, rewrite, walk
+from tc_jupyter.program.positions import NO_POSITION
+from tc_jupyter.ranges import to_expr
+
+from .arithmetic import both, cast, compared, is_number, number, plus, times
+from .draft import Derived, Draft, at_elements
+from .extremes import Found, at_left, factor_of, found, product_of
+from .partials import MOST_TERMS, Part, Underivable, depends, parts
+from .residues import Residue, residues, stride_of
+from .steps import Array, Point, Step, Steps, active_tensors, refuse, root, version
+from .transpose import Term, transposed, without_idle
+
+SHORT = 8
+"""Values of an index over which a sum costs no more than a scatter."""
+
+
+@dataclass
+class _Pending:
+    """What is known of a derivative: arrays that are added as they are, and terms."""
+
+    bases: list[str] = field(default_factory=list[str])
+    terms: list[Term] = field(default_factory=list[Term])
+
+
+def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = ()) -> Derived:
+    """The def of the derivatives by some parameters."""
+    return _Reverse(about, wrt, saved).run(name)
+
+
+class _Reverse:
+    def __init__(self, about: Steps, wrt: Sequence[str], saved: Sequence[str]) -> None:
+        self.about, self.wrt, self.saved = about, tuple(wrt), tuple(saved)
+        self.draft = Draft(about, frozenset(saved))
+        self.active = active_tensors(about, wrt)
+        self.pending: dict[str, _Pending] = {}
+        self.incoming = self.whole = ""  # the derivative of what a step wrote: without its own share, and with it
+        self.own: list[Term] = []  # what an ordered step gives to elements that it made before
+
+    def run(self, name: str) -> Derived:
+        draft, program = self.draft, self.about.program
+        own = draft.name(name)
+        cotangents = tuple(
+            self.cotangent(result) for result in program.results if program.tensor(result).dtype.is_float
+        )
+        for step in reversed(self.about.steps):
+            self.step(step)
+        results = tuple(map(self.result, self.wrt))
+        steps = tuple(draft.steps)
+        forward = draft.needed(steps)
+        return Derived(
+            own, self.about, forward, steps, cotangents, results, draft.arrays, self.saved, {}, draft.spelling
+        )
+
+    def cotangent(self, result: str) -> str:
+        """The parameter for a result, which has its box."""
+        name, shift = self.about.results[result]
+        array = self.about.arrays[name]
+        box = tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))
+        own = self.draft.array(f"d{result}", array.dtype, box)
+        if name in self.active and all(far == 0 for far in shift):
+            self.of(name).bases.append(own)
+        elif name in self.active:
+            points, left = self.draft.indices_of(array.box)
+            there = tuple(Binary("-", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
+            self.of(name).terms.append(Term(points, left, (), self.element(own, there)))
+        return own
+
+    def of(self, name: str) -> _Pending:
+        """What is known of the derivative of a tensor."""
+        return self.pending.setdefault(name, _Pending())
+
+    def element(self, name: str, at: Sequence[Expr]) -> Expr:
+        """An element of a derivative, in the type in which one computes."""
+        dtype = self.draft.arrays[name].dtype
+        return cast(Read(name, tuple(at), dtype), dtype.compute)
+
+    # one statement
+
+    def step(self, step: Step) -> None:
+        """Give what a statement read its share of the derivative of what it wrote."""
+        name = root(step.target)
+        if name not in self.pending:
+            return
+        whole = self.written(name, self.draft.name(f"d{name}") if self.is_sum(name) else "")
+        incoming = whole
+        if step.order and step.reads_itself:
+            whole = self.draft.array(f"d{name}", self.draft.arrays[whole].dtype.compute, self.draft.arrays[whole].box)
+        bar = self.element(whole, step.left)
+        self.incoming, self.whole = incoming, whole
+        try:
+            match step.operator:
+                case "=" | "+":
+                    self.shares(step, bar)
+                    self.before(step, whole)
+                case "min" | "max":
+                    self.extreme(step, whole, bar)
+                case "*":
+                    self.product(step, whole, bar)
+                case _:
+                    raise AssertionError(step.operator)
+        except Underivable as problem:
+            raise refuse(self.about.program, f"`{problem}` has no derivative in the language", step.span) from None
+
+    def is_sum(self, name: str) -> bool:
+        """Whether a derivative is anything but one array as it stands."""
+        pending = self.pending[name]
+        return bool(pending.terms) or len(pending.bases) > 1
+
+    def written(self, name: str, own: str) -> str:
+        """The array of the derivative of a tensor, which is complete now."""
+        pending = self.pending.pop(name)
+        if not own:
+            return pending.bases[0]
+        array = self.about.arrays[name]
+        self.draft.arrays[own] = Array(own, array.dtype.compute, array.box)
+        self.emit(own, pending, declared=False)
+        return own
+
+    def shares(self, step: Step, bar: Expr, first: tuple[Expr, ...] = (), where: Found | None = None) -> None:
+        """What each read of the value gets."""
+        for part in parts(step.value, bar, self.is_active):
+            conditions = (*first, *step.conditions, *part.conditions)
+            part = Part(part.read, conditions, self.stored(step, part.value))
+            self.share(step, part, where)
+        if step.order and step.reads_itself:
+            self.against_the_order(step, self.whole)
+
+    def against_the_order(self, step: Step, own: str) -> None:
+        """The derivative of what an ordered step made: from outside, and from the points that read it, last ones first."""
+        terms, self.own = self.own, []
+        if any(not term.is_gather or term.reduced != terms[0].reduced for term in terms):
+            raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
+        array = self.draft.arrays[own]
+        points, left = (terms[0].points, terms[0].left) if terms else self.draft.indices_of(array.box)
+        total: Expr = number(0, array.dtype.compute)
+        for term in terms:
+            total = plus(total, renamed_left(term, left, self.draft.index).guarded)
+        names = {old.name: new.name for old, new in zip(map(as_index, step.left), map(as_index, left), strict=True)}
+        order = tuple((names[name], -way) for name, way in step.order)
+        if terms and terms[0].reduced:
+            self.draft.steps.append(self.draft.copy(own, self.incoming))
+            self.draft.steps.append(Step(own, "+", False, points, left, total, order=order))
+            return
+        total = plus(self.element(self.incoming, left), total)
+        self.draft.steps.append(Step(own, "=", False, points, left, total, order=order if terms else ()))
+
+    def is_active(self, read: Read) -> bool:
+        """Whether a derivative goes to what is read."""
+        return root(read.tensor) in self.active
+
+    def share(self, step: Step, part: Part, where: Found | None) -> None:
+        """What one read gets."""
+        name = root(part.read.tensor)
+        array = self.about.arrays[name]
+        if part.read.tensor == step.target:
+            self.own.append(transposed(step, part, array, self.about.size, self.draft.index))
+            return
+        term = self.term(step, part, array)
+        plain = step.indices is not None  # else the left side does not say which element a point belongs to
+        if where is not None and where.steps and plain and not (term.is_gather and all(map(is_short, term.reduced))):
+            at, own = at_point(step, part, where)
+            term = transposed(at, own, array, self.about.size, self.draft.index)
+        self.of(name).terms.append(term)
+
+    def term(self, step: Step, part: Part, array: Array) -> Term:
+        """What a read adds to an array; reads with a step by way of an array for each residue."""
+        stride = stride_of(step, part, array, self.about.size)
+        if stride is None:
+            return transposed(step, part, array, self.about.size, self.draft.index)
+        points, left = self.draft.indices_of(array.box)
+        by = int64(stride.step)
+        at = left[stride.dimension]
+        inside = list(left)
+        inside[stride.dimension] = Binary("//", at, by, DType.INT64)
+        total: Expr = number(0, array.dtype.compute)
+        for residue in reversed(residues(stride, step, part, array, self.about.size, self.draft.index)):
+            value: Expr = number(0, array.dtype.compute)
+            if residue.part is not None:
+                value = self.of_residue(residue, array, tuple(inside))
+            last = residue.place == stride.step - 1 and not is_number(value, 0)
+            here = compared("==", Binary("%", at, by, DType.INT64), int64(residue.place))
+            if last or (is_number(value, 0) and is_number(total, 0)):
+                total = value
+            else:
+                total = Select(here, value, total, value.dtype)
+        return Term(points, left, (), total)
+
+    def of_residue(self, residue: Residue, array: Array, at: tuple[Expr, ...]) -> Expr:
+        """The derivative of the elements of one residue, at their number."""
+        assert residue.part is not None
+        name = f"{array.name}_{residue.place}"
+        own = self.draft.array(f"d{name}", array.dtype.compute, residue.box)
+        part = self.term(residue.step, residue.part, replace(array, name=name, box=residue.box))
+        self.emit(own, _Pending([], [part]), declared=False)
+        return self.element(own, at)
+
+    def stored(self, step: Step, value: Expr) -> Expr:
+        """The value with what the step has stored in place of what it computed."""
+        name = root(step.target)
+        array = self.about.arrays[name]
+        if step.operator != "=" or array.dtype.compute is not array.dtype or len(list(walk(step.value))) < 3:
+            return value
+        found = Read(step.target, step.left, array.dtype)
+        return rewrite(value, lambda node: found if node == step.value else None)
+
+    def before(self, step: Step, whole: str) -> None:
+        """What the content before the statement gets: the derivative, without what the statement replaced."""
+        name, _, count = step.target.partition("@")
+        if int(count) == 1:
+            return
+        if step.operator != "=" and not step.fresh:
+            self.of(name).bases.append(whole)
+        elif not step.is_whole(self.about.arrays[name]):
+            zero = number(0, self.draft.arrays[whole].dtype.compute)
+            if step.operator == "=":
+                points, _ = without_idle(step.points, (*step.left, *step.conditions), zero)
+                value = zero
+                if step.conditions:
+                    value = Select(both(step.conditions), zero, self.element(whole, step.left), zero.dtype)
+                self.masked(step, whole, tuple(points), step.left, value, step.unique)
+            else:
+                points, left = at_elements(step, self.about.arrays[name], self.draft.index)
+                self.masked(step, whole, points, left, zero)
+
+    def masked(
+        self,
+        step: Step,
+        whole: str,
+        points: tuple[Point, ...],
+        left: tuple[Expr, ...],
+        value: Expr,
+        unique: bool = False,
+    ) -> None:
+        """A derivative with other values at the elements that a statement writes."""
+        name = root(step.target)
+        array = self.draft.arrays[whole]
+        kept = self.draft.array(f"d{name}", array.dtype.compute, array.box)
+        changed = Step(kept, "=", False, points, left, value, unique)
+        if not changed.is_whole(array):
+            every, at = self.draft.indices_of(array.box)
+            self.draft.steps.append(Step(kept, "=", False, every, at, self.element(whole, at)))
+        self.draft.steps.append(changed)
+        self.of(name).bases.append(kept)
+
+    def old(self, step: Step, left: Sequence[Expr]) -> Expr:
+        """The content before the statement."""
+        name, _, count = step.target.partition("@")
+        dtype = self.about.arrays[name].dtype
+        return cast(Read(version(name, int(count) - 1), tuple(left), dtype), dtype.compute)
+
+    def extreme(self, step: Step, whole: str, bar: Expr) -> None:
+        """The first point that attains the extreme value gets the derivative, or the content before, if that does."""
+        name = root(step.target)
+        array = self.about.arrays[name]
+        if step.fresh and not depends(step.value, self.is_active):
+            self.before(step, whole)
+            return
+        where = found(step, array, self.draft.array)
+        self.draft.steps += where.steps
+        here = (compared("==", where.here, where.at),) if where.steps else ()
+        if step.fresh:
+            self.shares(step, bar, here, where)
+            self.before(step, whole)
+            return
+        worse = "<" if step.operator == "max" else ">"
+        self.shares(step, bar, (*here, compared(worse, self.old(step, step.left), where.best)), where)
+        points, left = at_elements(step, array, self.draft.index)
+        loses = compared(worse, self.old(step, left), at_left(step, where.best, left))
+        zero = number(0, array.dtype.compute)
+        self.masked(step, whole, points, left, Select(loses, zero, self.element(whole, left), zero.dtype))
+
+    def product(self, step: Step, whole: str, bar: Expr) -> None:
+        """Each factor gets the product of the others."""
+        array = self.about.arrays[root(step.target)]
+        factors = product_of(step, array, self.draft.array)
+        self.draft.steps += factors.steps
+        others = factor_of(step.value, factors)
+        if step.fresh:
+            self.shares(step, times(bar, others))
+            self.before(step, whole)
+            return
+        self.shares(step, times(times(bar, self.old(step, step.left)), others))
+        points, left = at_elements(step, array, self.draft.index)
+        zero = number(0, step.value.dtype)
+        none = compared("==", replace(factors.zeros, indices=left), number(0, DType.INT32))
+        product = Select(none, replace(factors.rest, indices=left), zero, zero.dtype)
+        self.masked(step, whole, points, left, times(self.element(whole, left), product))
+
+    # the results
+
+    def result(self, name: str) -> str:
+        """The derivative by a parameter."""
+        array = self.about.arrays[name]
+        own = self.draft.array(f"d{name}", array.dtype, array.box)
+        pending = self.pending.pop(name, _Pending())
+        if array.dtype.compute is array.dtype:
+            self.emit(own, pending, declared=True)
+            return own
+        if self.is_one(pending):
+            points, left = self.draft.indices_of(array.box)
+            value = self.combined(pending, left)
+            self.draft.steps.append(Step(own, "=", False, points, left, value))
+            return own
+        wide = self.draft.array(f"{own}_sum", array.dtype.compute, array.box)
+        self.emit(wide, pending, declared=False)
+        points, left = self.draft.indices_of(array.box)
+        self.draft.steps.append(Step(own, "=", False, points, left, Read(wide, left, array.dtype.compute)))
+        return own
+
+    def is_one(self, pending: _Pending) -> bool:
+        """Whether a derivative is one expression for each element."""
+        few = len(pending.terms) + len(pending.bases) <= MOST_TERMS
+        return few and all(term.is_gather and not term.reduced for term in pending.terms)
+
+    def combined(self, pending: _Pending, left: tuple[Expr, ...]) -> Expr:
+        """The sum of what is one expression for each element."""
+        dtype = self.dtype_of(pending)
+        total: Expr = number(0, dtype)
+        for base in pending.bases:
+            total = plus(total, self.element(base, left))
+        for term in pending.terms:
+            total = plus(total, renamed_left(term, left, self.draft.index).guarded)
+        return total
+
+    def dtype_of(self, pending: _Pending) -> DType:
+        values = [term.value.dtype for term in pending.terms]
+        return (
+            values[0]
+            if values
+            else self.draft.arrays[pending.bases[0]].dtype.compute
+            if pending.bases
+            else DType.FLOAT32
+        )
+
+    def emit(self, own: str, pending: _Pending, declared: bool) -> None:
+        """The statements that write a derivative: sums over the same indices in one of them; zero is said once."""
+        array = self.draft.arrays[own]
+        dtype = array.dtype.compute
+        plain = [term for term in pending.terms if term.is_gather and not term.reduced]
+        sums = [term for term in pending.terms if term.is_gather and term.reduced]
+        scattered = [term for term in pending.terms if not term.is_gather]
+        steps: list[Step] = []
+        whole = [*pending.bases, *plain]
+        for start in range(0, len(whole), MOST_TERMS):
+            some = whole[start : start + MOST_TERMS]
+            terms = [each for each in some if isinstance(each, Term)]
+            points, left = self.names_of(array, terms)
+            total = self.combined(_Pending([each for each in some if isinstance(each, str)], terms), left)
+            steps.append(Step(own, "+" if start else "=", False, points, left, total))
+        for group in grouped(sums):
+            first = group[0]
+            total: Expr = number(0, dtype)
+            for term in group:
+                total = plus(total, renamed_left(term, first.left, self.draft.index).guarded)
+            steps.append(Step(own, "+", not steps, first.points, first.left, total))
+        for term in scattered:
+            fresh = not steps and declared and not any(map(is_constant, term.left))
+            if not steps and not fresh:
+                steps.append(self.draft.fill(own, number(0, dtype)))
+            steps.append(Step(own, "+", fresh, term.points, term.left, term.guarded))
+        if not steps:
+            steps.append(self.draft.fill(own, number(0, dtype)))
+        self.draft.steps += steps
+
+    def names_of(self, array: Array, plain: Sequence[Term]) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
+        """Names for the elements of a derivative: those of its first term."""
+        if not plain:
+            return self.draft.indices_of(array.box)
+        return plain[0].points, plain[0].left
+
+
+def is_short(point: Point) -> bool:
+    """Whether an index has few values, whatever the sizes."""
+    extent = point.upper - point.lower
+    return extent.is_constant and extent.offset <= SHORT
+
+
+def as_index(at: Expr) -> IndexVar:
+    """A subscript that is an index."""
+    assert isinstance(at, IndexVar)
+    return at
+
+
+def is_constant(at: Expr) -> bool:
+    """Whether a subscript is the same for all points."""
+    return not any(isinstance(node, IndexVar) for node in walk(at))
+
+
+def grouped(sums: Sequence[Term]) -> list[list[Term]]:
+    """Terms that are summed over the same indices, together."""
+    groups: dict[tuple[Point, ...], list[Term]] = {}
+    for term in sums:
+        groups.setdefault(tuple(sorted(term.reduced, key=lambda point: point.name)), []).append(term)
+    return [
+        group[start : start + MOST_TERMS] for group in groups.values() for start in range(0, len(group), MOST_TERMS)
+    ]
+
+
+def renamed_left(term: Term, left: Sequence[Expr], fresh: Callable[[], str]) -> Term:
+    """A gather with other names on its left side."""
+    names = {
+        old.name: new.name
+        for old, new in zip(term.left, left, strict=True)
+        if isinstance(old, IndexVar) and isinstance(new, IndexVar) and old.name != new.name
+    }
+    if not names:
+        return term
+    free = {point.name for point in term.reduced} & set(names.values())
+    for name in sorted(free):
+        names[name] = fresh()
+    return term.renamed(names)
+
+
+def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:
+    """The step and a read of it at the point with the extreme value alone."""
+
+    def rule(node: Expr) -> Expr | None:
+        return where.points.get(node.name) if isinstance(node, IndexVar) else None
+
+    points = tuple(point for point in step.points if point.name not in where.points)
+    known = () if where.certain else (compared("<", where.at, int64(NO_POSITION)),)
+    conditions = (*known, *(rewrite(each, rule) for each in part.conditions[1:]))
+    read = rewrite(part.read, rule)
+    assert isinstance(read, Read)
+    return replace(step, points=points), Part(read, conditions, rewrite(part.value, rule))

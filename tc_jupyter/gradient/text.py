@@ -1,0 +1,424 @@
+"""A derived def as a syntax tree, which is printed as a cell.
+
+Every type that the language would not choose by itself is written as a cast, and every range that it would not infer as `where`.
+
+Worked example: `Const(2.0)` of `float64` beside an element of `double` is `2.0`, and alone it is `double(2.0)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, assert_never
+
+import numpy as np
+
+from tc_jupyter.diagnostics.work import spend
+from tc_jupyter.program import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Tensor,
+    Unary,
+    identity_of,
+    walk,
+)
+from tc_jupyter.ranges import Name, to_expr
+from tc_jupyter.syntax import tree
+from tc_jupyter.syntax.printer import def_text
+
+from .arithmetic import both, cast
+from .draft import Derived
+from .drawn import drawn
+from .steps import Array, Bounds, Step, refuse, root, version
+
+WORDS = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.FLOAT16: "half"}
+"""Words for types whose other name is longer."""
+
+
+def text_of(derived: Derived) -> str:
+    """The text of a cell with the def."""
+    return def_text(_Printer(derived).definition())
+
+
+class _Printer:
+    def __init__(self, derived: Derived) -> None:
+        self.derived, self.about = derived, derived.about
+        self.names: dict[str, str] = {}
+        self.taken = {*derived.arrays, *derived.spelling.values()}
+        self.begun: set[str] = set()
+        self.boxes: dict[str, tuple[Bounds, ...]] = {}
+        self.declared = set(derived.results)
+
+    def definition(self) -> tree.Def:
+        """The whole def."""
+        program, derived = self.about.program, self.derived
+        params = [self.parameter(program.tensor(name)) for name in program.parameters]
+        for name in derived.saved:
+            self.names[version(name, self.about.last[name])] = self.spelled(name)
+            params.append(self.cotangent(name))
+        params += [self.cotangent(name) for name in derived.parameters]
+        results = [
+            tree.Result(tree.Name(self.spelled(name)), self.type_of(derived.arrays[name])) for name in derived.results
+        ]
+        statements = [*self.forward(), *(each for step in derived.steps for each in self.statement(step))]
+        return tree.Def(tree.Name(derived.name), tuple(params), tuple(results), tuple(statements))
+
+    # the signature
+
+    def parameter(self, tensor: Tensor) -> tree.Param:
+        self.boxes[tensor.name] = self.about.arrays[tensor.name].box
+        bounds = tensor.box or ()
+        dimensions: list[tree.Dimension] = [
+            tree.DimensionBox(self.integer(low), self.integer(high)) for low, high in bounds
+        ] or [self.integer(extent) for extent in tensor.dims or ()]
+        scalar = WORDS.get(tensor.dtype, tensor.dtype.value)
+        return tree.Param(tree.TypeName(scalar, tuple(dimensions)), tree.Name(self.spelled(tensor.name)))
+
+    def cotangent(self, name: str) -> tree.Param:
+        array = self.derived.arrays[name]
+        self.boxes[name] = array.box
+        return tree.Param(self.type_of(array), tree.Name(self.spelled(name)))
+
+    def type_of(self, array: Array) -> tree.TypeName:
+        scalar = WORDS.get(array.dtype, array.dtype.value)
+        return tree.TypeName(scalar, tuple(map(self.dimension, array.box)))
+
+    def dimension(self, bounds: Bounds) -> tree.Dimension:
+        low, high = bounds
+        end = self.integer(to_expr(high))
+        return end if low == 0 else tree.DimensionBox(self.integer(to_expr(low)), end)
+
+    # statements
+
+    def forward(self) -> list[tree.TcStatement]:
+        """The steps that are computed again. A version that is read later has a name of its own."""
+        statements: list[tree.TcStatement] = []
+        steps, kept = self.derived.forward, self.kept_versions()
+        last = {root(step.target): step.target for step in steps}
+        held: dict[str, str] = {}
+        for step in reversed(steps):
+            name, _, number = step.target.partition("@")
+            if last[name] == step.target or step.target in kept:
+                final = int(number) == self.about.last[name]
+                wish = self.derived.called.get(step.target, self.spelled(name))
+                held[name] = self.names.get(step.target) or (wish if final else self.fresh(wish))
+            self.names.setdefault(step.target, held[name])
+        for step in steps:
+            name, _, number = step.target.partition("@")
+            before, own = version(name, int(number) - 1), self.names[step.target]
+            fits = step.is_whole(self.about.arrays[name]) and (step.fresh or step.operator == "=")
+            if self.names.get(before, own) != own and not fits:
+                statements += self.copied(own, before)
+            statements += self.statement(step)
+        return statements
+
+    def kept_versions(self) -> set[str]:
+        """Versions that something reads when there is already a later one."""
+        kept = {read.tensor for step in self.derived.steps for read in step.reads()} | set(self.derived.called)
+        newest: dict[str, str] = {}
+        for step in self.derived.forward:
+            others = (read.tensor for read in step.reads() if read.tensor != step.target)
+            kept |= {name for name in others if newest.get(root(name), name) != name}
+            newest[root(step.target)] = step.target
+        return kept
+
+    def fresh(self, wish: str) -> str:
+        """A name for a version that is not the last one."""
+        number = 1
+        while f"{wish}_{number}" in self.taken:
+            number += 1
+        self.taken.add(f"{wish}_{number}")
+        return f"{wish}_{number}"
+
+    def copied(self, own: str, before: str) -> list[tree.TcStatement]:
+        array = self.derived.arrays[root(before)]
+        points, left = self.elements(array)
+        self.begun.add(own)
+        self.boxes[own] = array.box
+        read = Read(before, left, array.dtype)
+        value = Cast(read, array.dtype.compute) if array.dtype.compute is not array.dtype else read
+        text = self.rounded(self.value(value), array)
+        return [self.comprehension(own, left, "=", text, points, value)]
+
+    def elements(self, array: Array) -> tuple[tuple[tuple[str, Bounds], ...], tuple[Expr, ...]]:
+        used = self.taken | set(map(self.spelled, self.about.program.sizes))
+        names: list[str] = []
+        for _ in array.box:
+            names.append(
+                next(each for each in (*"ijklmn", *(f"i{n}" for n in range(999))) if each not in {*used, *names})
+            )
+        return tuple(zip(names, array.box, strict=True)), tuple(map(IndexVar, names))
+
+    def statement(self, step: Step) -> list[tree.TcStatement]:
+        """A step; where the language needs them, with a filling before or a rounding behind it."""
+        array = self.derived.arrays[root(step.target)]
+        own = self.name(step.target)
+        points = tuple((point.name, point.bounds) for point in step.points)
+        self.boxes[own] = array.box
+        first = own not in self.begun
+        self.begun.add(own)
+        statements: list[tree.TcStatement] = []
+        fresh = step.fresh
+        step = self.with_conditions(step, own, array)
+        value = self.value(step.value)
+        narrow = array.dtype.compute is not array.dtype
+        if narrow and step.operator != "=":
+            return self.narrow_sum(step, own, array, points, first)
+        if step.indices is None and first and own not in self.declared:
+            filled, left = self.elements(array)
+            number: Expr = identity_of("+" if step.operator == "=" else step.operator, array.dtype.compute)
+            statements.append(
+                self.comprehension(own, left, "=", self.rounded(self.value(number), array), filled, number)
+            )
+            fresh = False
+        operator = step.operator if step.operator == "=" else step.operator + ("=!" if fresh else "=")
+        value = self.rounded(value, array)
+        node = self.comprehension(own, step.left, operator, value, points, step.value, step.unique)
+        return [*statements, _along(node, step.order)]
+
+    def with_conditions(self, step: Step, own: str, array: Array) -> Step:
+        """A step whose value is what changes nothing where a condition does not hold."""
+        if not step.conditions:
+            return step
+        left, condition = step.left, both(step.conditions)
+        if step.indices is None and step.operator == "=":
+            raise refuse(self.about.program, "what a condition leaves out is needed again", step.span)
+        if step.indices is None:  # what changes nothing may go to any element
+            pairs = zip(left, array.box, strict=True)
+            left = tuple(
+                at if isinstance(at, IndexVar) else Select(condition, cast(at, DType.INT64), to_expr(low), DType.INT64)
+                for at, (low, _) in pairs
+            )
+        dtype = array.dtype.compute
+        kept: Expr = (
+            identity_of(step.operator, dtype)
+            if step.operator != "="
+            else cast(Read(own, step.left, array.dtype), dtype)
+        )
+        return replace(step, left=left, value=Select(condition, step.value, kept, dtype), conditions=())
+
+    def narrow_sum(
+        self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
+    ) -> list[tree.TcStatement]:
+        """A sum of 16-bit floats is kept in 32 bits until it is complete."""
+        wide = self.fresh(f"{own}_sum")
+        held = replace(array, name=wide, dtype=array.dtype.compute)
+        self.boxes[wide] = array.box
+        filled, left = self.elements(array)
+        begin: Expr = identity_of(step.operator, held.dtype)
+        if not step.fresh and not first:
+            begin = Cast(Read(step.target, left, array.dtype), held.dtype)
+        statements: list[tree.TcStatement] = [
+            self.comprehension(wide, left, "=", self.value(begin), filled, begin),
+            self.comprehension(wide, step.left, step.operator + "=", self.value(step.value), points, step.value),
+        ]
+        read = Read(wide, left, held.dtype)
+        text = self.rounded(self.value(read), array)
+        return [*statements, self.comprehension(own, left, "=", text, filled, read)]
+
+    def rounded(self, value: tree.Expression, array: Array) -> tree.Expression:
+        """A value in the type of an array of 16-bit floats."""
+        if array.dtype.compute is array.dtype:
+            return value
+        return _applied(WORDS.get(array.dtype, array.dtype.value), value)
+
+    def comprehension(
+        self,
+        own: str,
+        left: Sequence[Expr],
+        operator: str,
+        value: tree.Expression,
+        points: Sequence[tuple[str, Bounds]],
+        computed: Expr,
+        unique: bool = False,
+    ) -> tree.Comprehension:
+        """One statement with the ranges that the language would not infer."""
+        clauses: list[tree.Clause] = [
+            tree.Where(tree.Name(name), self.integer(to_expr(low)), self.integer(to_expr(high)))
+            for name, (low, high) in points
+            if not self.is_inferred(name, (low, high), computed, left)
+        ]
+        if unique:
+            clauses.append(tree.Unique())
+        indices = tuple(map(self.integer, left)) if left else None
+        return tree.Comprehension(tree.Name(own), indices, operator, value, tuple(clauses))
+
+    def is_inferred(self, name: str, bounds: Bounds, value: Expr, left: Sequence[Expr]) -> bool:
+        """Whether an index stands alone wherever it subscripts, each time over the whole dimension."""
+        if any(name in _names(at) and not isinstance(at, IndexVar) for at in left) or isinstance(value, Const):
+            return False
+        if not all(isinstance(atom, Name) for end in bounds for atom in end.atoms()):
+            return False
+        found = False
+        for node in walk(value):
+            if isinstance(node, Select) or (isinstance(node, Binary) and node.op in ("&&", "||")):
+                return False  # what a condition guards may not count
+            for place, at in enumerate(node.indices if isinstance(node, Read) else ()):
+                assert isinstance(node, Read)
+                if name not in _names(at):
+                    continue
+                box = self.boxes.get(node.tensor) or self.boxes.get(self.name(node.tensor))
+                if not isinstance(at, IndexVar) or box is None or box[place] != bounds:
+                    return False
+                found = True
+        return found
+
+    # expressions
+
+    def spelled(self, name: str) -> str:
+        """How an array or a size is called."""
+        return self.derived.spelling.get(name, name)
+
+    def name(self, tensor: str) -> str:
+        """What a tensor, or a version of one, is called."""
+        return self.names.get(tensor) or self.spelled(tensor)
+
+    def subscript(self, tensor: str, place: int, at: Expr) -> tree.Expression:
+        """A subscript of a read; one that goes around the array, or stops at its ends, in the words for that."""
+        box = self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.about.arrays[root(tensor)].box
+        low, high = box[place]
+        inner: Expr | None = None
+        match at:
+            case Binary(op="%", left=left, right=right) if low == 0 and self.about.size(right) == high:
+                inner = left
+            case Binary(op="min", left=Binary(op="max", left=left, right=first), right=last) if (
+                self.about.size(first) == low and self.about.size(last) == high - 1
+            ):
+                inner = left
+            case _:
+                return self.integer(at)
+        return tree.Apply(tree.Name("wrap" if at.op == "%" else "clamp"), (self.integer(inner),))
+
+    def integer(self, expr: Expr) -> tree.Expression:
+        """A subscript or the end of a range, which is computed in `int64` whatever stands there."""
+        match expr:
+            case Cast(operand=operand) if expr.dtype is DType.INT64 and operand.dtype.is_integer:
+                return self.integer(operand)
+            case Binary() if expr.dtype is DType.INT64 and expr.op not in COMPARISONS:
+                return _operator(expr.op, self.integer(expr.left), self.integer(expr.right))
+            case Const() if expr.dtype.is_integer:
+                return _integer(int(expr.value))
+            case Unary() if expr.dtype is DType.INT64:
+                return tree.Unary("-", self.integer(expr.operand))
+            case Select() if expr.dtype is DType.INT64:
+                return tree.Conditional(
+                    self.value(expr.condition), self.integer(expr.then), self.integer(expr.otherwise)
+                )
+            case _:
+                return self.value(expr)
+
+    def value(self, expr: Expr, weak: bool = False) -> tree.Expression:
+        """An expression; `weak`: a literal takes its type from what stands beside it."""
+        spend(1)
+        if isinstance(expr, Binary | Cast) and (found := drawn(expr)) is not None:
+            name, seed, counters = found
+            return tree.Apply(tree.Name(name), tuple(map(self.integer, (seed, *counters))))
+        match expr:
+            case Const():
+                return _number(expr, weak)
+            case Size():
+                return tree.Name(self.spelled(expr.name))
+            case IndexVar():
+                return tree.Name(expr.name)
+            case Read():
+                indices = tuple(self.subscript(expr.tensor, place, at) for place, at in enumerate(expr.indices))
+                called = tree.Name(self.name(expr.tensor))
+                return tree.Apply(called, indices) if indices else called
+            case Unary():
+                return tree.Unary(expr.op, self.value(expr.operand, weak))
+            case Binary():
+                return self.binary(expr)
+            case Select():
+                then, otherwise = self.pair(expr.then, expr.otherwise)
+                return tree.Conditional(self.value(expr.condition), then, otherwise)
+            case Call() if expr.function in _BITS:
+                return _operator(_BITS[expr.function], *self.pair(*expr.arguments))
+            case Call():
+                strong = any(not _is_literal(each) for each in expr.arguments)
+                arguments = (self.value(each, strong) for each in expr.arguments)
+                return tree.Apply(tree.Name(expr.function), tuple(arguments))
+            case Cast():
+                return _applied(WORDS.get(expr.dtype, expr.dtype.value), self.value(expr.operand))
+        assert_never(expr)
+
+    def binary(self, expr: Binary) -> tree.Expression:
+        numbers = expr.left.dtype is DType.INT64 and expr.op in COMPARISONS
+        sides = (self.integer(expr.left), self.integer(expr.right)) if numbers else self.pair(expr.left, expr.right)
+        return _operator(expr.op, *sides)
+
+    def pair(self, left: Expr, right: Expr) -> tuple[tree.Expression, tree.Expression]:
+        """Two operands of one type."""
+        return self.value(left, not _is_literal(right)), self.value(right, not _is_literal(left))
+
+
+_BITS = {"bitand": "&", "bitxor": "^^", "bitor": "|", "shiftleft": "<<", "shiftright": ">>"}
+"""The operators on the bits of integers, by the functions that they are."""
+
+
+def _along(node: tree.Comprehension, order: Sequence[tuple[str, int]]) -> tree.Comprehension:
+    """The statement whose points are taken in an order."""
+    if not order:
+        return node
+    direction: Any = vars(tree)["Direction"]
+    along: dict[str, Any] = {"along": tuple(direction(tree.Name(name), way) for name, way in order)}
+    return replace(node, **along)
+
+
+def _operator(op: str, left: tree.Expression, right: tree.Expression) -> tree.Expression:
+    if op in ("min", "max"):
+        return tree.Apply(tree.Name(op), (left, right))
+    return tree.Binary("/" if op == "//" else op, left, right)
+
+
+def _applied(function: str, value: tree.Expression) -> tree.Expression:
+    return tree.Apply(tree.Name(function), (value,))
+
+
+def _names(expr: Expr) -> set[str]:
+    return {node.name for node in walk(expr) if isinstance(node, IndexVar)}
+
+
+def _is_literal(expr: Expr) -> bool:
+    return isinstance(expr, Const) or (isinstance(expr, Unary) and expr.op == "-" and _is_literal(expr.operand))
+
+
+def _integer(value: int) -> tree.Expression:
+    number = tree.Number(str(abs(value)), abs(value))
+    return number if value >= 0 else tree.Unary("-", number)
+
+
+_ALONE = {DType.INT32, DType.FLOAT32, DType.BOOL}
+
+
+def _number(expr: Const, weak: bool) -> tree.Expression:
+    """A literal of a type: bare where that follows, else in a cast."""
+    value, dtype = expr.value, expr.dtype
+    if dtype is DType.BOOL:
+        return tree.Number("true" if value else "false", bool(value), "bool")
+    if dtype.is_float:
+        text = _digits(abs(value), dtype)
+        found: tree.Expression = tree.Number(text, float(abs(value)) if math.isfinite(value) else value)
+        negative = math.copysign(1, value) < 0
+    else:
+        found, negative = tree.Number(str(abs(int(value))), abs(int(value))), value < 0
+    found = tree.Unary("-", found) if negative else found
+    return found if weak or dtype in _ALONE else _applied(WORDS.get(dtype, dtype.value), found)
+
+
+def _digits(value: float, dtype: DType) -> str:
+    if math.isinf(value):
+        return "inf"
+    if math.isnan(value):
+        return "nan"
+    text = str(np.float32(value)) if dtype is DType.FLOAT32 else repr(float(value))
+    return text.replace("e+", "e")

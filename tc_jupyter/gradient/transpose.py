@@ -1,0 +1,272 @@
+"""What a read adds to the derivative of the tensor that is read: a gather where its subscripts can be solved, else a scatter.
+
+Worked example: `Y(i) +=! X(i + k) * W(k)` with `0 <= i < N - 2` reads `X(i + k)`; solved for `i`, with the name `i` for the
+element, it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`. From `X(2*i)` follows `dX(2*i) += dY(i)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tc_jupyter.diagnostics.work import spend
+from tc_jupyter.program import COMPARISONS, Binary, DType, Expr, IndexVar, conjuncts, may_wrap, rewrite, walk
+from tc_jupyter.ranges import (
+    Datum,
+    FloorDiv,
+    Mod,
+    Opaque,
+    SizeExpr,
+    constant,
+    interval,
+    maximum,
+    mod,
+    nonnegative,
+    of_atom,
+    to_expr,
+)
+from tc_jupyter.ranges import index as index_name
+from tc_jupyter.ranges.size_expr import is_known_at_call
+
+from .arithmetic import cast, compared, guarded, times
+from .partials import Part
+from .steps import Array, Bounds, Point, Step
+
+STEPS_PER_READ = 200
+NEW = "'"
+"""Behind the name of an index that runs over the elements of the tensor that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What is added to `target(left)` at all points: `value`, or 0 where a condition does not hold.
+
+    Attributes:
+        left: different indices over the whole box of the target (`is_gather`), or any subscripts that stay inside of it.
+    """
+
+    points: tuple[Point, ...]
+    left: tuple[Expr, ...]
+    conditions: tuple[Expr, ...]
+    value: Expr
+
+    @property
+    def is_gather(self) -> bool:
+        """Whether each element of the target is a point, or a sum over points."""
+        names = [at.name for at in self.left if isinstance(at, IndexVar)]
+        return len(set(names)) == len(self.left)
+
+    @property
+    def reduced(self) -> tuple[Point, ...]:
+        """The points that are summed."""
+        names = {at.name for at in self.left if isinstance(at, IndexVar)} if self.is_gather else set[str]()
+        return tuple(point for point in self.points if point.name not in names)
+
+    @property
+    def guarded(self) -> Expr:
+        """The value, or 0 where it does not count."""
+        return guarded(self.conditions, self.value)
+
+    def renamed(self, names: Mapping[str, str]) -> Term:
+        """The same with other names for indices."""
+
+        def rule(node: Expr) -> Expr | None:
+            return IndexVar(names[node.name]) if isinstance(node, IndexVar) and node.name in names else None
+
+        points = tuple(replace(point, name=names.get(point.name, point.name)) for point in self.points)
+        left = tuple(rewrite(at, rule) for at in self.left)
+        conditions = tuple(rewrite(each, rule) for each in self.conditions)
+        return Term(points, left, conditions, rewrite(self.value, rule))
+
+
+def transposed(
+    step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]
+) -> Term:
+    """What a read of a step adds to the derivative of its tensor.
+
+    Args:
+        array: the tensor that is read.
+        fresh: makes a name for an index.
+    """
+    spend(STEPS_PER_READ)
+    return _Solving(step, part, array, size, fresh).term()
+
+
+class _Solving:
+    def __init__(
+        self, step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]
+    ) -> None:
+        self.step, self.part, self.array, self.size, self.fresh = step, part, array, size, fresh
+        self.ranges = {point.name: point.bounds for point in step.points}
+        self.solved: dict[str, SizeExpr] = {}  # what indices of the step are, in indices of the element
+        self.pivots: dict[int, str] = {}  # by dimension: the name of its element
+        self.added: dict[str, Bounds] = {}  # indices that the step does not have
+        self.certain: set[str] = set()  # solved indices that are in their ranges
+
+    def term(self) -> Term:
+        subscripts = [self.size(at) for at in self.part.read.indices]
+        outputs = {at.name for at in self.step.left if isinstance(at, IndexVar)}
+        for ways in (self.alone, self.unit, self.quotient, self.remainder):
+            for dimension, at in enumerate(subscripts):
+                if dimension not in self.pivots:
+                    self.solve(dimension, at, ways, outputs)
+        return self.finished()
+
+    def solve(self, dimension: int, at: SizeExpr, way: Callable[..., SizeExpr | None], outputs: set[str]) -> None:
+        """Choose an index of a subscript and say what it is."""
+        now = at.substitute(self.solved)
+        free = [name for name in self.ranges if name in now.indices and name not in self.solved]
+        for name in sorted(free, key=lambda each: (not self.is_long(each, dimension), each not in outputs)):
+            found = way(now, name, dimension)
+            if found is not None:
+                self.pivots[dimension] = name
+                self.solved = {each: old.substitute({name: found}) for each, old in self.solved.items()}
+                self.solved[name] = found
+                return
+
+    def is_long(self, name: str, dimension: int) -> bool:
+        """Whether an index has about as many values as the dimension: what stays is a short sum."""
+        (lower, upper), (first, end) = self.ranges[name], self.array.box[dimension]
+        left = (end - first) - (upper - lower)
+        return not left.names & (end - first).names and not (left.is_constant and (end - first).is_constant)
+
+    def alone(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The subscript is the index itself."""
+        del dimension
+        return index_name(name + NEW) if at == index_name(name) else None
+
+    def unit(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The index stands there once, with the factor 1 or -1."""
+        del dimension
+        linear = at.linear_in(name)
+        if linear is None or linear[0] not in (constant(1), constant(-1)):
+            return None
+        factor, rest = linear
+        if any(isinstance(atom, Datum | Opaque) for atom in rest.atoms()):
+            return None
+        return (index_name(name + NEW) - rest) * factor
+
+    def quotient(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The subscript is a quotient of the index and a number."""
+        del dimension
+        atoms = [atom for mono in at.terms for atom in mono]
+        if len(atoms) != 1 or not isinstance(atoms[0], FloorDiv) or list(at.terms.values()) != [1]:
+            return None
+        numerator, divisor = atoms[0].numerator, atoms[0].divisor
+        linear = numerator.linear_in(name)
+        if linear is None or linear[0] != constant(1) or not divisor.is_constant or divisor.offset < 1:
+            return None
+        place = self.fresh()
+        self.added[place] = constant(0), divisor
+        return (index_name(name + NEW) - at.offset) * divisor + index_name(place) - linear[1]
+
+    def remainder(self, at: SizeExpr, name: str, dimension: int) -> SizeExpr | None:
+        """The subscript goes around the whole dimension once while the index runs over its range."""
+        (lower, upper), (first, end) = self.ranges[name], self.array.box[dimension]
+        found = [
+            mono[0] for mono, weight in at.terms.items() if len(mono) == 1 and weight == 1 and isinstance(mono[0], Mod)
+        ]
+        if len(found) != 1 or at - of_atom(found[0]) != first or found[0].divisor != end - first:
+            return None
+        linear = found[0].numerator.linear_in(name)
+        if linear is None or linear[0] not in (constant(1), constant(-1)) or upper - lower != end - first:
+            return None
+        factor, rest = linear
+        if any(isinstance(atom, Datum | Opaque) for atom in rest.atoms()):
+            return None
+        self.certain.add(name)
+        return lower + mod((index_name(name + NEW) - first - rest) * factor - lower, end - first)
+
+    def finished(self) -> Term:
+        """The term, its new indices under the names of the old ones."""
+        conditions = [test for name, value in self.solved.items() for test in self.inside(name, value)]
+        given = [test for each in self.part.conditions for test in conjuncts(self.replaced(each))]
+        conditions = list(
+            dict.fromkeys(found for each in (*conditions, *given) if (found := self.plain(each)) is not None)
+        )
+        left, points = list[Expr](), list[Point]()
+        for dimension, bounds in enumerate(self.array.box):
+            name = self.pivots.get(dimension)
+            subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
+            if name is None and conditions:
+                name = self.fresh()
+                conditions.append(compared("==", cast(subscript, DType.INT64), IndexVar(name)))
+                subscript = IndexVar(name)
+            if name is not None:
+                points.append(Point(name, *bounds))
+            left.append(subscript)
+        free = [point for point in self.step.points if point.name not in self.solved]
+        new = [Point(name, *bounds) for name, bounds in self.added.items()]
+        value = self.replaced(self.part.value)
+        free, value = without_idle(free, (*left, *conditions), value)
+        return Term((*points, *free, *new), tuple(left), tuple(conditions), value)
+
+    def plain(self, test: Expr) -> Expr | None:
+        """A comparison of positions in few words; `None` where it is certain."""
+        if not (isinstance(test, Binary) and test.op in COMPARISONS and test.left.dtype is DType.INT64):
+            return test
+        if may_wrap(test.left) or may_wrap(test.right):
+            return test
+        left, right = self.size(test.left), self.size(test.right)
+        if test.op in ("==", "!="):
+            shown = to_expr(left) if is_known_at_call(left) else test.left
+            return compared(test.op, shown, to_expr(right) if is_known_at_call(right) else test.right)
+        if not (is_known_at_call(left) and is_known_at_call(right)):
+            return test
+        more = {"<": right - left - 1, "<=": right - left, ">": left - right - 1, ">=": left - right}[test.op]
+        least = interval(more, self.all_ranges()).lower
+        if least is not None and nonnegative(least):
+            return None
+        return compared(test.op, to_expr(left), to_expr(right))
+
+    def all_ranges(self) -> dict[str, Bounds]:
+        """The ranges of the indices of the term, both ends included."""
+        boxes = {name: self.array.box[dimension] for dimension, name in self.pivots.items()}
+        return {name: (low, high - 1) for name, (low, high) in {**self.ranges, **self.added, **boxes}.items()}
+
+    def inside(self, name: str, value: SizeExpr) -> list[Expr]:
+        """What says that a solved index is in its range, without what is certain."""
+        if name in self.certain:
+            return []
+        (lower, upper), old = self.ranges[name], IndexVar(name)
+        dimension = next(number for number, each in self.pivots.items() if each == name)
+        tests: list[Expr] = []
+        if value == index_name(name + NEW):
+            first, end = self.array.box[dimension]
+            if not nonnegative(first - lower):
+                tests.append(compared(">=", old, to_expr(lower)))
+            if not nonnegative(upper - end):
+                tests.append(compared("<", old, to_expr(upper)))
+            return tests
+        shown = _new(to_expr(value))
+        return [compared("<=", to_expr(lower), shown), compared("<", shown, to_expr(upper))]
+
+    def replaced(self, expr: Expr) -> Expr:
+        """An expression of the step in the new indices."""
+        plain = {name for name, value in self.solved.items() if value == index_name(name + NEW)}
+        exprs = {name: _new(to_expr(value)) for name, value in self.solved.items() if name not in plain}
+
+        def rule(node: Expr) -> Expr | None:
+            return exprs.get(node.name) if isinstance(node, IndexVar) else None
+
+        return rewrite(expr, rule) if exprs else expr
+
+
+def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -> tuple[list[Point], Expr]:
+    """The points without indices that stand nowhere: a sum over them is a product."""
+    used = {node.name for expr in (*others, value) for node in walk(expr) if isinstance(node, IndexVar)}
+    for point in points:
+        if point.name not in used:
+            extent = point.upper - point.lower
+            count = extent if nonnegative(extent) else maximum(extent, 0)
+            value = times(value, cast(to_expr(count), value.dtype))
+    return [point for point in points if point.name in used], value
+
+
+def _new(expr: Expr) -> Expr:
+    """The new indices under the names of the old ones."""
+
+    def rule(node: Expr) -> Expr | None:
+        return IndexVar(node.name.removesuffix(NEW)) if isinstance(node, IndexVar) else None
+
+    return rewrite(expr, rule)

@@ -1,0 +1,214 @@
+"""PyTorch records a call as it does its own: gradients flow through it, also through gradients.
+
+Comes in: a def with its derivative, and arguments of which one requires a gradient. Goes out: results that remember.
+
+Worked example: after `y = f(x)` with `x.requires_grad`, `y.sum().backward()` calls `f.vjp()` with `x` and a tensor of ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from weakref import WeakValueDictionary
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """How derivatives are computed.
+
+    Attributes:
+        call: of the arguments, some results and the derivatives of the results that are floats.
+        saved: places of those results.
+        places: of the parameters whose derivatives come back.
+    """
+
+    call: Callable[..., Any]
+    saved: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recordable:
+    """A def that can be recorded.
+
+    Attributes:
+        call: of the arguments.
+        backward: for the places of the parameters whose derivatives are wanted.
+        forward: of the arguments and a direction for each parameter of floats: each result, behind floats its derivative.
+        floats: places of the parameters that are floats.
+        results: whether each result is a float.
+    """
+
+    call: Callable[..., Any]
+    backward: Callable[[tuple[int, ...]], Backward]
+    forward: Callable[[tuple[int, ...]], Callable[..., Any]]
+    floats: tuple[int, ...]
+    results: tuple[bool, ...]
+
+
+KNOWN: WeakValueDictionary[str, Any] = WeakValueDictionary()
+"""Defs by what names them inside `torch.compile`."""
+
+
+def known(about: object, text: str) -> str:
+    """A key for a def, which follows from its text as long as there is one such def."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    key, number = digest, 1
+    while key in KNOWN:
+        number += 1
+        key = f"{digest}_{number}"
+    KNOWN[key] = about
+    return key
+
+
+def is_traced() -> bool:
+    """Whether PyTorch, which is loaded, traces this call for `torch.compile` or `torch.export`."""
+    return sys.modules["torch"].compiler.is_compiling()
+
+
+def is_recorded(args: Sequence[Any]) -> bool:
+    """Whether PyTorch follows the arguments of a call: one requires a gradient, has a direction, or stands for many."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    if torch.is_grad_enabled() and any([value.requires_grad for value in tensors]):
+        return True
+    directed = sys.modules["torch.autograd.forward_ad"]._current_level >= 0
+    return bool(tensors) and (directed or torch._C._functorch.peek_interpreter_stack() is not None)
+
+
+def record(about: Recordable, args: Sequence[Any]) -> Any:
+    """Call a def so that PyTorch remembers it."""
+    torch = sys.modules["torch"]
+    quick, general = _recorders()
+    return (quick if torch._C._functorch.peek_interpreter_stack() is None else general).apply(about, *args)
+
+
+def written(arrays: Sequence[Any]) -> None:
+    """Tell PyTorch that tensors have changed: a gradient that needs the old elements is an error then."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        for array in arrays:
+            if isinstance(array, torch.Tensor) and not array.is_inference():
+                torch.autograd.graph.increment_version(array)
+
+
+def _keep(ctx: Any, about: Recordable, args: Sequence[Any], output: Any) -> None:
+    """Keep what the derivatives need."""
+    torch = sys.modules["torch"]
+    results = output if isinstance(output, tuple) else (output,)
+    wanted = tuple([place for place in about.floats if ctx.needs_input_grad[place + 1]])
+    tensors = [value if isinstance(value, torch.Tensor) else None for value in args]
+    plain = all([value is not None for value in tensors])
+    ctx.about, ctx.wanted = about, wanted
+    ctx.numbers = None if plain else [None if isinstance(value, torch.Tensor) else value for value in args]
+    if not all(about.results):
+        ctx.mark_non_differentiable(
+            *[each for each, is_float in zip(results, about.results, strict=True) if not is_float]
+        )
+    saved = about.backward(wanted).saved if wanted else ()
+    ctx.save_for_backward(*tensors, *[results[place] for place in saved])
+    if sys.modules["torch.autograd.forward_ad"]._current_level >= 0:
+        ctx.save_for_forward(*tensors)
+
+
+def _values(ctx: Any) -> list[Any]:
+    """The arguments, and the results that were kept."""
+    values: list[Any] = list(ctx.saved_tensors)
+    for place, value in enumerate(ctx.numbers or ()):
+        if value is not None:
+            values[place] = value
+    return values
+
+
+def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
+    """The derivatives of the parameters, from those of the results."""
+    about, wanted = ctx.about, ctx.wanted
+    whole = zip(grads, about.results, strict=True)
+    dense = [grad if grad.is_contiguous() else grad.contiguous() for grad, is_float in whole if is_float]
+    back = about.backward(wanted)
+    found = back.call(*_values(ctx), *dense)
+    found = found if isinstance(found, tuple) else (found,)
+    answer: list[Any] = [None] * len(ctx.needs_input_grad)
+    for place, value in zip(back.places, found, strict=True):
+        answer[place + 1] = value if ctx.needs_input_grad[place + 1] else None
+    return tuple(answer)
+
+
+def _forwards(ctx: Any, tangents: Sequence[Any]) -> Any:
+    """The derivatives of the results along directions."""
+    about = ctx.about
+    moved = tuple(place for place in about.floats if tangents[place] is not None)
+    values = _values(ctx)[: len(tangents)]
+    found = about.forward(moved)(*values, *[tangents[place].contiguous() for place in moved])
+    parts = iter(found)
+    answer = [(next(parts), next(parts))[1] if is_float else (next(parts), None)[1] for is_float in about.results]
+    return tuple(answer) if len(answer) > 1 else answer[0]
+
+
+@cache
+def _recorders() -> tuple[Any, Any]:
+    """The classes that PyTorch wants, for plain calls and for those inside `torch.func`; made when they are first needed."""
+    import torch  # noqa: PLC0415  (whoever passes tensors has it)
+
+    class Recorded(torch.autograd.Function):
+        """A call of a def. With `setup_context`, PyTorch would look at the signature in every call."""
+
+        @staticmethod
+        def forward(ctx: Any, about: Recordable, *args: Any) -> Any:
+            """Compute the results; nothing is recorded in here."""
+            output = about.call(*args)
+            _keep(ctx, about, args, output)
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            """The derivatives of the parameters."""
+            return _backwards(ctx, grads)
+
+        @staticmethod
+        def jvp(ctx: Any, *directions: Any) -> Any:
+            """The derivatives of the results."""
+            return _forwards(ctx, directions[1:])
+
+    class Transformed(torch.autograd.Function):
+        """A call of a def inside `torch.func.grad`, `torch.vmap` and the like."""
+
+        @staticmethod
+        def forward(about: Recordable, *args: Any) -> Any:
+            """Compute the results."""
+            return about.call(*args)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            """Keep what the derivatives need."""
+            _keep(ctx, inputs[0], inputs[1:], output)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            """The derivatives of the parameters."""
+            return _backwards(ctx, grads)
+
+        @staticmethod
+        def jvp(ctx: Any, *directions: Any) -> Any:
+            """The derivatives of the results."""
+            return _forwards(ctx, directions[1:])
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> Any:
+            """One call after the other."""
+            about, *args = given
+            found: list[tuple[Any, ...]] = []
+            for number in range(info.batch_size):
+                pairs = zip(args, in_dims[1:], strict=True)
+                one = record(about, [value if axis is None else value.select(axis, number) for value, axis in pairs])
+                found.append(one if isinstance(one, tuple) else (one,))
+            whole = tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+            return (whole, (0,) * len(whole)) if len(about.results) > 1 else (whole[0], 0)
+
+    return Recorded, Transformed

@@ -1,0 +1,69 @@
+"""Every def of the cases, the pages and the suites, in double precision, and arguments for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.cpu_suite import workloads
+from tests.literate import all_cases
+
+FLOATS = re.compile(r"\b(float|half|float16|bfloat16|float32)\b")
+
+
+@dataclass(frozen=True)
+class Given:
+    """One def of a text."""
+
+    title: str
+    name: str
+    text: str
+    analysis: Analysis
+
+    @property
+    def program(self):
+        return self.analysis.functions[self.name].program
+
+    @property
+    def ranges(self):
+        return self.analysis.functions[self.name].ranges
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.name}"
+
+
+def in_doubles(text: str) -> str:
+    """The text with `double` for every type of floats."""
+    return FLOATS.sub("double", text)
+
+
+def has_gradient(program) -> bool:
+    """Whether a parameter and a result are floats."""
+    dtypes = [[program.tensor(name).dtype for name in names] for names in (program.parameters, program.results)]
+    return all(any(dtype.is_float for dtype in each) for each in dtypes)
+
+
+def texts():
+    for case in all_cases():
+        if case.language == "tc" and case.steps is None:
+            yield case.name, case.program
+    for work in workloads("cpu"):
+        yield f"suite cpu: {work.name}", work.text
+
+
+@cache
+def every(double: bool = True) -> tuple[Given, ...]:
+    """All defs without errors that have a gradient, each text once."""
+    found, seen = [], set()
+    for title, text in texts():
+        if text in seen:
+            continue
+        seen.add(text)
+        now = in_doubles(text) if double else text
+        analysis = analyze(now)
+        for name, each in analysis.functions.items():
+            if each.ok and analysis.ok and has_gradient(each.program):
+                found.append(Given(title, name, now, analysis))
+    return tuple(found)

@@ -1,0 +1,193 @@
+"""Derivatives of all defs of the cases, the pages and the suites, and of random ones: backwards against forwards and differences."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.compiler import analyze
+from tc_jupyter.compiler.derivatives import derived_text
+from tests.gradient.checks import derived, judge
+from tests.gradient.defs import Given, every, has_gradient, in_doubles
+from tests.tc_programs import drawn, drawn_left_sides
+
+from tc_jupyter.gradient import vjp  # isort: skip
+
+FIRST, QUICK, MANY = 500_000, 1, 40
+EMPTY = frozenset(
+    {
+        "tc/where: Ranges that are empty for all sizes: f",
+        "tc/literals: Literals beyond their type: f",  # its values are infinite
+        "docs/gradients: Backwards and forwards: step",  # its sizes depend on each other
+        "docs/language: Points that are left out: rows",  # as does what says where rows begin
+        "tc/points: Ends that are elements: rows",
+    }
+)
+"""Defs whose results have no elements, or that take no drawn arguments."""
+
+
+@pytest.mark.some(12)
+@pytest.mark.parametrize("given", every(), ids=str)
+def test_derivatives_of_all_defs(given):
+    assert judge(given) or str(given) in EMPTY
+
+
+@pytest.mark.some(40)
+@pytest.mark.parametrize("given", every(), ids=str)
+def test_derivatives_of_derivatives(given):
+    text, _ = derived(given, vjp)
+    analysis = analyze(text)
+    assert judge(Given(str(given), next(iter(analysis.functions)), text, analysis)) or str(given) in EMPTY
+
+
+@pytest.mark.some(16)
+@pytest.mark.parametrize("given", every(False), ids=str)
+def test_defs_of_all_types_have_derivatives(given):
+    for kind in ("vjp", "jvp"):
+        text = derived_text(given.program, given.ranges, kind)
+        found = analyze(text)
+        assert found.ok, f"{found.render()}\n{text}"
+
+
+def judged(seeds):
+    """How many random defs were judged."""
+    count = 0
+    for seed in seeds:
+        make = drawn if seed % 3 else drawn_left_sides
+        text = in_doubles(make(seed)[0])
+        analysis = analyze(text)
+        if not analysis.ok or not has_gradient(analysis.functions["f"].program):
+            continue
+        try:
+            count += judge(Given(f"seed {seed}", "f", text, analysis), tries=6)
+        except AssertionError as problem:
+            if "TC508" not in str(problem):  # the derived text is longer than what the analysis looks at
+                raise
+    return count
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_derivatives_of_random_defs(part):
+    judged(range(FIRST + part * QUICK, FIRST + (part + 1) * QUICK))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_derivatives_of_many_random_defs(part):
+    start = FIRST + 1000 + part * MANY
+    assert judged(range(start, start + MANY)) >= MANY // 8
+
+
+# what Python and cells ask
+
+
+TEXT = """
+def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i + k) * W(k) }
+def softmax(float(N, D) X) -> (Y) {
+    M(n) max=! X(n, d)
+    E(n, d) = exp(X(n, d) - M(n))
+    S(n) +=! E(n, d)
+    Y(n, d) = E(n, d) / S(n)
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def module():
+    return tc.compile(TEXT)
+
+
+def test_a_derivative_is_a_function(module):
+    g = module.conv.vjp()
+    assert g is module.conv.vjp()
+    assert g.text.startswith(
+        "def conv_vjp(float(N) X, float(K) W, float(N + 1 - K) dY) -> (float(N) dX, float(K) dW) {"
+    )
+    x, w, dy = np.arange(6, dtype=np.float32), np.float32([1, 2]), np.ones(5, np.float32)
+    dx, dw = g(x, w, dy)
+    assert dx.tolist() == [1, 3, 3, 3, 3, 2]
+    assert dw.tolist() == [10, 15]
+    assert "dX" in g.source("loops")
+    assert g.schedule().stages
+    assert module.conv.vjp("W")(x, w, dy).tolist() == [10, 15]
+    y, ty = module.conv.jvp(("X",))(x, w, np.ones(6, np.float32))
+    assert y.tolist() == [2, 5, 8, 11, 14]
+    assert ty.tolist() == [3] * 5
+
+
+def test_what_is_saved_is_a_parameter(module):
+    g = module.softmax.vjp(save=("Y", "S", "E", "M"))
+    assert [name for name in g.__signature__.parameters][:6] == ["X", "Y", "S", "E", "M", "dY"]
+    assert "exp" not in g.text
+    assert "exp" in module.softmax.vjp().text
+
+
+def test_names_that_are_none(module):
+    with pytest.raises(ValueError, match="wrt: 'Q' is no parameter of floats; there are X, W"):
+        module.conv.vjp("Q")
+    with pytest.raises(ValueError, match="save: 'Q' is no result or temporary; there are Y"):
+        module.conv.vjp(save="Q")
+
+
+def test_nothing_to_derive():
+    f = tc.compile("def f(int32(N) X) -> (Y) { Y(i) = 0.5 * X(i) }").f
+    with pytest.raises(tc.CompileError, match="no parameter is a float"):
+        f.vjp()
+
+
+def test_a_cell_calls_derivatives(module):
+    text = "def step(float(N) X, float(K) W, float(M) dY) -> (V) { dX, dW = conv.vjp(X, W, dY)  V(k) = W(k) - dW(k) }"
+    x, w, dy = np.arange(6, dtype=np.float32), np.float32([1, 2]), np.ones(5, np.float32)
+    for step in (tc.compile(text, known=dict(module)).step, tc.compile(TEXT + text).step):
+        assert step(x, w, dy).tolist() == [-9, -13]
+    assert tc.compile(text, known=dict(module)).step.callees == {"conv": module.conv}
+
+
+@pytest.mark.parametrize("times", [5, 9, 5000])
+def test_many_derivatives_of_one_def_end(times):
+    """Each is several times as long as the one before."""
+    def_ = "def f(float(N) X) -> (Y) { Y(i) = " + " * ".join(["sin(exp(X(i)))"] * 30) + " }"
+    found = tc.analyze(f"{def_} def g(float(N) X) -> (Y) {{ Y = f{'.vjp' * times}(X, X) }}")
+    assert {item.code.number for item in found.diagnostics} <= {"TC250", "TC201"}
+    assert found.diagnostics
+
+
+def test_long_sums_have_few_levels():
+    terms = " + ".join(f"{k}.5 * X(i) * X(i)" for k in range(40))
+    f = tc.compile(f"def f(float(N) X) -> (Y) {{ Y(i) = {terms} }}").f
+    x, ones = np.ones(3, np.float32), np.ones(3, np.float32)
+    assert f.vjp()(x, ones).tolist() == [2 * sum(k + 0.5 for k in range(40))] * 3
+
+
+RULES = """
+def f(float(N) X) -> (Y) { Y(i) = X(i) * X(i) }
+def right(float(N) X, float(N) dY) -> (dX) { dX(i) = 2 * X(i) * dY(i) }
+def wrong(float(N) X, float(N) dY) -> (dX) { dX(i) = X(i) * dY(i) }
+"""
+
+
+def test_a_derivative_of_the_user():
+    module = tc.compile(RULES)
+    x, dy = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    assert module.f.with_vjp(module.right).vjp() is not module.f.vjp()
+    with pytest.raises(ValueError, match="`wrong` gives another `dX` than the derivative of `f`; pass check=False"):
+        module.f.with_vjp(module.wrong)
+    with pytest.raises(ValueError, match="with_vjp: `f` takes"):
+        module.f.with_vjp(module.f)
+    own = module.f.with_vjp(module.wrong, check=False)
+    assert own.vjp()(x, dy).tolist() == [0, 1, 2, 3]
+    assert pickle.loads(pickle.dumps(own)).vjp()(x, dy).tolist() == [0, 1, 2, 3]
+    caller = tc.compile("def g(float(N) X, float(N) dY) -> (D) { D = f.vjp(X, dY) }", known={"f": own}).g
+    assert caller(x, dy).tolist() == [0, 1, 2, 3]
+    torch = pytest.importorskip("torch")
+    t = torch.arange(4.0, requires_grad=True)
+    own(t).sum().backward()
+    assert t.grad.tolist() == [0, 1, 2, 3]
+
+
+def test_a_derivative_cannot_call_itself():
+    found = tc.analyze("def f(float(N) X) -> (Y) { Y = f.vjp(X, X) }")
+    assert [item.code.number for item in found.diagnostics] == ["TC201"]
