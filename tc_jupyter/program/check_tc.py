@@ -19,18 +19,19 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import in_order, tree
 
-from . import extremes, logsums
+from . import complexes, extremes, logsums
+from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
-from .functions import TC_FUNCTIONS
+from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, inline_call
 from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
-from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify, without_idle_casts
+from .typing import TYPE_NAMES, Typed, common, convert, fits, settle, unify, without_idle_casts
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -375,7 +376,9 @@ class _DefChecker:
         scope.tensors[name] = TensorInfo(
             name, dtype, len(dims), dims, "parameter", param.name.span, True, read, starts=starts
         )
-        self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span)
+        self.draft.tensors[name] = as_pairs(
+            Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span)
+        )
 
     def dimension(self, dim: tree.Dimension) -> tuple[Expr, Expr] | None:
         """The first index and the extent of a dimension; `None` after a message."""
@@ -434,7 +437,7 @@ class _DefChecker:
 
     def is_function(self, name: tree.Name, what: str) -> bool:
         """Whether a def or a tensor has the name of a function, after a message: one of the two would hide the other."""
-        function = TC_FUNCTIONS.get(name.name)
+        function = None if name.name in OF_COMPLEX and what != "def" else TC_FUNCTIONS.get(name.name)
         if function is not None:
             message = f"a {what} cannot have the name of the function `{name.name}`"
             self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
@@ -762,6 +765,11 @@ class _DefChecker:
         arguments = [item for item in passed if item is not None]
         if len(arguments) < len(passed):
             return None  # the argument has a message of its own
+        if (pairs := next((item for item in arguments if item.dtype.is_complex), None)) is not None:
+            help = "pass its real and its imaginary part, from `re(z)` and `im(z)`"
+            message = f"`{name}` is no function of complex numbers"
+            self.scope.report(codes.TYPE_MISMATCH, pairs.span, message, help=help)
+            return None
         types = [ArgumentType(item.dtype, len(item.dims)) for item in arguments]
         found = known.program_for(types)
         if not isinstance(found, Program) and any(isinstance(item.scalar, Size) for item in arguments):
@@ -808,7 +816,7 @@ class _DefChecker:
         if not info.written:
             scope.report(codes.READ_BEFORE_WRITE, name.span, f"`{word}` is read before it is written")
             return None
-        scalar = Read(word, (), info.dtype, name.span) if info.rank == 0 else None
+        scalar = Read(word, (), info.dtype, name.span) if info.rank == 0 and not info.dtype.is_complex else None
         return Passed(word, info.dtype, info.dims, not info.is_input, scalar, name.span)
 
     def new_target(self, target: tree.Name, earlier: tuple[tree.Name, ...]) -> bool:
@@ -856,20 +864,21 @@ class _DefChecker:
         in_bounds = _bound_scalars(program)
         for name, argument in zip(program.parameters, passed, strict=True):
             formal, own = program.tensor(name), f"`{name}` of `{program.name}`"
-            if formal.rank != len(argument.dims):
-                dimensions = f"{formal.rank} dimension{'s' * (formal.rank != 1)}"
+            rank, dtype = formal.written_rank, formal.element
+            if rank != len(argument.dims):
+                dimensions = f"{rank} dimension{'s' * (rank != 1)}"
                 message = f"{own} has {dimensions}, but `{argument.name}` has {len(argument.dims)}"
                 self.scope.report(codes.RANK_MISMATCH, argument.span, message)
-            elif formal.dtype is not argument.dtype and not (
-                isinstance(argument.scalar, Size) and formal.dtype.is_integer
-            ):
-                message = f"{own} is `{formal.dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
-                help = f"convert it in a statement before, with `{formal.dtype.value}(...)`"
-                fix = self.cast_where_written(argument.name, formal.dtype) if formal.dtype.is_integer else None
+            elif dtype is not argument.dtype and not (isinstance(argument.scalar, Size) and dtype.is_integer):
+                message = f"{own} is `{dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
+                help = f"convert it in a statement before, with `{dtype.value}(...)`"
+                if argument.dtype.is_complex and not dtype.is_complex:
+                    help = "take `re(z)`, `im(z)` or `abs(z)` in a statement before"
+                fix = self.cast_where_written(argument.name, dtype) if dtype.is_integer else None
                 if fix is not None:
-                    help = f"an index as a value is `int64`: make it `{formal.dtype.value}` where it is computed"
-                elif formal.dtype.is_integer:
-                    fix = self.convert_position(argument.name, formal.dtype, argument.span)
+                    help = f"an index as a value is `int64`: make it `{dtype.value}` where it is computed"
+                elif dtype.is_integer:
+                    fix = self.convert_position(argument.name, dtype, argument.span)
                 self.scope.report(codes.TYPE_MISMATCH, argument.span, message, help=help, fix=fix)
             elif argument.computed and name in in_bounds:
                 message = f"`{program.name}` uses `{name}` in the bound of a range, so it cannot be computed"
@@ -926,7 +935,7 @@ class _DefChecker:
         draft, name = self.draft, program.name
         number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
         prefix = name if number == 1 else f"{name}#{number}"
-        copy = inline_call(program, passed, prefix, span)
+        copy = inline_call(program, [each.stored for each in passed], prefix, span)
         for position, message in copy.contradictions:
             self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
         arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)
@@ -945,23 +954,26 @@ class _DefChecker:
         declared: tuple[Expr, ...] | None = None
         if wanted is not None:
             dtype, declared = wanted
-            if dtype is not result.dtype or len(declared) != result.rank:
+            if dtype is not result.element or len(declared) != result.written_rank:
                 message = f"`{name}` is declared `{dtype.value}` with {len(declared)} dimensions"
-                help = f"the call gives `{result.dtype.value}` with {result.rank} dimensions"
+                help = f"the call gives `{result.element.value}` with {result.written_rank} dimensions"
                 self.scope.report(codes.RESULT_TYPE, target.span, message, help=help)
                 declared = None
-        dims = tuple(Size(f"{name}.{k}", target.span) for k in range(result.rank))
-        self.scope.tensors[name] = TensorInfo(name, result.dtype, result.rank, dims, kind, target.span, written=True)
+        dtype, rank = result.element, result.written_rank
+        dims = tuple(Size(f"{name}.{k}", target.span) for k in range(rank))
+        self.scope.tensors[name] = TensorInfo(name, dtype, rank, dims, kind, target.span, written=True)
         program_kind = "output" if kind == "result" else "temporary"
-        self.draft.tensors[name] = Tensor(
-            name,
-            result.dtype,
-            result.rank,
-            program_kind,
-            declared=declared,
-            starts=None if declared is None else self.declared_starts(name),
-            view_of=result.name,
-            span=target.span,
+        self.draft.tensors[name] = as_pairs(
+            Tensor(
+                name,
+                dtype,
+                rank,
+                program_kind,
+                declared=declared,
+                starts=None if declared is None else self.declared_starts(name),
+                view_of=result.name,
+                span=target.span,
+            )
         )
         self.draft.counts.setdefault(name, 1)
         self.declare_equalities(name, declared, target.span)
@@ -1097,7 +1109,8 @@ class _StatementChecker:
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
             return
-        self.finish(value, tuple(item for item in exists if item is not None), bounds)
+        known_exists = [part for item in exists if item is not None for part in complexes.parts(item)]
+        self.finish(value, tuple(item for item in known_exists if item is not None), bounds)
 
     def of_truth(self, value: Typed | None) -> None:
         """`any=!` and `all=!` combine truth values."""
@@ -1241,8 +1254,7 @@ class _StatementChecker:
 
     def left_side(self) -> tuple[tuple[str, ...], tuple[Expr, ...]]:
         """The output index of each dimension, and its subscript; one that is no index gives its dimension an index of its own."""
-        words = set(re.findall(r"\w+", self.scope.source.text))
-        free = (name for number in itertools.count(1) if (name := f"at{number}" if number > 1 else "at") not in words)
+        free = self.free_names("at")
         plain, names, subscripts = iter(self.names.left), list[str](), list[Expr]()
         for number, span in enumerate(self.left_spans()):
             computed = self.computed.get(number)
@@ -1420,6 +1432,13 @@ class _StatementChecker:
             info.dtype = info.rank = None
             self.written()
             return
+        if self.is_complex(value):
+            product = self.complex_product(value, reduction, first)
+            if product is None:
+                self.owner.unknown_tensor(name, self.node.target.span)
+                self.written()
+                return
+            value = product
         typos = self.likely_typos()
         alone = (
             self.names.indices.keys() - inside
@@ -1457,6 +1476,11 @@ class _StatementChecker:
         indices = tuple(
             Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
         )
+        expr = convert(value, dtype).expr
+        if dtype.is_complex:
+            part = next(self.free_names("part"))
+            expr = complexes.by_part(self.value_apart(expr, indices, exists, dtype), part)
+            indices, subscripts = (*indices, complexes.part_index(part)), (*subscripts, IndexVar(part))
         indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
         statement = Statement(
             self.owner.draft.name_of(name),
@@ -1465,7 +1489,7 @@ class _StatementChecker:
             self.operator,
             self.operator != "=" and (self.initialize or first),
             accumulate,
-            without_idle_casts(convert(value, dtype).expr),
+            without_idle_casts(expr),
             exists,
             self.scope.source.slice(self.node.span),
             self.node.span,
@@ -1476,6 +1500,63 @@ class _StatementChecker:
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def free_names(self, word: str) -> Iterator[str]:
+        """Names for indices that stand nowhere in the cell: a word, or the word with a number."""
+        words = set(re.findall(r"\w+", self.scope.source.text))
+        names = (f"{word}{number}" if number > 1 else word for number in itertools.count(1))
+        return (name for name in names if name not in words)
+
+    def complex_product(self, value: Typed, reduction: dict[str, Span], first: bool) -> Typed | None:
+        """The value of a statement on complex numbers: `Y(i) *= Z(i)` is read as `Y(i) = Y(i) * Z(i)`. `None` after a message."""
+        node, place = self.node, self.node.operator_span
+        if self.operator in ("min", "max"):
+            message = f"complex numbers have no order: `{node.operator}` is not for them"
+            help = "combine `re(z)`, `im(z)` or `abs(z)`"
+            self.scope.report(codes.TYPE_MISMATCH, place, message, help=help)
+            return None
+        if self.operator != "*":
+            return value
+        if reduction or first or self.initialize or self.computed:
+            help = "multiply sizes and add angles: `exp(z)` of a sum of `complex64(log(abs(z)), atan2(im(z), re(z)))`"
+            message = f"`{node.operator}` over complex numbers is not part of this version"
+            self.scope.report(codes.UNSUPPORTED, place, message, help=help)
+            return None
+        self.operator = "="
+        own, other = self.scope.tensors[node.target.name].dtype, settle(value)
+        assert own is not None
+        sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
+        dtype = common(own, other.dtype)
+        exprs = [convert(each, dtype if each.dtype.is_complex else dtype.part).expr for each in sides]
+        return Typed(complexes.arithmetic("*", exprs[0], exprs[1], node.value.span), dtype)
+
+    def own_element(self, tensor: str, indices: Sequence[str], dtype: DType) -> Expr:
+        """The element of a tensor of complex numbers at indices of the statement."""
+        return complexes.element(tensor, [IndexVar(name) for name in indices], dtype, self.node.target.span)
+
+    def value_apart(
+        self, value: Expr, indices: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType
+    ) -> Expr:
+        """A complex value, by way of a temporary where it needs both parts of the element that it replaces."""
+        draft, node = self.owner.draft, self.node
+        if not complexes.mixes_own_parts(value, node.target.name):
+            return value
+        number = draft.counts.get(node.target.name, 0) + 1
+        name = f"{node.target.name}{f'#{number}' if number > 1 else ''}.value"
+        draft.tensors[name] = as_pairs(Tensor(name, dtype, self.rank, "temporary", span=node.target.span))
+        part = next(self.free_names("part"))
+        whole = complexes.by_part(value, part)
+        text = self.scope.source.slice(node.span)
+        found = (*indices, complexes.part_index(part))
+        draft.statements.append(Statement(draft.name_of(name), name, found, "=", False, False, whole, exists, text, node.span))
+        return self.own_element(name, [index.name for index in indices], dtype)
+
+    def is_complex(self, value: Typed) -> bool:
+        """Whether the statement is one on complex numbers."""
+        name = self.node.target.name
+        declared = self.owner.declared.get(name)
+        kinds = settle(value).dtype, self.scope.tensors[name].dtype, declared and declared[0]
+        return any(kind is not None and kind.is_complex for kind in kinds)
 
     def stated_bounds(self, given: Mapping[str, tuple[Expr, Expr]]) -> dict[str, tuple[Expr, Expr]]:
         """The ranges of left-side indices without a range whose dimension has a declared box with a known end."""
@@ -1658,7 +1739,7 @@ class _StatementChecker:
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue
-                at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices)
+                at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices[: self.rank])
                 if at == own and not reduction and not self.initialize and not self.computed:
                     continue
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
@@ -1699,8 +1780,8 @@ class _StatementChecker:
         info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))
         kind = "output" if info.kind == "result" else "temporary"
         starts = None if dims is None else self.owner.declared_starts(name)
-        self.owner.draft.tensors[name] = Tensor(
-            name, dtype, rank, kind, declared=dims, starts=starts, span=node.target.span
+        self.owner.draft.tensors[name] = as_pairs(
+            Tensor(name, dtype, rank, kind, declared=dims, starts=starts, span=node.target.span)
         )
         self.owner.declare_equalities(name, dims, node.target.span)
         return dtype
@@ -1725,9 +1806,9 @@ class _StatementChecker:
 
     def narrows(self, value: Typed, own: DType, dtype: DType) -> None:
         if value.weak == "int":
-            fine = dtype.is_float or (dtype.is_integer and fits_literal(value.exact, dtype))
+            fine = dtype.part.is_float or (dtype.is_integer and fits_literal(value.exact, dtype))
         elif value.weak:
-            fine = dtype.is_float
+            fine = dtype.part.is_float
         else:
             fine = fits(own, dtype)
         if fine:
@@ -1739,6 +1820,8 @@ class _StatementChecker:
         help = None
         if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
             help = "its first statement made it an integer; write a float there, as in `0.0`"
+        if own.is_complex and not dtype.is_complex:
+            help, fix = "take `re(z)`, `im(z)` or `abs(z)`", None
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)

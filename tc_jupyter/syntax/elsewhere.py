@@ -134,6 +134,12 @@ RENAMED = {
     "sgn": "sign",
     "True": "true",
     "False": "false",
+    **dict.fromkeys(("real", "creal", "crealf", "Re"), "re"),
+    **dict.fromkeys(("imag", "cimag", "cimagf", "Im"), "im"),
+    **dict.fromkeys(("conjugate", "conjf"), "conj"),
+    **dict.fromkeys(("cabs", "cabsf"), "abs"),
+    **dict.fromkeys(("cexp", "cexpf"), "exp"),
+    **dict.fromkeys(("csqrt", "csqrtf"), "sqrt"),
 }
 """Functions and values that have another name here."""
 
@@ -172,6 +178,8 @@ TYPES = {
     **dict.fromkeys(("float80", "float96", "float128", "float256", "f128", "longdouble", "quad"), "float64"),
     "boolean": "bool",
     "bool_": "bool",
+    **dict.fromkeys(("complex", "cdouble", "c128", "complex256"), "complex128"),
+    **dict.fromkeys(("cfloat", "csingle", "c64", "complex32"), "complex64"),
 }
 """Types that have another name here."""
 WORDS_OF_TYPES = frozenset({"unsigned", "signed", "long", "short", "char", "int", "double"})

@@ -212,11 +212,6 @@ def _word(token: Token, accepted: AbstractSet[str]) -> Diagnostic | None:
 
 
 def _type_word(token: Token) -> Diagnostic:
-    if token.text in ("complex64", "complex128"):
-        help = "use two tensors, one for the real and one for the imaginary parts"
-        return Diagnostic(
-            codes.UNSUPPORTED, token.span, f"the type `{token.text}` is not part of this version", help=help
-        )
     is_other_width = re.fullmatch(r"(u?int|b?float|f|i|u)[0-9]+", token.text) is not None  # a slip of no other one
     close = TYPES.get(token.text) or (None if is_other_width else nearest(token.text, sorted(SCALAR_TYPES)))
     fix = Fix(f"replace it by `{close}`", (Edit(token.span, close),)) if close else None
