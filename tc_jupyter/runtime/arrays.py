@@ -146,6 +146,10 @@ class DeviceMemory(Protocol):
         """A fresh CuPy array."""
         ...
 
+    def device_array(self, array: NDArray, device: str) -> Any:
+        """An array of the host as a CuPy array."""
+        ...
+
     def device_copy(
         self,
         address: int,
