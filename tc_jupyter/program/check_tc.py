@@ -376,9 +376,7 @@ class _DefChecker:
         scope.tensors[name] = TensorInfo(
             name, dtype, len(dims), dims, "parameter", param.name.span, True, read, starts=starts
         )
-        self.draft.tensors[name] = as_pairs(
-            Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span)
-        )
+        self.draft.tensors[name] = as_pairs(Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span))
 
     def dimension(self, dim: tree.Dimension) -> tuple[Expr, Expr] | None:
         """The first index and the extent of a dimension; `None` after a message."""
@@ -873,7 +871,7 @@ class _DefChecker:
                 message = f"{own} is `{dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
                 help = f"convert it in a statement before, with `{dtype.value}(...)`"
                 if argument.dtype.is_complex and not dtype.is_complex:
-                    help = "take `re(z)`, `im(z)` or `abs(z)` in a statement before"
+                    help = f"{complexes.TAKE_A_REAL} in a statement before"
                 fix = self.cast_where_written(argument.name, dtype) if dtype.is_integer else None
                 if fix is not None:
                     help = f"an index as a value is `int64`: make it `{dtype.value}` where it is computed"
@@ -1512,8 +1510,7 @@ class _StatementChecker:
         node, place = self.node, self.node.operator_span
         if self.operator in ("min", "max"):
             message = f"complex numbers have no order: `{node.operator}` is not for them"
-            help = "combine `re(z)`, `im(z)` or `abs(z)`"
-            self.scope.report(codes.TYPE_MISMATCH, place, message, help=help)
+            self.scope.report(codes.TYPE_MISMATCH, place, message, help=complexes.TAKE_A_REAL)
             return None
         if self.operator != "*":
             return value
@@ -1534,9 +1531,7 @@ class _StatementChecker:
         """The element of a tensor of complex numbers at indices of the statement."""
         return complexes.element(tensor, [IndexVar(name) for name in indices], dtype, self.node.target.span)
 
-    def value_apart(
-        self, value: Expr, indices: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType
-    ) -> Expr:
+    def value_apart(self, value: Expr, indices: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType) -> Expr:
         """A complex value, by way of a temporary where it needs both parts of the element that it replaces."""
         draft, node = self.owner.draft, self.node
         if not complexes.mixes_own_parts(value, node.target.name):
@@ -1548,7 +1543,9 @@ class _StatementChecker:
         whole = complexes.by_part(value, part)
         text = self.scope.source.slice(node.span)
         found = (*indices, complexes.part_index(part))
-        draft.statements.append(Statement(draft.name_of(name), name, found, "=", False, False, whole, exists, text, node.span))
+        draft.statements.append(
+            Statement(draft.name_of(name), name, found, "=", False, False, whole, exists, text, node.span)
+        )
         return self.own_element(name, [index.name for index in indices], dtype)
 
     def is_complex(self, value: Typed) -> bool:
@@ -1821,7 +1818,7 @@ class _StatementChecker:
         if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
             help = "its first statement made it an integer; write a float there, as in `0.0`"
         if own.is_complex and not dtype.is_complex:
-            help, fix = "take `re(z)`, `im(z)` or `abs(z)`", None
+            help, fix = complexes.TAKE_A_REAL, None
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)

@@ -6,7 +6,8 @@ A tensor of complex numbers is one of floats whose last dimension has two elemen
     ->
     C(i, part) = part == 0 ? A(i, 0)*B(i, 0) - A(i, 1)*B(i, 1) : A(i, 0)*B(i, 1) + A(i, 1)*B(i, 0)
 
-So no later stage knows complex numbers, and both parts are computed in one pass. A real operand stays real: `2 * z` has two products.
+So no later stage knows complex numbers, and both parts are computed in one pass. A real operand stays real: `2 * z` has two
+products.
 Formulas are those of the textbook, but for quotients and roots, which do not overflow where their value does not: R. L. Smith,
 "Algorithm 116: Complex division", CACM 1962; W. Kahan, "Branch cuts for complex elementary functions", 1987.
 """
@@ -24,6 +25,8 @@ from .program import Index, Tensor
 
 PAIR = "complex"
 """The function of a value that has two parts."""
+TAKE_A_REAL = "take `re(z)`, `im(z)` or `abs(z)`"
+"""The help where a real number is wanted."""
 MOST_NODES = 5_000
 """Of one part: products and quotients of products have each part of their operands several times."""
 
@@ -54,7 +57,9 @@ def each_part(value: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 def is_too_large(value: Expr) -> bool:
     """Whether a part has become too large to be worked with."""
-    return any(next(islice(walk(part), MOST_NODES, None), None) is not None for part in parts(value) if part is not None)
+    return any(
+        next(islice(walk(part), MOST_NODES, None), None) is not None for part in parts(value) if part is not None
+    )
 
 
 # arithmetic: operands have parts of one type, and at least one of them is complex
@@ -88,11 +93,9 @@ def _quotient(a: Expr, b: Expr, c: Expr, d: Expr, span: Span) -> Expr:
     nothing = Binary("==", large, _number(0, c), DType.BOOL)
     ratio = _choice(nothing, _number(0, c), _real("/", small, large))
     divisor = _real("+", large, _real("*", small, ratio))
-    (p, q), (r, s) = (
-        tuple(_choice(first, x, _real("*", x, ratio)) for x in (a, b)),
-        tuple(_choice(first, _real("*", x, ratio), x) for x in (a, b)),
-    )
-    return paired(_real("/", _real("+", p, s), divisor), _real("/", _real("-", q, r), divisor), span)
+    p, q = _choice(first, _number(1, c), ratio), _choice(first, ratio, _number(1, c))
+    re, im = _real("+", _real("*", a, p), _real("*", b, q)), _real("-", _real("*", b, p), _real("*", a, q))
+    return paired(_real("/", re, divisor), _real("/", im, divisor), span)
 
 
 def negative(value: Expr, span: Span) -> Expr:
@@ -134,8 +137,8 @@ def called(name: str, value: Expr, span: Span) -> Expr | None:
         case "sqrt":
             return _root(re, im, span)
         case "isnan" | "isinf" | "isfinite":
-            tests = (Call(name, (each,), DType.BOOL) for each in (re, im))
-            return Binary("&&" if name == "isfinite" else "||", *tests, DType.BOOL, span)
+            first, second = (Call(name, (each,), DType.BOOL) for each in (re, im))
+            return Binary("&&" if name == "isfinite" else "||", first, second, DType.BOOL, span)
         case _:
             return None
 
@@ -225,5 +228,3 @@ def mixes_own_parts(value: Expr, target: str) -> bool:
         for number, part in enumerate(both(value))
         for node in walk(part)
     )
-
-

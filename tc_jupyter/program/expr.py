@@ -62,7 +62,7 @@ class DType(Enum):
 
     @property
     def is_complex(self) -> bool:
-        """Whether this is a type of complex numbers, which only text and arrays have: expressions are of their parts (`complexes`)."""
+        """Whether this is a type of complex numbers. Only text and arrays have it: expressions are of parts (`complexes`)."""
         return self in _PARTS
 
     @property

@@ -15,8 +15,8 @@ class Function:
     Attributes:
         arity: number of arguments; for `variadic` functions the smallest number.
         kind: `float` (integers become `float32`, the widest argument type is the result), `numeric` (any type is kept), `rounding`
-            (as `float`, but an integer argument is returned unchanged), `test` (floating argument, `bool` result), `border` (around a subscript),
-            `complex` (any number).
+            (as `float`, but an integer argument is returned unchanged), `test` (floating argument, `bool` result), `border`
+            (around a subscript), `complex` (any number).
         document: one line for a reader.
     """
 

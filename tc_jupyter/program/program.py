@@ -19,7 +19,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span, shown_value
 
-from .expr import DType, Expr, IndexVar, Read, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,18 @@ class Statement:
     def reduction_indices(self) -> tuple[Index, ...]:
         """Indices that are combined over."""
         return tuple(index for index in self.indices if index.kind == "reduction")
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """The value; where the last output index chooses between two, as between the parts of a complex number, both."""
+        match self.value:
+            case Select(Binary("==", IndexVar(name), Const(0)), then, otherwise) if self.output_indices[-1:]:
+                index = self.output_indices[-1]
+                if index.name == name and index.where == (int64(0), int64(2)):
+                    return then, otherwise
+            case _:
+                pass
+        return (self.value,)
 
     @property
     def computed(self) -> tuple[tuple[Index, Expr], ...]:

@@ -517,9 +517,8 @@ class ExpressionChecker:
             self.scope.report(codes.MIXED_SIGN, span, message, help="cast one operand, as in `int64(x)` or `uint64(x)`")
 
     def _no_order(self, operator: str, span: Span) -> None:
-        help = "compare or divide `re(z)`, `im(z)` or `abs(z)`"
         message = f"complex numbers have no order: `{operator}` is not for them"
-        self.scope.report(codes.TYPE_MISMATCH, span, message, help=help)
+        self.scope.report(codes.TYPE_MISMATCH, span, message, help=complexes.TAKE_A_REAL)
 
     def _complex_operands(self, left: Typed, right: Typed) -> tuple[Expr, Expr, DType]:
         """Operands with parts of one type, and the type of the result; a real one stays real."""
@@ -772,13 +771,13 @@ class ExpressionChecker:
             if value is not None and value.dtype.is_complex:
                 return self._no_real(argument, value, f"a part of `{dtype.value}(re, im)` is")
             real += [] if value is None else [convert(value, dtype.part).expr]
-        return Typed(complexes.paired(*real, node.span), dtype) if len(real) == 2 else None
+        return Typed(complexes.paired(real[0], real[1], node.span), dtype) if len(real) == 2 else None
 
     def _no_real(self, node: tree.Expression, value: Typed, wants: str) -> None:
         """TC212: a complex number where a real one is needed."""
         message = f"{wants} a real number, not `{value.dtype.value}`"
-        help = "take `re(z)`, `im(z)` or `abs(z)`"
-        self.scope.report(codes.TYPE_MISMATCH, node.span, message, f"this is `{value.dtype.value}`", help=help)
+        label = f"this is `{value.dtype.value}`"
+        self.scope.report(codes.TYPE_MISMATCH, node.span, message, label, help=complexes.TAKE_A_REAL)
 
     def _border_elsewhere(self, node: tree.Apply[tree.Expression]) -> Typed | None:
         """`clamp(x, low, high)` is a value; everything else that stands around a subscript stands there alone."""

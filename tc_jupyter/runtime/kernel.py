@@ -37,6 +37,7 @@ from .arrays import (
     ArgumentProblem,
     ArrayView,
     Library,
+    as_numpy,
     copied,
     copy_into,
     device_memory,
@@ -146,7 +147,7 @@ def read_inputs(program: Program, parameters: Sequence[Parameter], values: Seque
 
 def _on(device: str, view: ArrayView) -> ArrayView:
     """A small array of the host on a device."""
-    return view if device == "cpu" else view_of(device_memory().device_array(view.owner, device))
+    return view if device == "cpu" else view_of(device_memory().device_array(as_numpy(view), device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +386,7 @@ class BoundKernel:
 
     def _allocate(self, library: Library, name: str, shape: tuple[int, ...], device: str) -> ArrayView:
         tensor = self.program.tensor(name)
-        dtype, shape = tensor.element, shape[: tensor.written_rank]
+        dtype, shape = tensor.element, shape[:-1] if tensor.pairs else shape
         try:
             return in_pairs(self._memory(lambda: library.allocate(shape, dtype, device), name, dtype, shape))
         except ArgumentProblem as problem:

@@ -178,10 +178,14 @@ TYPES = {
     **dict.fromkeys(("float80", "float96", "float128", "float256", "f128", "longdouble", "quad"), "float64"),
     "boolean": "bool",
     "bool_": "bool",
-    **dict.fromkeys(("complex", "cdouble", "c128", "complex256"), "complex128"),
-    **dict.fromkeys(("cfloat", "csingle", "c64", "complex32"), "complex64"),
 }
 """Types that have another name here."""
+TC_TYPES = {
+    **TYPES,
+    **dict.fromkeys(("complex", "cdouble", "c128", "complex256", "complex_"), "complex128"),
+    **dict.fromkeys(("cfloat", "csingle", "c64", "complex32"), "complex64"),
+}
+"""The same for `%%tc`, which has complex numbers."""
 WORDS_OF_TYPES = frozenset({"unsigned", "signed", "long", "short", "char", "int", "double"})
 """The words of which the types of C are made."""
 

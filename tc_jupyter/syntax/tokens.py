@@ -802,7 +802,17 @@ def _operand_after(text: str, start: int) -> int | None:
     return end if word and word.group(1) and depth == 0 else None
 
 
-_INTEGERS = SCALAR_TYPES - {"half", "float", "double", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"}
+_INTEGERS = SCALAR_TYPES - {
+    "half",
+    "float",
+    "double",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+}
 
 
 def _parameters(tokens: list[Token]) -> dict[str, tuple[str, int]]:

@@ -398,7 +398,7 @@ def random_arguments(program: Program, sizes: Mapping[str, int], seed: int = 0) 
         if not tensor.rank and name in sizes:
             made.append(sizes[name])
             continue
-        found = _random_array(random, tensor.dtype, shape, sizes) if tensor.rank else 1
+        found: Any = _random_array(random, tensor.dtype, shape, sizes) if tensor.rank else 1
         found = joined(found) if tensor.pairs else found
         made.append(found.item() if tensor.pairs and not tensor.written_rank else found)
     return tuple(made)
