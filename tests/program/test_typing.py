@@ -67,7 +67,8 @@ def test_fits_means_that_every_value_survives(source, target):
     if target.part.is_float:
         with np.errstate(over="ignore"):
             kept = all(
-                math.isfinite(float(np.dtype(target.part.value).type(v))) and int(np.dtype(target.part.value).type(v)) == v
+                math.isfinite(float(np.dtype(target.part.value).type(v)))
+                and int(np.dtype(target.part.value).type(v)) == v
                 for v in values
             )
     else:

@@ -25,9 +25,9 @@ export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
   tc: {
     keywords: words('def where in exists else unique'),
     constants: words('true false inf nan'),
-    types: words(`${scalars} half byte`),
+    types: words(`${scalars} complex64 complex128 half byte`),
     reductions: words('min max'),
-    functions: words(`${one} ${more} clamp wrap reflect symmetric`)
+    functions: words(`${one} ${more} clamp wrap reflect symmetric conj re im`)
   },
   sac: {
     keywords: words('return with genarray modarray fold if else for while do inline typedef use import step width'),
