@@ -394,16 +394,8 @@ class Definition:
 
     def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function of positional arguments that a call runs; `general` is always right."""
-        always, pairs = general or self.general, self.pairs
-        if pairs is None:
-            return self._dispatched(lambda values: always(*values), False)
-        short = self._dispatched(lambda values: always(*pairs.joined(values)), False)
-
-        def call(*values: Any) -> Any:
-            found = pairs.split(values)
-            return always(*values) if found is None else pairs.numbers(short(*found))
-
-        return call
+        always = general or self.general
+        return self._dispatched(lambda values: always(*values), False)
 
     def general(self, *args: Any) -> Any:
         """A call with positional arguments only, by the general path."""
@@ -412,21 +404,14 @@ class Definition:
     def writer(self, general: Callable[[Sequence[Any], object], Any] | None = None) -> Callable[..., Any]:
         """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""
         always = general or self.general_into
-        read, written, pairs = len(self.parameters), len(self.program.results), self.pairs
-
-        def general_of(values: Sequence[Any]) -> Any:
-            values = tuple(values if pairs is None else pairs.joined(values))
-            return always(values[:read], values[read:])
-
-        short = self._dispatched(general_of, True)
+        read, written = len(self.parameters), len(self.program.results)
+        short = self._dispatched(lambda values: always(values[:read], values[read:]), True)
 
         def write(args: Sequence[Any], out: Any) -> Any:
             given: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
-            every: Sequence[Any] | None = (*args, *given)
-            every = every if pairs is None else pairs.split(every)
-            if len(args) != read or len(given) != written or every is None:
+            if len(args) != read or len(given) != written:
                 return always(args, out)
-            short(*every)
+            short(*args, *given)
             return out
 
         return write
@@ -440,7 +425,8 @@ class Definition:
         on_cpu = self.verify is None and self.options.target in (None, "cpu")
         known = self._recipes[into]
         recipes = known, partial(self._resized, into)
-        return Dispatcher(self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into).function
+        calls = self.recent, self._floats, on_cpu, into, self.pairs
+        return Dispatcher(self.parameters, results, *recipes, general, *calls).function
 
     def _resized(self, into: bool, like: Likeness, values: Sequence[Any]) -> Recipe | None:
         """A recipe for a call that differs from others in sizes only."""

@@ -1476,9 +1476,14 @@ class _StatementChecker:
         )
         expr = convert(value, dtype).expr
         if dtype.is_complex:
-            part = next(self.free_names("part"))
-            expr = complexes.by_part(self.value_apart(expr, indices, exists, dtype), part)
-            indices, subscripts = (*indices, complexes.part_index(part)), (*subscripts, IndexVar(part))
+            part, outputs = next(self.free_names("part")), indices
+            if self.operator == "+" and not self.computed and complexes.is_of_matrices(expr, names) and reduction:
+                summed = tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
+                expr = self.summed_apart(expr, outputs, summed, exists, dtype)
+                reduction, exists = {}, ()
+                self.operator = "=" if self.initialize else "+"
+            expr = complexes.by_part(self.value_apart(expr, outputs, exists, dtype), part)
+            indices, subscripts = (*outputs, complexes.part_index(part)), (*subscripts, IndexVar(part))
         indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
         statement = Statement(
             self.owner.draft.name_of(name),
@@ -1531,13 +1536,32 @@ class _StatementChecker:
         """The element of a tensor of complex numbers at indices of the statement."""
         return complexes.element(tensor, [IndexVar(name) for name in indices], dtype, self.node.target.span)
 
+    def summed_apart(
+        self, value: Expr, outputs: tuple[Index, ...], summed: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType
+    ) -> Expr:
+        """A sum whose real and imaginary part are temporaries, each with a statement of its own."""
+        draft, node, names = self.owner.draft, self.node, [index.name for index in outputs]
+        text, reads = self.scope.source.slice(node.span), list[Expr]()
+        for part, expr in zip(("re", "im"), complexes.both(value), strict=True):
+            name = f"{self.next_name()}.{part}"
+            draft.tensors[name] = Tensor(name, dtype.part, self.rank, "temporary", span=node.target.span)
+            own = draft.name_of(name), name, (*outputs, *summed), "+", True, False, without_idle_casts(expr)
+            draft.statements.append(Statement(*own, exists, text, node.span))
+            reads.append(Read(name, tuple(map(IndexVar, names)), dtype.part, node.target.span))
+        return complexes.paired(reads[0], reads[1], node.value.span)
+
+    def next_name(self) -> str:
+        """The name that the statement will have."""
+        target = self.node.target.name
+        number = self.owner.draft.counts.get(target, 0) + 1
+        return target if number == 1 else f"{target}#{number}"
+
     def value_apart(self, value: Expr, indices: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType) -> Expr:
         """A complex value, by way of a temporary where it needs both parts of the element that it replaces."""
         draft, node = self.owner.draft, self.node
         if not complexes.mixes_own_parts(value, node.target.name):
             return value
-        number = draft.counts.get(node.target.name, 0) + 1
-        name = f"{node.target.name}{f'#{number}' if number > 1 else ''}.value"
+        name = f"{self.next_name()}.value"
         draft.tensors[name] = as_pairs(Tensor(name, dtype, self.rank, "temporary", span=node.target.span))
         part = next(self.free_names("part"))
         whole = complexes.by_part(value, part)

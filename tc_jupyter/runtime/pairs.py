@@ -1,7 +1,7 @@
 """Arrays of complex numbers as arrays of pairs of floats over the same memory, and back: kernels know floats only.
 
 Comes in: arguments and results of a def with complex numbers, as arrays or as views of their memory. Goes out: the same with one
-dimension of two elements more, or less. The general path works with views, which has words for what is wrong; `Pairs` turns
+dimension of two elements more, or less. The general path works with views, and has words for what is wrong; `Pairs` turns
 arrays of NumPy, PyTorch and CuPy around for calls that are repeated.
 
 Worked example: `in_pairs` of a view of 3 `complex64`, 16 bytes apart, has shape `(3, 2)`, strides `(16, 4)` and elements `float32`.
@@ -80,7 +80,7 @@ class Pairs:
     kinds: tuple[tuple[DType, bool], ...]
     results: tuple[DType, ...]
 
-    def split(self, values: Sequence[Any]) -> list[Any] | None:
+    def split(self, values: Sequence[Any]) -> tuple[Any, ...] | None:
         """The arguments with pairs in place of complex numbers; `None` if the general path has to look at one."""
         if len(values) > len(self.kinds):
             return None
@@ -89,22 +89,27 @@ class Pairs:
             found.append(_split(value, dtype, is_array) if dtype.is_complex else value)
             if found[-1] is None:
                 return None
-        return found
+        return tuple(found)
 
     def joined(self, values: Sequence[Any]) -> list[Any]:
-        """The arguments that `split` took apart."""
+        """The arrays that `split` took apart."""
         pairs = zip(values, self.kinds, strict=False)
-        return [
-            value if not dtype.is_complex else joined(value) if is_array else complex(*value.tolist())
-            for value, (dtype, is_array) in pairs
-        ]
+        return [joined(value) if dtype.is_complex else value for value, (dtype, _) in pairs]
+
+    @property
+    def are_arrays(self) -> bool:
+        """Whether all complex arguments have dimensions."""
+        return all(is_array for dtype, is_array in self.kinds if dtype.is_complex)
+
+    def number(self, place: int, result: Any) -> Any:
+        """A result of a call with complex numbers in place of pairs."""
+        return joined(result) if self.results[place].is_complex else result
 
     def numbers(self, results: Any) -> Any:
         """The results of a call with complex numbers in place of pairs."""
         if len(self.results) == 1:
-            return joined(results) if self.results[0].is_complex else results
-        pairs = zip(results, self.results, strict=True)
-        return tuple(joined(each) if dtype.is_complex else each for each, dtype in pairs)
+            return self.number(0, results)
+        return tuple([self.number(k, each) for k, each in enumerate(results)])
 
 
 def _split(value: Any, dtype: DType, is_array: bool) -> Any:
