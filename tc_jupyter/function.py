@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
 
@@ -39,6 +41,7 @@ from tc_jupyter.compiler.definition import (
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
+from tc_jupyter.files import read_text
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, as_size
 from tc_jupyter.program.check_tc import python_name
@@ -73,6 +76,7 @@ def compile(
     specialize: Mapping[str, int] | bool | None = None,
     known: Mapping[str, Function] | None = None,
     tf32: bool = False,
+    name: str = "cell",
 ) -> Module:
     """Check a cell and make its defs callable.
 
@@ -86,6 +90,7 @@ def compile(
         known: functions that the text may call.
         tf32: products of `float32` matrices may use tensor cores on a GPU, with operands rounded to 10 bits of mantissa; errors are
             about 3e-4 of the result.
+        name: what messages call the text.
 
     Warns:
         DiagnosticWarning: one per warning of the text; notes are in `module.analysis.diagnostics`.
@@ -101,7 +106,9 @@ def compile(
         raise ValueError(f"check={check!r}: expected one of {', '.join(map(repr, CHECKS))}")
     if target not in TARGETS:
         raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
-    options = Options(text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32)
+    options = Options(
+        text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32, name=name
+    )
     with MAKING:
         analysis = _analysis(options)
         module = module_of(analysis, options)
@@ -109,9 +116,31 @@ def compile(
     return module
 
 
+def load(path: str | PathLike[str], language: str | None = None, **options: Any) -> Module:
+    """Compile a file: the defs of `kernels.tc`, or the functions of `kernels.sac`.
+
+    Args:
+        language: `tc` or `sac`; by default what the name of the file ends in, else `tc`.
+        options: those of `compile`. Messages name the file.
+
+    Raises:
+        OSError: the file cannot be read, or has more than `files.LARGEST` bytes.
+        UnicodeDecodeError: it is no text in UTF-8.
+        CompileError, TypeError, ValueError: as `compile`.
+    """
+    name = fspath(path)
+    language = language or ("sac" if name.endswith(".sac") else "tc")
+    return compile(read_text(Path(name)), language, name=name, **options)
+
+
 def _analysis(options: Options) -> Analysis:
     return analyze(
-        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
+        options.text,
+        language=options.language,
+        strict=options.strict,
+        allow=options.allow,
+        known=options.known,
+        name=options.name,
     )
 
 

@@ -2050,6 +2050,8 @@ class Run:
                 later = [
                     n for n in self.one.statements[number + 1 :] if isinstance(n, Statement) and n.target == s.target
                 ]
+                if s.target not in self.tensors and s.target not in waiting:
+                    self.begin_part(now, declared.get(s.target), later)
                 try:
                     if s.target in waiting:
                         self.begin(*waiting.pop(s.target), now, declared, given)
@@ -2076,6 +2078,20 @@ class Run:
             known = isinstance(dim, Dimension) and dim.box and not self.indices_in(dim.high)
             if known and name not in s.ranges:
                 s.ranges[name] = (dim.low, dim.high)
+
+    def begin_part(self, s, result, later):
+        """A first statement may write a part of a dimension whose extent is stated, where a later one goes on there."""
+        for number, dim in enumerate((result and result.dims) or ()):
+            known = not isinstance(dim, str) or dim in self.sizes or dim in self.scalars
+            if number >= len(s.left) or s.left[number] in s.places or not known:
+                continue
+            if isinstance(dim, Dimension) and (dim.box or self.indices_in(dim.high)):
+                continue
+            names = [n.left[number] for n in later if n.left and number < len(n.left)]
+            others = [n.places[name] for n, name in zip(later, names, strict=False) if name in n.places]
+            if any(self.indices_in(e) for e in others):
+                s.places[f"@{number}"] = Name(s.left[number])
+                s.left = [*s.left[:number], f"@{number}", *s.left[number + 1 :]]
 
     def is_literal(self, e):
         return not any(isinstance(n, (Name, Extent)) or self.is_read(n) for n in walk(e))

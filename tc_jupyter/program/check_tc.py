@@ -1216,7 +1216,8 @@ class _StatementChecker:
         names: list[str] = []
         lets = {clause.name.name for clause in self.node.clauses if isinstance(clause, tree.Let)}
         for number, index in enumerate(self.node.indices or ()):
-            if not isinstance(index, tree.Name) or index.name in {*names, *lets} or self.is_number(index):
+            own = isinstance(index, tree.Name) and index.name not in {*names, *lets} and not self.is_number(index)
+            if not isinstance(index, tree.Name) or not own or self.is_part(number, index):
                 self.left_nodes[number] = index
             elif self.left_name(index):
                 names.append(index.name)
@@ -1227,6 +1228,30 @@ class _StatementChecker:
         """Whether a name on the left side is that of an integer, and so of one element."""
         info = self.scope.tensors.get(name.name)
         return info is not None and info.rank == 0 and info.dtype is not None and info.dtype.is_integer and info.written
+
+    def is_part(self, number: int, index: tree.Name) -> bool:
+        """Whether a first statement may write a part of a dimension: its extent is stated, and a later one goes on there.
+
+        Worked example: `Y(i) = A(i)` of `-> (float(N + M) Y) { Y(i) = A(i)  Y(N + j) = B(j) }`.
+        """
+        target, extent = self.node.target.name, self.stated(number)
+        if self.scope.tensors[target].written or extent is None or self.owner.declared_starts(target) is not None:
+            return False
+        whole = f"0:{self.scope.source.slice(extent.span)}".replace(" ", "")
+        ranges = (each for each in self.node.clauses if isinstance(each, tree.Where) and each.index.name == index.name)
+        if any(f"{self.text(each.lower)}:{self.text(each.upper)}".replace(" ", "") == whole for each in ranges):
+            return False
+        statements = (each for each in self.owner.node.statements if isinstance(each, tree.Comprehension))
+        others = ((each.indices or ())[number : number + 1] for each in statements if each.target.name == target)
+        return any(not isinstance(each, tree.Name) and self.has_free_names(each) for (each,) in filter(None, others))
+
+    def text(self, node: tree.Expression) -> str:
+        return self.scope.source.slice(node.span)
+
+    def has_free_names(self, node: tree.Expression) -> bool:
+        """Whether an expression has names that are neither sizes nor tensors, and so indices."""
+        names = {part.name for part in tree.walk(node) if isinstance(part, tree.Name)}
+        return any(self.scope.taken(name) is None for name in names)
 
     @property
     def rank(self) -> int:

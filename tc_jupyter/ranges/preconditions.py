@@ -617,7 +617,9 @@ def _larger_help(checker: _Checker, bound: Bound) -> str | None:
     low, high = bounds[bound.dimension]
     bounds[bound.dimension] = (worst, high) if bound.side == "lower" else (low, worst + 1)
     larger = value_first(checker.ranges, tensor, bounds)
-    return f"the first statement on `{tensor}` says how large it is: to have more, begin with {larger}"
+    return (
+        f"the first statement on `{tensor}` says how large it is: state that in the result list, or begin with {larger}"
+    )
 
 
 def _behind_the_end(bound: Bound, span: Span, message: str, label: str) -> Diagnostic:

@@ -48,7 +48,7 @@ def test_a_write_outside_of_what_the_first_statement_made():
     found = only(f"def f(float(T, 2*D) X) -> (Y) {{ {halves} where d in 0:D }}")
     start = "Y(i, j) = 0 where i in 0:T, j in 0:2*D"
     assert found.code.number == "TC311"
-    assert found.help.endswith(f"to have more, begin with `{start}`")
+    assert found.help.endswith(f"state that in the result list, or begin with `{start}`")
     halves = halves.replace("  Y", " where d in 0:D  Y")
     f = tc.compile(
         f"def f(float(T, 2*D) X) -> (Y) {{ {start}  {halves} where d in 0:D }}", target="cpu", allow="TC325"
@@ -63,7 +63,9 @@ def test_a_write_outside_of_what_is_stated_or_of_a_first_element():
     assert found[0].help == "state a larger `Y` in the result list, or write fewer elements with a `where` range"
     found = tc.analyze("def f(float(N) X) -> (Y) { Y(0) = 0  Y(i) = X(i) }").diagnostics
     assert [each.code.number for each in found] == ["TC322", "TC325"]
-    assert found[0].help.endswith("says how large it is: to have more, begin with `Y(i) = 0 where i in 0:N`")
+    assert found[0].help.endswith(
+        "says how large it is: state that in the result list, or begin with `Y(i) = 0 where i in 0:N`"
+    )
 
 
 def test_a_stated_size_that_the_first_statement_does_not_make():
