@@ -99,6 +99,8 @@ _FLOATS = frozenset((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64
 _PARTS = {DType.COMPLEX64: DType.FLOAT32, DType.COMPLEX128: DType.FLOAT64}
 _BITS = {dtype: int("".join(filter(str.isdigit, dtype.value)) or 8) for dtype in DType}
 
+REAL = tuple(dtype for dtype in DType if not dtype.is_complex)
+"""The types of expressions and of stored elements."""
 LARGEST_ARRAY = (1 << 63) - 1
 """The most `array_bytes` that an array can have."""
 
