@@ -13,6 +13,7 @@ Worked example:
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
+
+import numpy as np
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
 from tc_jupyter.compiler.agreement import Judge
@@ -194,8 +197,10 @@ class Module(Mapping[str, "Function"]):
         self.analysis = analysis
 
     def __getitem__(self, name: str) -> Function:
-        found = self._functions.get(name)
-        return found if found is not None else self._functions[python_name(name)]
+        found = self._functions.get(name) or self._functions.get(python_name(name) if isinstance(name, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        if found is None:
+            raise KeyError(f"this module has no function {name!r}; it has {', '.join(self._functions)}")
+        return found
 
     def __getattr__(self, name: str) -> Function:
         functions = self.__dict__.get("_functions", {})
@@ -326,11 +331,8 @@ class Function:
         analysis = _analysis(options)
         error = next((each for each in analysis.diagnostics if each.is_error), None)
         if error is not None:
-            message = f"`{self.written_name}` calls `{redefined}`, which was defined again: {error.message}"
-            help = (
-                f"run the cell of `{self.written_name}` again with a call that fits, or define `{redefined}` as before"
-            )
-            self._stale = Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+            between = next((each for each in self.callees.values() if each.stale is not None), None)
+            self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
             self._call = self._write = self._refuse
             return
         fresh = module_of(analysis, options)[self.written_name]
@@ -341,6 +343,20 @@ class Function:
         self._definition, self._call = fresh._definition, fresh._call
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
+
+    def _refusal(self, redefined: str, error: Diagnostic) -> Diagnostic:
+        """Why a call of this function fails: its own call of what was defined again does not fit."""
+        name = self.written_name
+        message = f"`{name}` calls `{redefined}`, which was defined again: {error.message}"
+        help = f"run the cell of `{name}` again with a call that fits, or define `{redefined}` as before"
+        return Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+
+    def _refusal_of(self, callee: Function, error: Diagnostic) -> Diagnostic:
+        """The same where a function that it calls is the one that does not fit."""
+        assert callee.stale is not None
+        own = f"`{callee.written_name}`"
+        message = f"`{self.written_name}` calls {own}, which{callee.stale.message.removeprefix(own)}"
+        return replace(callee.stale, span=error.span, label=error.label, labels=error.labels, message=message)
 
     def _outdate(self, redefined: str) -> None:
         """Compile the text again when it is asked for; nobody may ever do that."""
@@ -737,7 +753,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit.
             TypeError: a size is given instead of arrays, or a peer is neither a function nor an expression.
-            ValueError: a peer has the name of the function, or its expression is none; `seconds` is negative.
+            ValueError: a peer has the name of the function, changes its arguments, or its expression is none; `seconds` is
+                negative.
         """
         peers, seconds = checked_peers(against), checked_seconds(seconds)
         if self.__name__ in peers:
@@ -746,9 +763,14 @@ class Function:
         expected, judge = self(*arrays), self.judge(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
+        given = _digest(arrays) if peers else b""
         for name, peer in peers.items():
             candidates[name] = self._peer_call(name, peer, arrays)
             agrees[name] = judge(expected, candidates[name]())
+            if _digest(arrays) != given:
+                raise ValueError(
+                    f"against: {name!r} changes its arguments, which all candidates share: let it make new arrays"
+                )
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
@@ -844,6 +866,14 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def _digest(arrays: Iterable[Any]) -> bytes:
+    """A hash of all elements."""
+    digest = hashlib.blake2b()
+    for each in arrays:
+        digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8).data)
+    return digest.digest()
 
 
 def redefine(

@@ -379,6 +379,11 @@ def bench(f, **options):
     return f.benchmark(floats(3, 4), floats(4), **options)
 
 
+def doubled(A, B):
+    A *= 2
+    return A @ B
+
+
 @pytest.mark.parametrize(
     ("use", "error", "said"),
     [
@@ -410,6 +415,11 @@ def bench(f, **options):
         (lambda f: f.benchmark(R=64), TypeError, "`R` is a size: `benchmark` takes the arrays of a call, as in `mv."),
         (lambda f: f.tune(R=64), TypeError, "`R` is a size: `tune` takes the arrays of a call, as in `mv.tune(A, B)`"),
         (lambda f: bench(f, against={"mv": len}), ValueError, "against: 'mv' is the function itself: give the peer an"),
+        (
+            lambda f: bench(f, against={"a": doubled}),
+            ValueError,
+            "against: 'a' changes its arguments, which all candidates sh",
+        ),
         (lambda f: bench(f, against="A @ B"), TypeError, "against='A @ B': peers have names, as in `against={"),
         (lambda f: bench(f, against=["A @ B"]), TypeError, "against=['A @ B']: peers have names, as in `against={"),
         (lambda f: bench(f, against=len), TypeError, "against=<built-in function len>: peers have names, as in `"),

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .cell import Json, cell_of
+from .cell import Cell, Json, cell_of
 from .hover import index_lines, range_title
+from .pieces import pieces_of
 
 KINDS = ("function", "def", "tensor", "index", "size", "scalar", "let", "type")
 """Kinds of names that have a colour, in the order in which a client numbers them."""
@@ -43,25 +44,26 @@ def references(
 
 def hints(text: str, language: str = "tc", known: Mapping[str, Any] | None = None) -> list[Json]:
     """Ranges at the ends of statements: `{"position", "text", "because"}`, where all are known."""
+    parts = pieces_of(text, language)
+    if parts is not None:
+        return [part.moved(each) for part in parts for each in _hints(cell_of(part.text, language, known), 0)]
     cell = cell_of(text, language, known)
-    found: list[Json] = []
-    for owner in range(len(cell.items)):
-        function = cell.found(owner)
-        if function is None:
+    return [each for owner in range(len(cell.items)) for each in _hints(cell, owner)]
+
+
+def _hints(cell: Cell, owner: int) -> list[Json]:
+    """Those of one def."""
+    function, found = cell.found(owner), list[Json]()
+    if function is None:
+        return []
+    called = {call.span for call in function.program.calls}  # whose statements have ranges of their own
+    for statement in function.program.statements:
+        indices = () if statement.span in called else function.ranges.indices.get(statement.name, ())
+        if not indices or not statement.span.end or any(r.lower is None or r.upper is None for r in indices):
             continue
-        for statement in function.program.statements:
-            indices = function.ranges.indices.get(statement.name, ())
-            if not indices or not statement.span.end or any(r.lower is None or r.upper is None for r in indices):
-                continue
-            end = cell.span(statement.span)["end"]
-            shown = ", ".join(range_title(r) for r in indices)
-            found.append(
-                {
-                    "position": end,
-                    "text": shown,
-                    "because": [f"{range_title(r)}: {index_lines(function, r)[0]}" for r in indices],
-                }
-            )
+        reasons = [f"{range_title(r)}: {index_lines(function, r)[0]}" for r in indices]
+        shown = ", ".join(map(range_title, indices))
+        found.append({"position": cell.span(statement.span)["end"], "text": shown, "because": reasons})
     return found
 
 

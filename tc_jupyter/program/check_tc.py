@@ -23,15 +23,25 @@ from . import complexes, extremes, logsums
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
-from .extents import difference, sizes_of, solutions, sum_of
+from .extents import difference, linear, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
-from .inline import Passed, inline_call
+from .inline import Passed, cannot_be_called, inline_call
 from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
-from .typing import TYPE_NAMES, Typed, common, convert, fits, settle, unify, without_idle_casts
+from .typing import (
+    TYPE_NAMES,
+    Typed,
+    changes_where_stored,
+    common,
+    convert,
+    fits,
+    settle,
+    unify,
+    without_idle_casts,
+)
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -517,12 +527,15 @@ class _DefChecker:
             or end.name in scope.sizes.keys() | self.scalars.keys()
             or end.name[0].isdigit()
         ):
+            if not box and (name := self.new_size(end)) is not None:
+                return self.solved_dimension(tensor, number, end, name)
             found = self.dimension(dim)
             return found and (found[0] if box else None, found[1])
         start = self.end(dim.lower) if isinstance(dim, tree.DimensionBox) else None
         first = scope.result_sizes.get(end.name)
         if first is not None and not box and end.name not in scope.result_starts:
-            return None, Size(f"{first[0]}.{first[1]}", end.span)
+            found = scope.found_size(end.name, Size(f"{first[0]}.{first[1]}", end.span))
+            return None, replace(found, span=end.span)
         if first is not None:
             self.scope.report(codes.DUPLICATE_NAME, end.span, f"`{end.name}` names the end of another result already")
             return None
@@ -536,6 +549,41 @@ class _DefChecker:
             return None
         scope.result_starts[end.name] = start
         return start, Size(f"{tensor}.{number}", end.span)
+
+    def new_size(self, dim: tree.Expression) -> tree.Name | None:
+        """The one name in an expression that no parameter and no other result has: `M` in `2*M`."""
+        names = {item.name: item for item in tree.walk(dim) if isinstance(item, tree.Name)}
+        known = (
+            self.scope.sizes.keys() | self.scalars.keys() | self.scope.result_sizes.keys() | self.scope.tensors.keys()
+        )
+        new = [item for name, item in names.items() if name not in known and not name[0].isdigit()]
+        return new[0] if len(new) == 1 else None
+
+    def solved_dimension(
+        self, tensor: str, number: int, dim: tree.Expression, name: tree.Name
+    ) -> tuple[None, Expr] | None:
+        """The extent `2*M` of a result, from which `M` is found; `None` after a message."""
+        scope, word = self.scope, name.name
+        scope.sizes[word] = name.span
+        found = self.dimension(dim)
+        del scope.sizes[word]
+        if found is None:
+            return None
+        parts = linear(found[1], word)
+        if parts is None or parts[0] == int64(0):
+            message = f"`{word}` cannot be found from `{scope.source.slice(dim.span)}`"
+            help = (
+                f"a size that no parameter has stands alone, as in `float({word}) {tensor}`, or in a sum or a multiple"
+            )
+            scope.report(codes.UNSOLVED_SIZE, dim.span, message, help=help)
+            return None
+        self.size_name(name)
+        scope.used_sizes.add(word)
+        scope.result_sizes[word], scope.result_parts[word] = (tensor, number, name.span), parts
+        factor, rest = parts
+        value = scope.found_size(word, Size(f"{tensor}.{number}", name.span))
+        extent = value if factor == int64(1) else Binary("*", factor, value, INT64)
+        return None, replace(sum_of(extent, rest), span=dim.span)
 
     # statements
 
@@ -620,9 +668,11 @@ class _DefChecker:
                 return False
             node = replace(node, clauses=tuple(each for each in node.clauses if not isinstance(each, tree.Exists)))
             found = self.checked(extremes.value_statement(node, extreme, value))
+            if found is None:
+                return False
         dtype = self.draft.tensors[extreme.name].dtype
-        if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
-            value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+        if value is node.value and changes_where_stored(found.value, dtype):
+            value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
         found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
         told = any(item.is_error for item in self.scope.diagnostics[count:])
@@ -778,9 +828,9 @@ class _DefChecker:
             found = known.program_for(narrow)
         if isinstance(found, Program):
             return found
-        why = next((f": {item.message}" for item in found if item.is_error), "")
-        help = None if why else "the shape of its result depends on the numbers of a call: call it from Python"
-        self.scope.report(codes.DECLARED_TYPE, span, f"`{name}` cannot be called with these arguments{why}", help=help)
+        error = next((item for item in found if item.is_error), None)
+        help = error.help if error else "the shape of its result depends on the numbers of a call: call it from Python"
+        self.scope.report(codes.DECLARED_TYPE, span, cannot_be_called(name, error), help=help)
         return None
 
     def recursive(self, name: tree.Name) -> None:
@@ -1322,7 +1372,7 @@ class _StatementChecker:
             return None
         dim = declared[1][number]
         owner = self.scope.result_sizes.get(dim.name) if isinstance(dim, Size) else None
-        own = isinstance(dim, Size) and dim.name == f"{name}.{number}"
+        own = f"{name}.{number}" in sizes_of(dim)
         return None if own or (owner is not None and owner[:2] == (name, number)) else dim
 
     def how_many(self, number: int, dtype: DType) -> None:

@@ -101,3 +101,24 @@ def test_a_window_with_negative_padding_is_told_so():
         tc.CallError, match=r"a window cannot go so: `0 <= p` is false.*\n(.*\n)*help: steps are at least 1"
     ):
         f(np.ones(9, np.float32), np.ones(3, np.float32), -1)
+
+
+@pytest.mark.parametrize(
+    ("read", "help"),
+    [
+        ("X(N - i)", "write `i + 1` for `i`, as in `X(N - i - 1)` for `X(N - i)`"),
+        ("X(10 - i)", "write `i - N + 11` for `i`, as in `X(N - i - 1)` for `X(10 - i)`"),
+        ("X(i - 2)", "write `i + 2` for `i`, as in `X(i)` for `X(i - 2)`"),
+        ("X(i) - X(i - 1)", "guard the accesses and add `where i in 0:N`"),
+    ],
+)
+def test_a_range_from_0_on_leaves_no_element_out(read, help):
+    found = tc.analyze(f"def f(float(N) X) -> (Y) {{ Y(i) = {read} }}").diagnostics
+    assert [each.help for each in found if each.code.number == "TC321"] == [f"to start at 0, {help}"]
+
+
+@pytest.mark.parametrize("index", ["N + abs(s)", "max(N, s)", "-abs(s) - 1"])
+def test_what_two_conditions_exclude_is_told_at_once(index):
+    (found,) = tc.analyze(f"def f(float(N) X, int s) -> (Y) {{ Y = X({index}) }}").diagnostics
+    assert found.code.number == "TC311"
+    assert found.help in ("the last element has the index `N - 1`", "the first element has the index `0`")
