@@ -147,13 +147,14 @@ def axes_of(found: FunctionAnalysis, statement: Statement, numbers: Mapping[str,
 
 
 def tensor_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> dict[str, TensorBox]:
-    """Every tensor with numbers; those whose box is not known are left out."""
+    """Every tensor with numbers, a complex number being one element; those whose box is not known are left out."""
     boxes: dict[str, TensorBox] = {}
     for tensor in found.program.tensors:
         box = found.ranges.boxes.get(tensor.name)
         if box is not None:
-            origin = tuple(low.evaluate(numbers) for low in box.origin)
-            shape = tuple(max(0, extent.evaluate(numbers)) for extent in box.shape)
+            rank = tensor.written_rank
+            origin = tuple(low.evaluate(numbers) for low in box.origin[:rank])
+            shape = tuple(max(0, extent.evaluate(numbers)) for extent in box.shape[:rank])
             boxes[tensor.name] = TensorBox(tensor.name, tensor.kind, origin, shape, found.ranges.scope.brackets)
     return boxes
 
@@ -310,7 +311,7 @@ class _Example:
         known = all(not isinstance(node, Read) or self.is_known(node) for node in nodes)
         if not known or any(node.dtype.is_float for node in nodes):
             return np.full(self.count, UNKNOWN, np.int64)
-        places = [self.place(each, extent) for each, extent in zip(subscripts, self.box.shape, strict=True)]
+        places = [self.place(each, extent) for each, extent in zip(subscripts, self.box.shape, strict=False)]
         return _numbers(places, made, self.box, self.count)
 
     def is_known(self, read: Read) -> bool:
@@ -345,7 +346,9 @@ def _numbers(place: Sequence[Ints], made: NDArray[np.bool_], box: TensorBox, cou
     """Row-major element numbers; outside and not made marked."""
     number = np.zeros(count, np.int64)
     inside = np.ones(count, np.bool_)
-    for column, start, extent in zip(place, box.origin, box.shape, strict=True):
+    for column, start, extent in zip(
+        place, box.origin, box.shape, strict=False
+    ):  # without the part of a complex number
         at = column - start
         inside &= (at >= 0) & (at < extent)
         number = number * extent + at
