@@ -111,6 +111,8 @@ class Statement:
     unique: bool = False
     at: object = None
     extreme: tuple | None = None
+    filters: list = field(default_factory=list)
+    """Conditions as clauses."""
 
 
 @dataclass
@@ -325,6 +327,9 @@ class Parser:
             return
         if self.take("exists"):
             statement.exists.append(self.primary())
+            return
+        if self.peek(1) not in ("in", "="):
+            statement.filters.append(self.expression())
             return
         name = self.next()
         if self.take("in"):
@@ -1240,19 +1245,61 @@ class Run:
             return Type("bool")
         return Type(PARTS[dtype] if e.name in ("re", "im", "abs") else dtype)
 
+    def moving(self, s):
+        """The ranges of reduction indices that differ from point to point: an index or an element is in an end of them."""
+        return {
+            name: ends
+            for name, ends in s.ranges.items()
+            if name not in s.left and any(self.indices_in(e) or self.has_data(e) for e in ends)
+        }
+
+    def conditions(self, s):
+        """What says which points there are: ends of ranges, those first that others need; then conditions as clauses."""
+        waiting, found = dict(self.moving(s)), []
+        while waiting:
+            free = [
+                name
+                for name, ends in waiting.items()
+                if not {n for e in ends for n in self.indices_in(e)} & waiting.keys()
+            ]
+            if not free:
+                raise Rejected("TC305")
+            for name in free:
+                low, high = waiting.pop(name)
+                found += [Binary("<=", low, Name(name)), Binary("<", Name(name), high)]
+        return found, list(s.filters)
+
+    def hull(self, ends, found):
+        """The least beginning and the largest end of a range, where other indices have theirs."""
+        names = sorted({n for e in ends for n in self.indices_in(e)})
+        points = [dict(zip(names, at, strict=True)) for at in itertools.product(*(range(*found[n]) for n in names))]
+        if not points:
+            raise Unclear("a range that no point has")
+        low, high = (f(self.number(e, env) for env in points) for f, e in zip((min, max), ends, strict=True))
+        return low, max(low, high)
+
     def ranges_of(self, s):
         """The range of every index of a statement, by the rounds."""
-        where = {name: tuple(self.whole(end) for end in ends) for name, ends in s.ranges.items()}
+        moving = self.moving(s)
+        where = {n: tuple(self.whole(end) for end in ends) for n, ends in s.ranges.items() if n not in moving}
         plain = [name for name in s.left if name not in s.places]
-        inside = [*s.places.values(), s.value, *s.exists]
+        ends, filters = self.conditions(s)
+        for e in filters:
+            self.need_bool(e)
+        inside = [*s.places.values(), s.value, *s.exists, *ends, *filters]
         order = list(dict.fromkeys([*plain, *(n for e in inside for n in self.in_order(e))]))
         placed = {n for e in s.places.values() for n in self.in_order(e)}
         if s.op == "=" and s.fresh and [n for n in order if n not in plain and n not in placed]:
             raise Rejected("TC204")
-        if set(where) - set(order):
+        if (set(where) | set(moving)) - set(order):
             raise Rejected("TC307")
         found = {name: where[name] for name in order if name in where}
-        sides = [side for e in inside for side in self.sides(e, ())]
+        held = [(e, True) for e in (*ends, *filters)]
+        around = [tuple(held)] * (len(s.places) + 1) + [tuple(held[: len(ends)])] * len(s.exists)
+        around += [tuple(held[:k]) for k in range(len(held))]
+        sides = [side for e, guards in zip(inside, around, strict=True) for side in self.sides(e, guards)]
+        later = {name: e for name, e in moving.items() if not any(map(self.has_data, e))}
+        self.follow(later, found)
         open_ = [name for name in order if name not in found]
         limits_, looked, aside = {}, set(), True
         while open_:
@@ -1262,6 +1309,9 @@ class Run:
                     continue
                 looked.add(number)
                 (name,) = here
+                if name in later:
+                    looked.discard(number)
+                    continue
                 limit = self.solved(side, name, found)
                 if limit is not None:
                     limits_.setdefault(name, []).append(limit)
@@ -1270,7 +1320,8 @@ class Run:
                 low = max(x for k, x in limits_[name] if k == "lower")
                 high = min(x for k, x in limits_[name] if k == "upper") + 1
                 found[name] = (low, high)
-            open_ = [name for name in open_ if name not in done]
+            self.follow(later, found)
+            open_ = [name for name in open_ if name not in found]
             if not done:
                 if not aside:
                     break
@@ -1280,12 +1331,66 @@ class Run:
                 if name in open_:
                     found[name] = box
                     open_.remove(name)
+        self.follow(later, found)
+        open_ = [name for name in open_ if name not in found]
         if open_ and any(isinstance(n, Bordered) for e in (s.value, *s.exists) for n in walk(e)):
             raise Unclear("a window over a border")
         if open_:
-            raise Rejected("TC301 TC302 TC303 TC309")
+            raise Rejected("TC105 TC301 TC302 TC303 TC309 TC340")
         found |= {name: self.placed_range(s, number, found) for number, name in enumerate(s.left) if name in s.places}
         return {name: found[name] for name in [*s.left, *(n for n in order if n not in s.left)]}
+
+    def follow(self, later, found):
+        """Give ranges that follow from others theirs, as far as these are found."""
+        more = True
+        while more:
+            known = [n for n, e in later.items() if all(i in found for end in e for i in self.indices_in(end))]
+            for name in known:
+                found[name] = self.hull(later.pop(name), found)
+            more = bool(known)
+
+    def points(self, s, names, ranges, env):
+        """The points of some indices that take part, as `env`, behind those that are in it."""
+        ends, filters = self.conditions(s)
+        tests = [self.compiled(e, "") for e in ends], [self.compiled(e, "") for e in filters]
+        extra = [self.compiled(e, "") for e in s.exists]
+        for point in itertools.product(*(range(*ranges[name]) for name in names)):
+            env.update(zip(names, point, strict=True))
+            if not self.all_hold(tests[0], env):
+                continue
+            for e in extra:
+                e(env)
+            if self.all_hold(tests[1], env):
+                yield point
+
+    def all_hold(self, tests, env):
+        for test in tests:
+            value, error = test(env)
+            if error:
+                raise Unclear("a condition that depends on rounding")
+            if not value:
+                return False
+        return True
+
+    def look_at_ends(self, s, ranges):
+        """Ranges that elements end begin before they end, and stay inside."""
+        moving = self.moving(s)
+        for name, ends in moving.items():
+            if not any(map(self.has_data, ends)):
+                continue
+            needed, more = set(), {n for e in ends for n in self.indices_in(e)}
+            while more - needed:
+                needed |= more
+                more = {n for m in needed & moving.keys() for e in moving[m] for n in self.indices_in(e)}
+            names = [n for n in ranges if n in needed]
+            conditions = [e for e in self.conditions(s)[0] if set(self.in_order(e)) <= needed]
+            tests, codes = [self.compiled(e, "") for e in conditions], [self.compile_subscript(e) for e in ends]
+            for point in itertools.product(*(range(*ranges[n]) for n in names)):
+                env = dict(zip(names, point, strict=True))
+                if self.all_hold(tests, env):
+                    low, high = (code(env)[0] for code in codes)
+                    if not ranges[name][0] <= low <= high <= ranges[name][1]:
+                        raise Refused("ends")
 
     def placed_range(self, s, number, found):
         """The range of a dimension whose subscript is an expression: of the target, stated, of a small type, or what indices reach."""
@@ -2078,7 +2183,18 @@ class Run:
                         self.log.append(None)
                         continue
                     self.need_known(
-                        [n.name for e in (now.value, *now.exists) for n in walk(e) if hasattr(n, "name")], waiting
+                        [
+                            n.name
+                            for e in (
+                                now.value,
+                                *now.exists,
+                                *now.filters,
+                                *(e for ends in now.ranges.values() for e in ends),
+                            )
+                            for n in walk(e)
+                            if hasattr(n, "name")
+                        ],
+                        waiting,
                     )
                     (self.position if now.op in POSITIONS else self.statement)(now, declared, given)
                 except Refused as reason:
@@ -2124,7 +2240,10 @@ class Run:
             raise Unclear("two literals, or two ranks")
         value = put_for(later.value, first.target, first.value)
         exists = [put_for(e, first.target, first.value) for e in later.exists]
-        asked = Statement(later.target, later.left, later.op, later.fresh, value, later.ranges, {}, exists)
+        filters = [put_for(e, first.target, first.value) for e in later.filters]
+        asked = Statement(
+            later.target, later.left, later.op, later.fresh, value, later.ranges, {}, exists, filters=filters
+        )
         ranges = dict(first.ranges)
         if set(first.left) - set(ranges):
             try:
@@ -2149,20 +2268,21 @@ class Run:
             lets[name] = replaced(e, lets)
         ranges = {name: tuple(replaced(end, lets) for end in ends) for name, ends in s.ranges.items()}
         exists = [replaced(e, lets) for e in s.exists]
+        filters = [replaced(e, lets) for e in s.filters]
         at = None if s.at is None else replaced(s.at, lets)
         if s.op in TRUTHS:
-            return self.of_truth(s, replaced(s.value, lets), ranges, exists)
+            return self.of_truth(s, replaced(s.value, lets), ranges, exists, filters)
         places = {name: replaced(e, lets) for name, e in s.places.items()}
         if any(name in lets for name in s.left or []):
             raise Unclear("a let on the left")
         value = replaced(s.value, lets)
         return Statement(
-            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
+            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme, filters
         )
 
-    def of_truth(self, s, value, ranges, exists):
+    def of_truth(self, s, value, ranges, exists, filters):
         left = s.left or []
-        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists, s.places)
+        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists, s.places, filters=filters)
         if self.type_of(value).dtype != "bool":
             raise Rejected("TC212")
         return found
@@ -2238,9 +2358,16 @@ class Run:
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
-        for e in (*s.places.values(), s.value, *s.exists):
+        for e in (
+            *s.places.values(),
+            s.value,
+            *s.exists,
+            *s.filters,
+            *(e for ends in self.moving(s).values() for e in ends),
+        ):
             self.check_divisors(e, "index" if e in s.places.values() else "")
         ranges = self.ranges_of(s)
+        self.leaves_points_out(s)
         if place is None:
             self.log.append((s.target, ranges))
         else:
@@ -2249,6 +2376,7 @@ class Run:
             raise Refused("range")
         self.check_types(s)
         target = self.target(s, ranges, declared, given)
+        self.look_at_ends(s, ranges)
         reduced = [name for name in ranges if name not in s.left]
         points = math.prod(high - low for low, high in ranges.values())
         if points > MOST_POINTS:
@@ -2259,18 +2387,16 @@ class Run:
         if points:
             for name, (low, high) in zip(s.left, target.box, strict=True):
                 if ranges[name][0] < low or ranges[name][1] > high:
+                    if s.filters:
+                        raise Unclear("a target that is too small for points that may be left out")
                     raise Refused("outside")
-        value, extra = self.stored(s, target), [self.compiled(e, "") for e in s.exists]
+        value = self.stored(s, target)
         where = [range(*ranges[name]) for name in s.left]
-        inner = [range(*ranges[name]) for name in reduced]
         for left in itertools.product(*where):
             env = dict(zip(s.left, left, strict=True))
-            terms = []
-            for point in itertools.product(*inner):
-                env.update(zip(reduced, point, strict=True))
-                for e in extra:
-                    e(env)
-                terms.append(value(env))
+            terms = [value(env) for _ in self.points(s, reduced, ranges, env)]
+            if not terms and s.op == "=" and s.filters:
+                continue
             place = target.place(left)
             if place is None:
                 raise Unclear("an element outside of the target onto which nothing is combined")
@@ -2287,20 +2413,27 @@ class Run:
         if (s.op == "=" or s.fresh) and not reads:
             self.unwritten.get(s.target, set()).discard(place)
 
+    def leaves_points_out(self, s):
+        """`=` with a condition only onto a target that earlier statements fill."""
+        if s.op != "=" or not (s.filters or self.moving(s)):
+            return
+        if s.target not in self.tensors or self.unwritten.get(s.target):
+            raise Rejected("TC222")
+        if s.target in self.unwritten:
+            raise Unclear("whether it is proved that a target is filled")
+
     def place_points(self, s, target, ranges):
         """A statement whose left side says at each point which element is meant; points in order."""
-        value, extra = self.stored(s, target), [self.compiled(e, "") for e in s.exists]
+        value = self.stored(s, target)
         places = {name: self.compile_left(e) for name, e in s.places.items()}
         names = [name for name in ranges if name not in s.places]
         terms, kind = {}, computed(target.dtype)
-        for point in itertools.product(*(range(*ranges[name]) for name in names)):
-            env = dict(zip(names, point, strict=True))
+        env = {}
+        for _ in self.points(s, names, ranges, env):
             left = tuple(places[name](env) if name in places else env[name] for name in s.left)
             place = target.place(left)
             if place is None:
                 raise Refused("outside")
-            for e in extra:
-                e(env)
             terms.setdefault(place, []).append(value(env))
         if s.op == "=" and any(len(each) > 1 for each in terms.values()):
             raise Refused("twice")
@@ -2325,12 +2458,17 @@ class Run:
         if (left or []) != s.left:
             raise Rejected("TC223")
         value_type = self.type_of(s.value)
-        reduced = [n for n in self.indices_in(s.value) if n not in s.left]
+        conditions = [e for part in self.conditions(s) for e in part]
+        if conditions and any(isinstance(n, Binary) and n.op == "*" for n in walk(s.value)):
+            raise Unclear("whether a value is exact")
+        reduced = list(dict.fromkeys(n for e in (s.value, *conditions) for n in self.indices_in(e) if n not in s.left))
         at = s.at or (Name(reduced[0]) if len(reduced) == 1 else None)
         if at is None or is_float(self.type_of(at).dtype) or not reduced:
             raise Rejected("TC223")
         logged = len(self.log)
-        best = Statement(name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists)
+        best = Statement(
+            name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists, filters=s.filters
+        )
         self.statement(best, declared, given)
         if name is None:
             del self.log[logged], self.tensors[best.target]
@@ -2342,8 +2480,7 @@ class Run:
         dtype = value_type.dtype
         for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
             env, found = dict(zip(s.left, left, strict=True)), []
-            for point in itertools.product(*(range(*ranges[n]) for n in reduced)):
-                env.update(zip(reduced, point, strict=True))
+            for _ in self.points(best, reduced, ranges, env):
                 value, error = convert(*code(env), computed(dtype), dtype)
                 place, doubt = number(env)
                 found.append((value, error, place, doubt))

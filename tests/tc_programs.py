@@ -41,8 +41,10 @@ NUMPY = {"bfloat16": ml_dtypes.bfloat16}
 class Maker:
     """Draws the text of one def."""
 
-    def __init__(self, random, helpers=(), left_sides=False):
+    def __init__(self, random, helpers=(), left_sides=False, points=False):
         self.random = random
+        self.points = points
+        """Conditions leave points out, and ranges differ from point to point."""
         self.helpers = helpers
         self.left_sides = left_sides
         self.typed = {}
@@ -79,6 +81,8 @@ class Maker:
             self.parameter(name, dtype, dims)
         if not self.sizes:
             self.parameter("D", usual, [sizes[0]])
+        if self.points:
+            self.parameter("Ptr", self.pick("int32", "int64", "uint8"), [self.pick(*sizes)])
         if self.left_sides or self.chance(45):
             self.parameter("Id", self.pick(*INTEGERS), [self.pick(*sizes)])
         if self.chance(15):
@@ -181,7 +185,7 @@ class Maker:
         return text, self.both(tests) if tests else None
 
     def readable(self):
-        names = [n for n in self.tensors if n not in ("Id", "P", "Ok")]
+        names = [n for n in self.tensors if n not in ("Id", "P", "Ok", "Ptr")]
         return [*names, *self.made[-2:], *(n for n in ("Id",) if n in self.tensors)]
 
     def test(self, e, extent):
@@ -364,6 +368,7 @@ class Maker:
             clauses.append(
                 f"exists {self.plain_read(self.pick(*(t for t in self.tensors if self.tensors[t])), indices, 0)}"
             )
+        clauses = self.with_points(clauses, left, inner, op == "=" and not self.chance(3))
         clauses = self.shuffled(clauses) if self.chance(30) else clauses
         line = self.line(name, left, op, value + behind, clauses)
         self.lines.append(f"{before}{line[len(name) : line.index(' ' + op)]}, {line}" if before else line)
@@ -396,10 +401,44 @@ class Maker:
         clauses = self.clauses(used, value, self.chance(50))
         if op == "=" and self.chance(60):
             clauses.append("unique")
+        plain = [e for e in left if e in used]
+        clauses = self.with_points(
+            clauses, plain, [n for n in used if n not in plain], op == "=" and name not in self.made
+        )
         self.lines.append(self.line(name, left, op, value, clauses))
         if name not in self.made:
             self.tensors[name], self.dims[name] = rank, [None] * rank
             self.made.append(name)
+
+    def with_points(self, clauses, left, inner, whole):
+        """The clauses with ranges that differ from point to point, and with conditions unless the `whole` target is written."""
+        if not self.points or self.chance(15):
+            return clauses
+        found = []
+        for clause in clauses:
+            index = clause.split(" ", 1)[0]
+            others = [n for n in (*left, *inner[: inner.index(index)]) if n != index] if index in inner else []
+            moves = others and re.match(r"\w+ (in|= \[)", clause) and self.chance(70)
+            found.append(f"{index} in {self.moving_ends(others)}" if moves else clause)
+        ranged = {clause.split(" ", 1)[0] for clause in clauses}
+        for index in inner:
+            others = [n for n in (*left, *inner[: inner.index(index)]) if n != index]
+            if index not in ranged and others and self.chance(60):
+                found.append(f"{index} in {self.moving_ends(others)}")
+        if not whole:
+            found += [self.condition([*left, *inner], self.pick(0, 0, 1)) for _ in range(self.pick(0, 1, 1, 2))]
+        return found
+
+    def moving_ends(self, others):
+        i, n, c = self.pick(*others), self.size(), self.pick(1, 2)
+        if self.chance(35):
+            return self.pick(
+                f"Ptr({i}):Ptr({i} + 1)", f"Ptr({i}):Ptr({i} + 1)", f"0:Ptr({i})", f"Ptr({i}):{n}", f"{i}:max(Ptr({i}), {i})", f"0:min(Ptr({i}), {n})"
+            )  # fmt: skip
+        return self.pick(
+            f"0:{i} + 1", f"0:{i}", f"{i}:{n}", f"{i} + 1:{n}", f"{i}:{i} + {c}", f"max({i} - {c}, 0):min({i} + {c}, {n})", f"0:{n} - {i}",
+            f"{i}/2:{i} + 1", f"0:2*{i}", f"0:min({n}, {i} + {self.pick(*others)})", f"0:{i} % 3",
+        )  # fmt: skip
 
     def place(self, name, dimension, points):
         """One subscript of a left side; `None` for an element of any size."""
@@ -437,6 +476,8 @@ class Maker:
             clauses.append(
                 f"{index} in {self.pick('0:1', '1:max(2, ' + self.pick(*self.sizes) + ') - 1', '0:min(2, ' + self.pick(*self.sizes) + ')')}"
             )
+        if self.points and self.chance(60):
+            clauses.append(self.condition(left, 1))
         if kind < 2:
             self.lines.append(self.line(name, left, "=", f"{own} * 2 + 1", clauses))
         elif kind == 2:
@@ -478,9 +519,9 @@ class Maker:
     def definition(self, name, statements):
         self.signature()
         for number in range(statements):
-            if self.left_sides and self.chance(70):
+            if self.left_sides and self.chance(30 if self.points else 70):
                 self.placed(number)
-            elif self.made and self.chance(14):
+            elif self.made and self.chance(30 if self.points else 14):
                 self.update()
             elif self.helpers and self.chance(50):
                 self.call()
@@ -536,6 +577,12 @@ def cell(random):
 def cell_of_left_sides(random):
     """The text of a cell with a def `f` whose statements have expressions on the left."""
     return Maker(random, left_sides=True).definition("f", random.randint(1, 3))
+
+
+def cell_of_points(random):
+    """The text of a cell with a def `f` whose statements leave points out."""
+    left_sides = random.random() < 0.4
+    return Maker(random, left_sides=left_sides, points=True).definition("f", random.randint(1, 3))
 
 
 def cell_sizes(random):
@@ -727,6 +774,12 @@ def drawn_complex(seed):
     return ComplexMaker(random).definition(), cell_sizes(random), seed
 
 
+def drawn_points(seed):
+    """The same for a cell whose statements leave points out."""
+    random = Random(seed)
+    return cell_of_points(random), cell_sizes(random), seed
+
+
 # arguments
 
 LAYOUTS = (
@@ -849,6 +902,10 @@ def arguments_of(one, sizes, data):
             found.append((bool(value > 1) if p.dtype == "bool" else value, p.dtype))
             continue
         shape = tuple(extent_of(d, sizes) for d in p.dims)
+        if p.name == "Ptr":  # mostly the beginnings of rows
+            values = np.sort(random.integers(0, int(random.choice([1, 3, 6, 12])), shape))
+            found.append(((values if random.random() < 0.9 else values[::-1]).astype(p.dtype), p.dtype))
+            continue
         key = (p.dtype, shape)
         if key in flat and random.random() < 0.15:
             found.append((flat[key], p.dtype))  # one array for two parameters
@@ -979,17 +1036,19 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **expected.sizes,
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
-    known_ranges, parts = (
-        function.ranges.indices,
-        (".max", ".min", ".value", ".sum", ".re", ".im"),
-    )  # of statements on positions
+    known_ranges = function.ranges.indices
+    parts = (".max", ".min", ".value", ".sum", ".first", ".re", ".im")  # of positions, sums and complex numbers
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
     for s, (_, ranges) in zip(statements, expected.log, strict=True):
-        here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in function.ranges.indices[s.name]}
+        found = function.ranges.indices[s.name]
+        here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in found}
+        moving = {r.index for r in found if r.ends is not None}
         for name, limits in ranges.items():
             name = s.output_indices[int(name[1:])].name if name.startswith("@") else name  # a dimension, not an index
-            if name not in here and {f"{s.target}.sum", f"{s.name}.re"} & known_ranges.keys():
+            if name in moving or (
+                name not in here and {f"{s.target}.sum", f"{s.target}.first", f"{s.name}.re"} & known_ranges.keys()
+            ):
                 continue  # the logarithm of a sum that other statements made, or the parts of one
             assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"
 

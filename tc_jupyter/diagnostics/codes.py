@@ -91,6 +91,9 @@ UNREAD_INPUT = Code("TC329", "unread-input", _N, "elements of an input are never
 CUT_TO_MINIMUM = Code("TC330", "cut-to-minimum", _W, "two sizes bound one index and the smaller wins")
 GUARDED_CUT = Code("TC331", "guarded-cut", _W, "a guarded access cuts the range of a reduction index")
 PADDED_WINDOW = Code("TC332", "padded-window", _N, "a strided window over a border gives an index its range")
+UNLIMITED_RANGE = Code(
+    "TC340", "unlimited-range", _E, "nothing says how far a range that differs from point to point may run"
+)
 NO_BOUND = Code("TC351", "no-bound", _E, "the last partition has no upper bound")
 DOT_IN_LAST = Code("TC352", "dot-in-last", _E, "`.` cannot be the upper bound here")
 DEAD_PARTITION = Code("TC354", "dead-partition", _W, "a partition is hidden by earlier ones")

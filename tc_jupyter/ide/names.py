@@ -188,6 +188,8 @@ class _TcDef:
                 self.expression(clause.value, lets)
             case tree.Exists():
                 self.expression(clause.value, lets)
+            case tree.Filter():
+                self.expression(clause.condition, lets)
             case tree.Unique():
                 pass
 

@@ -35,7 +35,7 @@ from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
 from .literals import lost_literals
 from .neighbours import grows_slowly, is_along_rows
-from .positions import LARGEST_POSITION, in_32_bits, positions
+from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
 from .specialize import specialize
@@ -76,6 +76,7 @@ __all__ = [
     "Index",
     "LARGEST_ARRAY",
     "LARGEST_POSITION",
+    "NO_POSITION",
     "IndexVar",
     "Partition",
     "Program",

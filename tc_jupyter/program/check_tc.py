@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
@@ -661,6 +661,11 @@ class _DefChecker:
         if at is None:
             return False
         value = node.value
+        if not extremes.is_exact(found.value) and found.conditions:
+            message = "this value may differ in its last bit when it is computed twice, and conditions leave points out"
+            help = "store it in a statement of its own first, as in `Z(n, m) = ...`, and look through `Z(n, m)`"
+            self.scope.report(codes.UNSUPPORTED, node.value.span, message, help=help)
+            return False
         if not extremes.is_exact(found.value):
             self.draft, self.scope.tensors = draft, tensors
             stored, value = extremes.stored_value(node, f"{node.target.name}.value", reduced)
@@ -674,12 +679,17 @@ class _DefChecker:
         if value is node.value and changes_where_stored(found.value, dtype):
             value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
-        found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
+        position, first = extremes.position_statement(node, value, extreme, at, dtype.is_float), node.target
+        if found.conditions:  # they may leave all points out
+            first = tree.Name(f"{node.target.name}.first", place)
+        found = self.checked(replace(position, target=first))
         told = any(item.is_error for item in self.scope.diagnostics[count:])
         if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
+        if found is not None and first is not node.target:
+            return self.checked(extremes.copied(node, first)) is not None
         return found is not None
 
     def logarithm_found(self, node: tree.Comprehension) -> bool:
@@ -1080,10 +1090,7 @@ class _DefChecker:
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
-    values = [
-        statement.value,
-        *(clause.value for clause in statement.clauses if isinstance(clause, tree.Let | tree.Exists)),
-    ]
+    values = [statement.value, *(part for clause in statement.clauses for part in tree.parts(clause))]
     found: list[Span] = []
     for item in (item for value in values for item in tree.walk(value)):
         read = item.function if isinstance(item, tree.Apply) else item
@@ -1130,6 +1137,8 @@ class _StatementChecker:
             int, tree.Expression
         ] = {}  # by dimension, subscripts of the left side that are no indices
         self.computed: dict[int, Expr | None] = {}
+        self.filters: tuple[Expr, ...] = ()
+        self.moving: dict[str, tuple[Expr, Expr]] = {}  # ends of ranges that differ from point to point
 
     def check(self) -> None:
         """Report what is wrong; add the statement to the draft if it has a meaning."""
@@ -1141,6 +1150,7 @@ class _StatementChecker:
         value = self.expressions.value(self.node.value)
         self.whole_arrays(count)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
+        filters = [self.filter(clause) for clause in self.node.clauses if isinstance(clause, tree.Filter)]
         bounds = self.ranges()
         self.owner.mentioned |= self.names.mentioned
         self.unused_lets()
@@ -1150,13 +1160,14 @@ class _StatementChecker:
             self.of_truth(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         known = None not in self.computed.values()
-        if value is None or not target or not whole or not known or any(item is None for item in exists):
+        if value is None or not target or not whole or not known or None in exists or None in filters:
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
             if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
             return
+        self.filters = tuple(item for item in filters if item is not None)
         known_exists = [part for item in exists if item is not None for part in complexes.parts(item)]
         self.finish(value, tuple(item for item in known_exists if item is not None), bounds)
 
@@ -1164,11 +1175,15 @@ class _StatementChecker:
         """`any=!` and `all=!` combine truth values."""
         if value is None or value.dtype is BOOL:
             return
-        place, text = self.node.value.span, self.scope.source.slice(self.node.value.span)
-        simple = isinstance(self.node.value, tree.Name | tree.Apply | tree.Number)
+        self.no_truth(self.node.value, value, f"`{self.node.operator}` combines truth values")
+
+    def no_truth(self, node: tree.Expression, value: Typed, wanted: str) -> None:
+        """TC212: a number stands where a truth value is meant."""
+        place, text = node.span, self.scope.source.slice(node.span)
+        simple = isinstance(node, tree.Name | tree.Apply | tree.Number)
         compared = f"{text} != 0" if simple else f"({text}) != 0"
         fix = Fix(f"write `{compared}`", (Edit(place, compared),)) if len(text) < 200 else None
-        message = f"`{self.node.operator}` combines truth values, and this is `{settle(value).dtype.value}`"
+        message = f"{wanted}, and this is `{settle(value).dtype.value}`"
         self.scope.report(codes.TYPE_MISMATCH, place, message, help="compare it, as in `X(i) != 0`", fix=fix)
 
     def whole_arrays(self, count: int) -> None:
@@ -1426,6 +1441,14 @@ class _StatementChecker:
         typed = self.expressions.value(clause.value)
         return None if typed is None else settle(typed).expr
 
+    def filter(self, clause: tree.Filter) -> Expr | None:
+        """A condition as a clause."""
+        typed = self.expressions.value(clause.condition)
+        if typed is not None and typed.dtype is not BOOL:
+            self.no_truth(clause.condition, typed, "a condition is a truth value")
+            return None
+        return None if typed is None else settle(typed).expr
+
     def unused_lets(self) -> None:
         for name, let in self.names.lets.items():
             if not let.used:
@@ -1454,8 +1477,10 @@ class _StatementChecker:
         for clause in self.node.clauses:
             if not isinstance(clause, tree.Where):
                 continue
-            lower, upper = self.expressions.bound(clause.lower), self.expressions.bound(clause.upper)
             name = clause.index.name
+            moves = name not in self.names.left and any(map(self.expressions.moves, (clause.lower, clause.upper)))
+            bound = self.expressions.moving_bound if moves else self.expressions.bound
+            lower, upper = bound(clause.lower), bound(clause.upper)
             if name in seen:
                 labels = (Label(seen[name], "first range"),)
                 self.scope.report(
@@ -1468,10 +1493,29 @@ class _StatementChecker:
                 )
             elif name not in self.names.left and name not in self.names.indices:
                 self.no_index(clause.index)
+            elif lower is not None and upper is not None and moves:
+                self.moving[name] = lower, upper
             elif lower is not None and upper is not None:
                 found[name] = lower, upper
             seen.setdefault(name, clause.span)
+        self.in_a_circle()
         return found
+
+    def in_a_circle(self) -> None:
+        """TC305, where the ends of a range depend on its own index, also through other ranges."""
+        used = {
+            name: {each.name for end in ends for each in walk(end) if isinstance(each, IndexVar)}
+            for name, ends in self.moving.items()
+        }
+        free = set[str]()
+        while more := {name for name in used.keys() - free if not used[name] & (used.keys() - free)}:
+            free |= more
+        for clause in self.node.clauses:
+            if isinstance(clause, tree.Where) and clause.index.name in used.keys() - free:
+                name = clause.index.name
+                way = "itself" if name in used[name] else "an index whose range depends on it"
+                message = f"the range of `{name}` depends on {way}"
+                self.scope.report(codes.WHERE_INDEX, clause.span, message)
 
     def no_index(self, name: tree.Name) -> None:
         taken = self.scope.taken(name.name)
@@ -1499,7 +1543,8 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        inside = self.in_subscripts((value.expr, *exists, *self.subscripts)) | bounds.keys()
+        inside = self.in_subscripts((value.expr, *exists, *self.subscripts, *self.conditions)) | bounds.keys()
+        inside |= self.moving.keys()
         unknown = name in self.owner.broken_targets and not inside >= set(left)  # a range is in what could not be read
         if unknown or self.is_element(reduction):
             info.dtype = info.rank = None
@@ -1521,7 +1566,7 @@ class _StatementChecker:
         if self.operator != "=" or not reduction.keys() - typos <= alone:
             self.operator_fits(reduction, first, info.kind == "result")
         slips = any(item.code is codes.LIKELY_TYPO for item in self.said())
-        if reduction and self.operator == "+" and not slips:
+        if reduction and self.operator == "+" and not slips and not self.conditions:
             self.repeated_terms(reduction)
         self.own_reads(value, exists, reduction)
         dtype = self.element_type(value, info, first)
@@ -1534,7 +1579,7 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not slips:
+        if reduction and self.operator == "+" and not slips and not self.conditions:
             self.cheaper(value, reduction)
         if first:
             bounds |= self.stated_bounds(bounds)
@@ -1549,17 +1594,19 @@ class _StatementChecker:
         indices = tuple(
             Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
         )
-        expr = convert(value, dtype).expr
+        summed = tuple(
+            Index(item, "reduction", bounds.get(item), span, self.moving.get(item)) for item, span in reduction.items()
+        )
+        expr, filters = convert(value, dtype).expr, self.filters
         if dtype.is_complex:
             part, outputs = next(self.free_names("part")), indices
-            if self.operator == "+" and not self.computed and complexes.is_of_matrices(expr, names) and reduction:
-                summed = tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
+            if self.operator == "+" and not self.computed and complexes.is_of_matrices(expr, names) and summed:
                 expr = self.summed_apart(expr, outputs, summed, exists, dtype)
-                reduction, exists = {}, ()
+                summed, exists, filters = (), (), ()
                 self.operator = "=" if self.initialize else "+"
             expr = complexes.by_part(self.value_apart(expr, outputs, exists, dtype), part)
             indices, subscripts = (*outputs, complexes.part_index(part)), (*subscripts, IndexVar(part))
-        indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
+        indices += summed
         statement = Statement(
             self.owner.draft.name_of(name),
             name,
@@ -1575,6 +1622,7 @@ class _StatementChecker:
             unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
             left_span=self.left_place(),
             needs_points=self.node.at is not None,
+            filters=filters,
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -1621,7 +1669,7 @@ class _StatementChecker:
             name = f"{self.next_name()}.{part}"
             draft.tensors[name] = Tensor(name, dtype.part, self.rank, "temporary", span=node.target.span)
             own = draft.name_of(name), name, (*outputs, *summed), "+", True, False, without_idle_casts(expr)
-            draft.statements.append(Statement(*own, exists, text, node.span))
+            draft.statements.append(Statement(*own, exists, text, node.span, filters=self.filters))
             reads.append(Read(name, tuple(map(IndexVar, names)), dtype.part, node.target.span))
         return complexes.paired(reads[0], reads[1], node.value.span)
 
@@ -1639,6 +1687,9 @@ class _StatementChecker:
         name = f"{self.next_name()}.value"
         draft.tensors[name] = as_pairs(Tensor(name, dtype, self.rank, "temporary", span=node.target.span))
         part = next(self.free_names("part"))
+        if self.filters:  # the temporary has all elements, and those of points that are left out are not used
+            test = reduce(lambda one, other: Binary("&&", one, other, BOOL), self.filters)
+            value = complexes.chosen(test, value, Const(0.0, dtype.part), node.value.span)
         whole = complexes.by_part(value, part)
         text = self.scope.source.slice(node.span)
         found = (*indices, complexes.part_index(part))
@@ -1767,11 +1818,16 @@ class _StatementChecker:
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
         found: dict[str, Span] = {}
-        for expr in (*self.subscripts, settle(value).expr, *exists):
+        for expr in (*self.subscripts, settle(value).expr, *exists, *self.conditions):
             for item in walk(expr):
                 if isinstance(item, IndexVar) and item.name not in self.names.left:
                     found.setdefault(item.name, item.span)
         return found
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """What says which points there are, beside the ranges that are the same everywhere."""
+        return (*(end for ends in self.moving.values() for end in ends), *self.filters)
 
     def in_subscripts(self, exprs: Sequence[Expr]) -> frozenset[str]:
         """Indices that index something."""
@@ -1791,7 +1847,7 @@ class _StatementChecker:
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
-        elif self.initialize and not reduction and not self.computed:
+        elif self.initialize and not reduction and not self.computed and not self.filters:
             fix = Fix("replace it by `=`", (Edit(place, "="),))
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
@@ -1831,7 +1887,7 @@ class _StatementChecker:
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
         own = tuple(self.names.left)
-        for expr in (value.expr, *exists, *self.subscripts):
+        for expr in (value.expr, *exists, *self.subscripts, *self.conditions):
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue

@@ -150,8 +150,8 @@ def _names(node: tree.TcStatement) -> frozenset[str]:
 
 
 def _parts(node: tree.Comprehension) -> list[tree.Expression]:
-    values = [clause.value for clause in node.clauses if isinstance(clause, tree.Let | tree.Exists)]
-    return [node.value, *values]
+    clauses = (clause for clause in node.clauses if not isinstance(clause, tree.Where))
+    return [node.value, *(part for clause in clauses for part in tree.parts(clause))]
 
 
 def _places(node: tree.Comprehension) -> list[tree.Expression]:

@@ -21,8 +21,9 @@ INT64 = DType.INT64
 
 
 def condition_of(statement: Statement) -> Expr | None:
-    """Which points take part in an element; `None` where all subscripts of the left side are indices."""
-    tests = [
+    """Which points take part in an element; `None` where all do: nothing is left out, and the left side has plain indices."""
+    tests = [*statement.conditions]
+    tests += [
         Binary("==", subscript, IndexVar(index.name, index.span), DType.BOOL, subscript.span)
         for index, subscript in statement.computed
     ]
@@ -40,7 +41,8 @@ def with_condition(statement: Statement) -> Statement:
     value = statement.value
     other = kept(statement, value.dtype) if statement.operator == "=" else identity_of(statement.operator, value.dtype)
     chosen = Select(condition, value, other, value.dtype, value.span)
-    return replace(statement, value=chosen, left=())
+    indices = tuple(replace(index, ends=None) for index in statement.indices)
+    return replace(statement, value=chosen, left=(), indices=indices, filters=())
 
 
 def keeps(statement: Statement) -> bool:

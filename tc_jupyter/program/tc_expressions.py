@@ -66,7 +66,7 @@ _LATER_SPELLINGS = {
 }
 RECURRENCE_HELP = (
     "statements are independent points: write the result to a new tensor. A running sum is "
-    "`Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times; steps in time are calls of a def in a loop "
+    "`Y(i) +=! X(j) where i in 0:N, j in 0:i + 1`, which adds N*N/2 times; steps in time are calls of a def in a loop "
     "of Python"
 )
 
@@ -118,6 +118,7 @@ class ExpressionChecker:
         self.level = 0
         self.deepest = 0
         self.in_bound = False
+        self.in_end = False  # of a range that differs from point to point
         self.bound_is, self.bound_help = "the bound of a range", _BOUND_HELP
         self.too_large = False
 
@@ -148,6 +149,33 @@ class ExpressionChecker:
         self.in_bound = True
         typed = self.value(node)
         self.in_bound = False
+        return self._whole_number(node, typed)
+
+    def moving_bound(self, node: tree.Expression) -> Expr | None:
+        """A bound of a range of a reduction index, which other indices and elements may decide."""
+        self.in_end = True
+        typed = self.value(node)
+        self.in_end = False
+        return self._whole_number(node, typed)
+
+    def moves(self, node: tree.Expression) -> bool:
+        """Whether a bound differs from point to point: it has an index in it, or reads an element."""
+        for item in tree.walk(node):
+            if isinstance(item, tree.Apply) and item.function.name in self.scope.tensors:
+                return True
+            if not isinstance(item, tree.Name):
+                continue
+            if item.name in self.names.lets:
+                value = self.names.lets[item.name].value
+                parts = walk(value.expr) if value is not None else ()
+                if any(isinstance(part, IndexVar) or (isinstance(part, Read) and part.indices) for part in parts):
+                    return True
+            elif item.name in self.names.left or item.name in self.names.indices:
+                return True
+        return False
+
+    def _whole_number(self, node: tree.Expression, typed: Typed | None) -> Expr | None:
+        """The number that an end is; `None` after a message."""
         if typed is None:
             return None
         if not typed.dtype.is_integer or typed.weak == "float":
@@ -208,7 +236,7 @@ class ExpressionChecker:
         if name in ("True", "False"):
             help, fix = scope.did_you_mean(name, node.span, ())
             return self._mistaken(node, codes.UNKNOWN_NAME, f"unknown name `{name}`", (), help, fix)
-        return self._index(node)
+        return self._unknown_in_bound(node) if self.in_end else self._index(node)
 
     def _mistaken(
         self,
@@ -314,7 +342,7 @@ class ExpressionChecker:
         if name[0].isdigit():
             return self._digit_name(node)
         if name in self.names.indices or name in self.names.left:
-            help = "a range has the same ends at all points; guard the expression with `? :` instead"
+            help = "an index of the left side has the same ends at all points; guard the expression with `? :` instead"
             return self._mistaken(node, codes.WHERE_INDEX, f"{self.bound_is} uses the index `{name}`", (), help)
         help, fix = scope.did_you_mean(
             name, node.span, [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]

@@ -11,7 +11,7 @@ from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
-from .interval import Box, Interval, Limit, decided, interval, solve
+from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
 from .preconditions import EqualityCheck, Precondition, Preconditions, preconditions
 from .regions import Region, hull, input_region, region
@@ -64,6 +64,7 @@ __all__ = [
     "IndexRange",
     "IntegerMap",
     "IntegerSet",
+    "IndexBox",
     "Interval",
     "Limit",
     "Mod",

@@ -25,6 +25,7 @@ from .tree import (
     Exists,
     Expression,
     Extent,
+    Filter,
     Let,
     Name,
     Number,
@@ -206,6 +207,9 @@ class Build:
     def exists(self, parts: list[Any]) -> Exists:
         word, value = parts
         return Exists(value, word.span | value.span)
+
+    def filter(self, parts: list[Any]) -> Filter:
+        return Filter(parts[0], parts[0].span)
 
     def unique(self, parts: list[Any]) -> Unique:
         return Unique(parts[0].span)

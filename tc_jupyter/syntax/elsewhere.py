@@ -285,10 +285,10 @@ _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
 _RUNNING_EXTREME = Instead(
-    "a running maximum is `Y(i) max=! j <= i ? X(j) : -inf where i in 0:N, j in 0:N`, which compares N*N times"
+    "a running maximum is `Y(i) max=! X(j) where i in 0:N, j in 0:i + 1`, which compares N*N/2 times"
 )
 _COUNT_OF = Instead("count with `+=!`, as in `n(i) +=! X(i, j) != 0 ? 1 : 0`")
-_RUNNING = Instead("a running sum is `Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times")
+_RUNNING = Instead("a running sum is `Y(i) +=! X(j) where i in 0:N, j in 0:i + 1`, which adds N*N/2 times")
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")

@@ -22,7 +22,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .control import without_control
-from .foreign import chained, commanded, declared, domain, ended, paired, subscripted
+from .foreign import chained, commanded, declared, domain, ended, paired, subscripted, where_range
 from .mended import in_place, mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
@@ -51,8 +51,10 @@ from .tree import (
     DimensionBox,
     Exists,
     Expression,
+    Filter,
     Let,
     Name,
+    Number,
     Param,
     Parsed,
     Result,
@@ -66,6 +68,7 @@ from .tree import (
     ends,
     walk,
 )
+from .tree import parts as parts_of
 
 MAX_BRACKETS = 64
 """Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
@@ -614,6 +617,8 @@ class _CellParser:
             if isinstance(clause, BadRange):
                 self.bad_range(clause)
                 clause = clause.where
+            elif isinstance(clause, Filter):
+                clause = self.chained_range(clause, tokens) or clause
             clauses.append(clause)
         node = replace(node, clauses=tuple(clauses))
         parts = _expressions(node)
@@ -635,6 +640,24 @@ class _CellParser:
             codes.RANGE_BRACKETS, where.span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix
         )
 
+    def chained_range(self, clause: Filter, tokens: list[Token]) -> Where | None:
+        """`0 <= k < 3` as the range that is meant, after a message about it; `None` if this is something else."""
+        chain = clause.condition
+        if not isinstance(chain, Binary) or not chain.op.startswith(CHAIN) or not isinstance(chain.left, Binary):
+            return None
+        index, first = chain.left.right, chain.left
+        if not isinstance(index, Name) or {first.op, chain.op.removeprefix(CHAIN)} - {"<", "<="}:
+            return None
+        place = next(number for number, token in enumerate(tokens) if token.start >= index.span.start)
+        found = where_range(tokens, place)
+        if found is None:
+            return None
+        self.diagnostics.append(found)
+        one = Number("1", 1)
+        lower = first.left if first.op == "<=" else Binary("+", first.left, one, first.left.span)
+        upper = chain.right if chain.op.endswith("<") else Binary("+", chain.right, one, chain.right.span)
+        return Where(index, lower, upper, clause.span)
+
     def broken_chain(self, node: Comprehension) -> Comprehension:
         """Report every chain and read `a < b < c` as `a < b && b < c`."""
         fixed = (self.unchain_clause(clause) for clause in node.clauses)
@@ -648,6 +671,8 @@ class _CellParser:
                 return replace(clause, lower=self.unchain(clause.lower), upper=self.unchain(clause.upper))
             case Let() | Exists():
                 return replace(clause, value=self.unchain(clause.value))
+            case Filter():
+                return replace(clause, condition=self.unchain(clause.condition))
             case Unique():
                 return clause
 
@@ -742,15 +767,7 @@ def _expressions(node: Comprehension) -> list[Expression]:
     parts += [] if node.extreme is None else node.extreme[1] or ()
     if node.matched is not None:
         parts += node.matched.arguments
-    for clause in node.clauses:
-        match clause:
-            case Where():
-                parts += [clause.lower, clause.upper]
-            case Let() | Exists():
-                parts.append(clause.value)
-            case Unique():
-                pass
-    return parts
+    return [*parts, *(part for clause in node.clauses for part in parts_of(clause))]
 
 
 def _allowed(

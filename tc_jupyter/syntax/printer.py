@@ -25,6 +25,7 @@ from .tree import (
     Exists,
     Expression,
     Extent,
+    Filter,
     Let,
     Name,
     Number,
@@ -113,6 +114,8 @@ def clause_text(clause: Clause) -> str:
             return f"exists {expression_text(clause.value)}"
         case Unique():
             return "unique"
+        case Filter():
+            return expression_text(clause.condition)
     assert_never(clause)
 
 

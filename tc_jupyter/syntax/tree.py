@@ -179,13 +179,21 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition as a clause, `X(i) > 0`: points where it does not hold are left out."""
+
+    condition: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Unique:
     """`unique`: no two points of the statement have the same left side."""
 
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Clause: TypeAlias = Where | Let | Exists | Unique
+Clause: TypeAlias = Where | Let | Exists | Unique | Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +298,20 @@ def children(node: Expression) -> tuple[Expression, ...]:
         case Bordered():
             return (node.read, node.otherwise)
     assert_never(node)
+
+
+def parts(clause: Clause) -> tuple[Expression, ...]:
+    """The expressions of a clause."""
+    match clause:
+        case Where():
+            return (clause.lower, clause.upper)
+        case Let() | Exists():
+            return (clause.value,)
+        case Filter():
+            return (clause.condition,)
+        case Unique():
+            return ()
+    assert_never(clause)
 
 
 def ends(dimension: Dimension) -> tuple[Expression, ...]:

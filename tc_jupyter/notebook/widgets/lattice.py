@@ -251,6 +251,7 @@ def _touches(
     boxes: Mapping[str, TensorBox],
 ) -> tuple[Touch, ...]:
     touches: list[Touch] = []
+    taken = _taken(statement, columns, numbers, count)
     if statement.target in boxes:
         written = statement.left or tuple(IndexVar(index.name) for index in statement.output_indices)
         rank = found.program.tensor(statement.target).written_rank
@@ -259,8 +260,7 @@ def _touches(
         if statement.left:
             text = " ".join(found.program.source.slice(statement.left_span).split())
         example = _Example(boxes, boxes[statement.target], numbers, dict(columns), count, statement.unique)
-        made = np.ones(count, np.bool_)
-        touches.append(Touch(text, statement.target, True, example.elements(written, made), tuple(example.tensors)))
+        touches.append(Touch(text, statement.target, True, example.elements(written, taken), tuple(example.tensors)))
     seen: set[str] = set()
     source = found.program.source
     for read in statement.reads():
@@ -273,7 +273,24 @@ def _touches(
         example = _Example(boxes, boxes[read.tensor], numbers, dict(columns), count)
         elements = example.elements(read.indices, _made(statement, read, numbers, columns, count))
         touches.append(Touch(text, read.tensor, False, elements, tuple(example.tensors)))
+        if any(node == read for part in (*statement.left, statement.value) for node in walk(part)):
+            touches[-1].numbers[~taken] = NOT_MADE
     return tuple(touches)
+
+
+def _taken(
+    statement: Statement, columns: Mapping[str, Ints], numbers: Mapping[str, int], count: int
+) -> NDArray[np.bool_]:
+    """The points that no condition leaves out, as far as it is known without data."""
+    taken = np.ones(count, np.bool_)
+    for condition in statement.conditions:
+        if not _on_data(condition, numbers):
+            taken &= np.broadcast_to(np.asarray(evaluate(condition, columns, numbers, count), np.bool_), taken.shape)
+    return taken
+
+
+def _on_data(expr: Expr, numbers: Mapping[str, int]) -> bool:
+    return any((isinstance(n, Read) and (n.indices or n.tensor not in numbers)) or n.dtype.is_float for n in walk(expr))
 
 
 def _made(
@@ -310,7 +327,7 @@ class _Example:
         nodes = [node for each in subscripts for node in walk(each)]
         known = all(not isinstance(node, Read) or self.is_known(node) for node in nodes)
         if not known or any(node.dtype.is_float for node in nodes):
-            return np.full(self.count, UNKNOWN, np.int64)
+            return np.where(made, UNKNOWN, NOT_MADE).astype(np.int64)
         places = [self.place(each, extent) for each, extent in zip(subscripts, self.box.shape, strict=False)]
         return _numbers(places, made, self.box, self.count)
 
