@@ -146,6 +146,14 @@ class Def:
     parameters: list
     results: list
     statements: list
+    words: set = field(default_factory=set)
+    """Everything that is written in it."""
+
+
+@dataclass
+class Constant:
+    tensor: Tensor
+    values: list
 
 
 TYPE_NAMES = {
@@ -158,7 +166,7 @@ TOKEN = re.compile(
     |(?P<number>0x[0-9a-fA-F]*\.[0-9a-fA-F]*p[+-]?\d+|0x[0-9a-fA-F]+|0b[01]+
        |(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?f?(?!\w)|\d+[eE][+-]?\d+f?(?!\w)|\d+(?:u|l|ll|ul|ull)?(?!\w))
     |(?P<name>\w+)
-    |(?P<op>->|\+=!|\*=!|min=!|max=!|\+=|\*=|<=|>=|==|!=|&&|\|\||[-+*/%<>!?:=(){},.\[\]])""",
+    |(?P<op>->|\+=!|\*=!|min=!|max=!|\+=|\*=|<<|>>|<=|>=|==|!=|&&|\|\||\^\^|[-+*/%<>!?:=(){},.\[\]&|^~])""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -198,7 +206,18 @@ TRUTHS = {"any": "max", "all": "min"}
 class Parser:
     """Recursive descent; a statement ends where no operator follows."""
 
-    LEVELS = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
+    LEVELS = (
+        ("||",),
+        ("&&",),
+        ("==", "!="),
+        ("<", "<=", ">", ">="),
+        ("|",),
+        ("^^",),
+        ("&",),
+        ("<<", ">>"),
+        ("+", "-"),
+        ("*", "/", "%"),
+    )
 
     def __init__(self, text):
         self.tokens, self.at = tokens(text), 0
@@ -224,13 +243,40 @@ class Parser:
             raise Rejected(f"{word!r} expected at {self.peek()!r}")
 
     def cell(self):
-        defs = {}
-        while self.take("def"):
+        defs, constants = {}, []
+        while self.peek() in ("def", "const"):
+            if self.take("const"):
+                constants.append(self.constant())
+                continue
+            self.next()
+            start = self.at
             one = self.definition()
+            one.words = {word for _, word in self.tokens[start : self.at]}
             defs[one.name] = one
+        for one in defs.values():
+            one.statements = [*(c for c in constants if c.tensor.name in one.words), *one.statements]
         if self.kind() != "end":
             raise Rejected(f"a def expected at {self.peek()!r}")
         return defs
+
+    def constant(self):
+        tensor = self.tensor()
+        self.need("=")
+        return Constant(tensor, self.values(tensor.dims, tensor.dtype))
+
+    def values(self, dims, dtype):
+        if not dims:
+            sign = -1 if self.take("-") else 1
+            value = self.primary().value
+            return [sign * (to_float(float(value), dtype) if is_float(dtype) else value)]
+        self.need("[")
+        found = []
+        for number in range(dims[0]):
+            if number:
+                self.need(",")
+            found += self.values(dims[1:], dtype)
+        self.need("]")
+        return found
 
     def definition(self):
         name = self.next()
@@ -273,6 +319,8 @@ class Parser:
         return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
+        if self.take("const"):
+            return self.constant()
         if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
             targets = [self.next()]
             while self.take(","):
@@ -365,7 +413,15 @@ class Parser:
     def unary(self):
         if self.kind() == "op" and self.peek() in ("-", "!"):
             return Unary(self.next(), self.unary())
-        return self.primary()
+        value = self.inverted()
+        return Binary("^", value, self.unary()) if self.take("^") else value
+
+    def inverted(self):
+        if not self.take("~"):
+            return self.primary()
+        if self.kind() == "op" and self.peek() in ("-", "!"):
+            return Unary("~", Unary(self.next(), self.inverted()))
+        return Unary("~", self.inverted())
 
     def primary(self):
         kind, word = self.kind(), self.next()
@@ -609,6 +665,18 @@ def spacing(value, dtype):
     return max(abs(value) * 2.0 ** (1 - FLOAT_BITS[dtype]), {"float16": 6e-8, "float64": 5e-324}.get(dtype, 1.5e-45))
 
 
+def shifted(op, x, y, width):
+    """A shift by the width or more, or by a negative number, shifts everything out; the sign stays."""
+    if op == "<<":
+        return x << y if 0 <= y < width else 0
+    return x >> (y if 0 <= y < width else width)
+
+
+BITS = {"&": lambda x, y: x & y, "|": lambda x, y: x | y, "^^": lambda x, y: x ^ y}
+SHIFTS = ("<<", ">>")
+JOINED = {"&": "&&", "|": "||", "^^": "!="}
+
+
 def floor_divide(a, b):
     return a // b if b else 0
 
@@ -712,6 +780,12 @@ class Complex:
         q = x / y
         return self.near(q, (ex + abs(q) * ey) / (abs(y) - ey))
 
+    def power(self, a, exponent):
+        found = (1 + 0j, 0.0)
+        for _ in range(abs(exponent)):
+            found = self.mul(found, a)
+        return found if exponent >= 0 else self.div((1 + 0j, 0.0), found)
+
     def near(self, value, error):
         """The result of a formula that rounds some times."""
         if not 1e-30 < abs(value) + 1e-20 < 1e30:
@@ -806,13 +880,13 @@ ONE = {
     "logb": logb, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(np.float64(x)), "cbrt": np.cbrt,
     "rcbrt": lambda x: 1 / np.cbrt(np.float64(x)), "erf": special.erf, "erfc": special.erfc, "erfcx": special.erfcx,
     "erfinv": special.erfinv, "erfcinv": special.erfcinv, "normcdf": special.ndtr, "normcdfinv": special.ndtri,
-    "lgamma": special.gammaln, "tgamma": special.gamma, "j0": special.j0, "j1": special.j1, "y0": special.y0, "y1": special.y1,
+    "lgamma": special.gammaln, "tgamma": special.gamma, "digamma": special.psi, "j0": special.j0, "j1": special.j1, "y0": special.y0, "y1": special.y1,
     "cyl_bessel_i0": special.i0, "cyl_bessel_i1": special.i1, "fabs": abs, "sigmoid": special.expit,
     "relu": lambda x: math.nan if x != x else max(x, 0.0),
 }  # fmt: skip
 MANY = {
     "atan2": (2, np.arctan2), "copysign": (2, np.copysign), "fdim": (2, fdim), "fdivide": (2, None), "fmax": (2, np.fmax),
-    "fmin": (2, np.fmin), "fmod": (2, np.fmod), "hypot": (2, np.hypot), "nextafter": (2, np.nextafter), "pow": (2, pow_),
+    "fmin": (2, np.fmin), "fmod": (2, np.fmod), "hypot": (2, np.hypot), "nextafter": (2, np.nextafter), "pow": (2, pow_), "polygamma": (2, lambda n, x: special.polygamma(round(n), x)),
     "remainder": (2, lambda x, y: math.remainder(x, y) if math.isfinite(x) and y else math.nan),
     "rhypot": (2, lambda x, y: 1 / np.hypot(np.float64(x), np.float64(y))), "fma": (3, None),
     "norm3d": (3, lambda *x: math.hypot(*x)), "rnorm3d": (3, lambda *x: 1 / np.float64(math.hypot(*x))),
@@ -823,7 +897,28 @@ KEPT = {
     "abs": abs, "sign": lambda x: x if x != x else float((x > 0) - (x < 0)), "ceil": np.ceil, "floor": np.floor,
     "round": half_away, "rounded": lambda x: x, "trunc": np.trunc,
 }  # fmt: skip
-FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max"}
+FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max", "uniform", "normal"}
+
+
+def philox(seed, counter):
+    """Two words of Philox4x32-10."""
+    k, c, low = [seed % 2**32, seed // 2**32 % 2**32], [n % 2**32 for n in [*counter, 0, 0, 0]], 2**32 - 1
+    for _ in range(10):
+        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(q >> 32) ^ c[1] ^ k[0], q & low, (p >> 32) ^ c[3] ^ k[1], p & low]
+        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+    return c[:2]
+
+
+def drawn(name, seed, counter):
+    """A random number, and how far it may be away."""
+    one, two = (word >> 8 for word in philox(seed, counter))
+    if name == "uniform":
+        return one / 2**24, 0.0
+    value = math.sqrt(-2 * math.log((one + 1) / 2**24)) * math.cos(2 * math.pi * two / 2**24)
+    return to_float(value, "float32"), 4e-7 * abs(value) + 1e-7
+
+
 JUMPS = {"fmod", "remainder", "nextafter", "logb", "copysign"}
 SIGNS = {"copysign", "atan2", "rcbrt", "nextafter", "y0", "y1", "rsqrt", "tgamma", "lgamma", "log", "pow", "fdivide"}
 """What may tell one zero from the other, or has a pole there."""
@@ -1185,6 +1280,10 @@ class Run:
             self.need_bool(e.value)
             return Type("bool")
         inner = self.type_of(e.value)
+        if e.op == "~":
+            if inner.dtype == "bool" or is_float(inner.dtype):
+                raise Rejected("TC212")
+            return Type(inner.dtype) if inner.weak is None else Type(literal_type(~inner.weak), ~inner.weak)
         if inner.weak is not None:
             return Type(literal_type(-inner.weak), -inner.weak, inner.varies)
         return Type("int32" if inner.dtype == "bool" else inner.dtype)
@@ -1195,15 +1294,44 @@ class Run:
             self.need_bool(e.right)
             return Type("bool")
         left, right = self.type_of(e.left), self.type_of(e.right)
+        if is_complex(left.dtype) and e.op == "^" and isinstance(right.weak, int):
+            return Type(left.dtype)
         if (is_complex(left.dtype) or is_complex(right.dtype)) and e.op not in ("+", "-", "*", "/", "==", "!="):
             raise Rejected("TC212")
         if e.op in COMPARE:
             return Type("bool")
+        if e.op == "^":
+            return self.typed_power(left, right)
+        if e.op in (*BITS, *SHIFTS):
+            if left.dtype == right.dtype == "bool" and e.op in BITS:
+                return Type("bool")
+            if (
+                is_float(left.dtype)
+                or is_float(right.dtype)
+                or (e.op in SHIFTS and right.weak is not None and right.weak < 0)
+            ):
+                raise Rejected("TC212 or TC206")
         if left.weak is not None and right.weak is not None:
             value = weak_arithmetic(e.op, left.weak, right.weak)
             return Type(literal_type(value), value, left.varies or right.varies)
         common = meet_types(left, right)
         return Type("int32" if common == "bool" else common)
+
+    def typed_power(self, left, right):
+        """An integer has powers that are literals and not negative."""
+        if is_float(right.dtype) or right.dtype == "bool":
+            raise Rejected("TC212")
+        if not is_float(left.dtype):
+            if right.weak is None or right.weak < 0:
+                raise Rejected("TC212 or TC206")
+            if left.weak is None:
+                return Type("int32" if left.dtype == "bool" else left.dtype)
+            return Type(literal_type(left.weak**right.weak), left.weak**right.weak)
+        if left.weak is None:
+            return Type(left.dtype)
+        if right.weak is None:
+            return Type("float32")
+        return Type("float32", float(left.weak) ** right.weak, left.varies)
 
     def typed_apply(self, e):
         if e.name in self.tensors or e.name in self.scalars:
@@ -1225,6 +1353,10 @@ class Run:
             return self.typed_complex(e, args[0].dtype)
         if e.name in OF_COMPLEX and e.name not in FUNCTIONS:
             return Type("int32" if args[0].dtype == "bool" else args[0].dtype)
+        if e.name in ("uniform", "normal"):
+            if not 2 <= len(args) <= 5 or any(is_float(t.dtype) or t.dtype == "bool" for t in args):
+                raise Rejected("TC212 or TC213")
+            return Type("float32")
         if e.name in ("min", "max"):
             weak = [t.weak for t in args]
             if None not in weak and not any(t.varies for t in args):
@@ -1524,8 +1656,23 @@ class Run:
                 if e.name in self.sizes:
                     return plain(self.sizes[e.name])
                 return plain(self.scalars[e.name].values[0]) if e.name in self.scalars else self.atom(e)
+            case Unary(op="~"):
+                if self.type_of(e).dtype.startswith("u"):
+                    return self.atom(e)
+                return self.sum_of(e.value, symbolic).scaled(-1) + plain(-1)
             case Unary():
                 return self.sum_of(e.value, symbolic).scaled(-1)
+            case Binary(op="^", right=Number(value=number)) if 0 < number < 5:
+                found = base = self.sum_of(e.left, symbolic)
+                for _ in range(number - 1):
+                    found = found.times(base)
+                return found
+            case Binary(op="<<", right=Number(value=number)) if number < 8:
+                return self.sum_of(Binary("*", e.left, Number(2**number, "int32", True)), symbolic)
+            case Binary(op=">>", right=Number(value=number)) if number < 8:
+                return self.sum_of(Binary("/", e.left, Number(2**number, "int32", True)), symbolic)
+            case Binary(op="&", right=Number(value=number)) if number & (number + 1) == 0 and number < 127:
+                return self.sum_of(Binary("%", e.left, Number(number + 1, "int32", True)), symbolic)
             case Binary():
                 left, right = self.sum_of(e.left, symbolic), self.sum_of(e.right, symbolic)
                 if e.op == "+":
@@ -1855,6 +2002,9 @@ class Run:
 
         def negative(env):
             value, error = inner(env)
+            if e.op == "~":
+                ones = limits(dtype)[1] if dtype.startswith("u") else -1
+                return (ones - value if mode else wrap(ones - value, dtype)), error
             return (-value if is_float(dtype) or is_complex(dtype) or mode else wrap(-value, dtype)), error
 
         return negative
@@ -1862,6 +2012,8 @@ class Run:
     def compile_binary(self, e, mode):
         if e.op in ("&&", "||"):
             return self.compile_logic(e)
+        if e.op == "^":
+            return self.compile_power(e, mode)
         left, right = self.type_of(e.left), self.type_of(e.right)
         common = meet_types(left, right)
         if e.op in COMPARE:
@@ -1884,9 +2036,10 @@ class Run:
     def compile_integer(self, e, common, a, b, mode):
         steps = {
             "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
-            "/": floor_divide, "%": floor_remainder,
+            "/": floor_divide, "%": floor_remainder, **BITS,
         }  # fmt: skip
-        step = steps[e.op]
+        width = 64 if mode else int(re.sub(r"\D", "", common))
+        step = steps.get(e.op) or (lambda x, y: shifted(e.op, x, y, width))
         fixed = e.op in ("/", "%") and not self.indices_in(e.right) and not self.has_data(e.right)
 
         def whole(env):
@@ -1899,6 +2052,57 @@ class Run:
             return (value if mode else wrap(value, common)), 0.0
 
         return whole
+
+    def compile_power(self, e, mode):
+        dtype, exponent = self.type_of(e).dtype, self.type_of(e.right)
+        a = self.operand(e.left, dtype, mode)
+        if is_complex(dtype):
+            return lambda env: COMPLEX[dtype].power(a(env), exponent.weak)
+        if not is_float(dtype):
+
+            def whole(env):
+                x, error = a(env)
+                found = int(x) ** exponent.weak
+                return (0, UNSURE) if error else (found if mode else wrap(found, dtype), 0.0)
+
+            return whole
+        ring, number = FLOATS[computed(dtype)], exponent.weak
+        b = self.float_operand(e.right, dtype)
+
+        def power(env):
+            x, y = a(env), b(env)
+            if UNSURE in (x[1], y[1]):
+                return 0.0, UNSURE
+            if number == 0:
+                return 1.0, 0.0
+            if number is None or abs(number) > 8:
+                return apply("pow", pow_, [x, y], computed(dtype))
+            found = x
+            for _ in range(abs(number) - 1):
+                found = ring.mul(found, x)
+                if found[1] == UNSURE:
+                    return 0.0, UNSURE
+            return found if number > 0 else ring.div((1.0, 0.0), found)
+
+        return power
+
+    def joined(self, e):
+        """`e` with `&&` and `||` where `&` and `|` join truth values."""
+        match e:
+            case Apply():
+                return Apply(e.name, tuple(self.joined(a) for a in e.args))
+            case Unary():
+                return Unary(e.op, self.joined(e.value))
+            case Binary():
+                left, right = self.joined(e.left), self.joined(e.right)
+                if e.op in JOINED and self.type_of(left).dtype == self.type_of(right).dtype == "bool":
+                    return Binary(JOINED[e.op], left, right)
+                return Binary(e.op, left, right)
+            case Choice():
+                return Choice(*(self.joined(c) for c in children(e)))
+            case Bordered():
+                return Bordered(*(self.joined(c) for c in children(e)))
+        return e
 
     def compile_comparison(self, e, common):
         test = TESTS[e.op]
@@ -1995,6 +2199,8 @@ class Run:
         if e.name in ("re", "im", "conj"):
             inner = self.operand(e.args[0], found.dtype, mode)
             return inner if e.name != "im" else lambda env: (0, 0.0) if is_integer(found.dtype) else (0.0, 0.0)
+        if e.name in ("uniform", "normal"):
+            return self.compile_random(e)
         if e.name in ("min", "max"):
             return self.compile_extreme(e, found.dtype, mode)
         if e.name in KEPT and not is_float(found.dtype):
@@ -2030,6 +2236,18 @@ class Run:
             return (value.conjugate(), error) if e.name == "conj" else getattr(ring, e.name)((value, error))
 
         return called
+
+    def compile_random(self, e):
+        parts = [self.compiled(a, "") for a in e.args]
+
+        def number(env):
+            found = [part(env) for part in parts]
+            if any(error for _, error in found):
+                return 0.0, UNSURE
+            seed, *counter = (int(value) for value, _ in found)
+            return drawn(e.name, seed, counter)
+
+        return number
 
     def float_operand(self, e, common):
         if is_float(self.type_of(e).dtype) or self.type_of(e).weak is not None:
@@ -2157,7 +2375,9 @@ class Run:
         """Literals that wait for the next statement on their target, and their places in the log."""
         for number, s in enumerate(self.one.statements):
             self.types, self.code, self.discharged = {}, {}, {}
-            if isinstance(s, CallDef):
+            if isinstance(s, Constant):
+                self.constant(s)
+            elif isinstance(s, CallDef):
                 self.need_known(s.args, waiting)
                 self.call(s.targets, s.callee, s.args, declared)
             elif self.is_call(s):
@@ -2205,6 +2425,15 @@ class Run:
             reason.temporary = not any(places and name in declared for name, places in self.unwritten.items())
             raise reason
         return {r.name: self.result(r) for r in self.one.results}
+
+    def constant(self, s):
+        name, dims = s.tensor.name, s.tensor.dims
+        made = Array(s.tensor.dtype, [0] * len(dims), dims, list(s.values))
+        if not dims:
+            self.scalars[name] = made
+            return
+        self.tensors[name], self.dims[name] = made, [plain(n) for n in dims]
+        self.log.append((name, {letter: (0, n) for letter, n in zip("ijkl", dims, strict=False)}))
 
     def state_ranges(self, s, result):
         """The ranges that the declared box of a result gives its first statement."""
@@ -2266,19 +2495,41 @@ class Run:
         lets = {}
         for name, e in s.lets.items():
             lets[name] = replaced(e, lets)
-        ranges = {name: tuple(replaced(end, lets) for end in ends) for name, ends in s.ranges.items()}
-        exists = [replaced(e, lets) for e in s.exists]
-        filters = [replaced(e, lets) for e in s.filters]
-        at = None if s.at is None else replaced(s.at, lets)
+
+        def plainly(e):
+            return self.joined(replaced(e, lets))
+
+        ranges = {name: tuple(map(plainly, ends)) for name, ends in s.ranges.items()}
+        exists = [plainly(e) for e in s.exists]
+        filters = [plainly(e) for e in s.filters]
+        at = None if s.at is None else plainly(s.at)
         if s.op in TRUTHS:
-            return self.of_truth(s, replaced(s.value, lets), ranges, exists, filters)
-        places = {name: replaced(e, lets) for name, e in s.places.items()}
+            return self.of_truth(s, plainly(s.value), ranges, exists, filters)
+        places = {name: plainly(e) for name, e in s.places.items()}
         if any(name in lets for name in s.left or []):
             raise Unclear("a let on the left")
-        value = replaced(s.value, lets)
+        value = plainly(s.value)
+        if s.left is None and s.op == "=" and not (lets or ranges or exists or filters):
+            return self.with_indices(s, value)
         return Statement(
             s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme, filters
         )
+
+    def with_indices(self, s, value):
+        """`W = U * V` for arrays of one box, element by element."""
+        arrays = [
+            n.name for n in walk(value) if isinstance(n, Name) and n.name in self.tensors and self.tensors[n.name].shape
+        ]
+        left = list("ijkl"[: len(self.tensors[arrays[0]].shape)]) if arrays else []
+        boxes = [self.tensors[name].box for name in [*arrays, *([s.target] if s.target in self.tensors else [])]]
+        if arrays and any(len(box) != len(left) for box in boxes):
+            raise Rejected("TC202")
+        if arrays and any(isinstance(n, Apply) and n.name not in {*FUNCTIONS, *TYPE_NAMES} for n in walk(value)):
+            raise Unclear("a read beside whole arrays")
+        if any(box != boxes[0] for box in boxes if arrays):
+            raise Refused("sizes")
+        own = {name: Apply(name, tuple(map(Name, left))) for name in arrays}
+        return Statement(s.target, left, s.op, s.fresh, replaced(value, own))
 
     def of_truth(self, s, value, ranges, exists, filters):
         left = s.left or []
@@ -2605,8 +2856,10 @@ def as_float(t):
 
 def weak_arithmetic(op, a, b):
     if isinstance(a, int) and isinstance(b, int):
+        if op in SHIFTS:
+            return shifted(op, a, b, 1 << 10)
         steps = {"+": a + b, "-": a - b, "*": a * b, "/": floor_divide(a, b), "%": floor_remainder(a, b)}
-        return steps[op]
+        return BITS[op](a, b) if op in BITS else steps[op]
     if op in ("/", "%"):
         if b == 0:
             return math.nan if a == 0 or op == "%" else math.copysign(math.inf, a)

@@ -55,6 +55,7 @@ class Maker:
         self.dims, self.dtypes = {}, {}
         self.lines, self.made = [], []
         self.ranged, self.lets = set(), []
+        self.constants = []
 
     def pick(self, *options):
         return self.random.choice(options)
@@ -131,6 +132,14 @@ class Maker:
             f"{self.size()} - 1 - {i}",
             f"({i} + {c})/{c + 1}",
             f"{i}/2",
+            self.pick(
+                f"{i} >> 1",
+                f"({i} << 1) + {c}",
+                f"{i} & {self.pick(1, 3)}",
+                f"{self.size()} + ~{i}",
+                f"{i} ^^ 1",
+                f"{i}^2",
+            ),
         ]
         if i != j:
             forms += [f"{i} + {j}", f"{i} - {j}", f"{i} + {j} - {c}", f"2*{i} + {j}", f"{i}/2 + {j}", f"({i} - {j})/2"]
@@ -208,7 +217,7 @@ class Maker:
     def leaf(self, indices, depth):
         kind = self.random.randint(0, 15)
         if kind == 0:
-            return self.literal()
+            return self.constant(indices) if self.chance(20) else self.literal()
         if kind == 1:
             return self.pick(*indices, *self.sizes, *self.scalars) if indices else self.literal()
         text, test = self.read(indices, 1 if depth else 0)
@@ -228,10 +237,34 @@ class Maker:
             else self.pick("1", "2")
         )
 
+    def constant(self, indices):
+        """A number or an element of a constant, which is new."""
+        name = f"C{self.random.randint(0, 10**6)}"
+        dtype = self.pick("int32", "uint8", "float", "double", "half")
+        numbers = [
+            "0",
+            "3",
+            "250",
+            "7",
+            *([] if dtype == "uint8" else ["-2"]),
+            *([] if "int" in dtype else ["0.5", "-1e-1"]),
+        ]
+        if not indices or self.chance(25):
+            self.constants.append(f"const {dtype} {name} = {self.pick(*numbers)}")
+            return name
+        rank = self.pick(1, 1, 2)
+        rows = [f"[{', '.join(self.pick(*numbers) for _ in range(4))}]" for _ in range(2 if rank == 2 else 1)]
+        listed = f"[{', '.join(rows)}]" if rank == 2 else rows[0]
+        self.constants.append(f"const {dtype}({'2, ' * (rank == 2)}4) {name} = {listed}")
+        parts = [f"{self.index(indices)} & 1"] * (rank == 2) + [f"{self.index(indices)} {self.pick('& 3', '% 4')}"]
+        return f"{name}({', '.join(parts)})"
+
     def value(self, indices, depth):
         if depth <= 0:
             return self.leaf(indices, 0)
-        kind = self.random.randint(0, 27)
+        kind = self.random.randint(0, 31)
+        if kind > 27:
+            return self.powers(indices, depth) if kind < 30 else self.bits(indices, depth)
         if kind < 7:
             return self.leaf(indices, depth)
         a = self.value(indices, depth - 1)
@@ -254,6 +287,23 @@ class Maker:
             return f"({self.pick(*self.lets)} + {a})"
         return f"({self.condition(indices, depth - 1)} ? {a} : {self.value(indices, depth - 1)})"
 
+    def powers(self, indices, depth):
+        a = self.value(indices, depth - 1)
+        number = self.pick("2", "2", "2", "3", "4", "5", "0", "1", "-1", "-2", "11", "(1 + 1)", self.index(indices))
+        if number in ("-1", "-2", "11") or not number.isdigit():
+            a = f"float({a})"
+        return self.pick(f"({a})^{number}", f"-({a})^{number}", f"{self.leaf(indices, 0)}^2")
+
+    def bits(self, indices, depth):
+        """Operators on bits of integers, whatever the operands are."""
+        kind = self.pick("int32", "int32", "int64", "uint8", "int8", "uint32", "int16")
+        a = f"{kind}({self.value(indices, depth - 1)})"
+        b = f"{self.pick(kind, kind, 'int32')}({self.leaf(indices, 0)})"
+        return self.pick(
+            f"({a} & {self.pick(1, 3, 7, 12, '0xFF')})", f"({a} & {b})", f"({a} | {b})", f"({a} ^^ {b})", f"~{a}", f"({a} << {self.pick(0, 1, 3, 7, 31)})",
+            f"({a} >> {self.pick(1, 2, 7, 40)})", f"({a} << ({b} & 3))", f"({a} >> {b})", f"({a} >> 1 & {b} ^^ 5 | 8)", f"(1 << ({b} & 15))", f"~-{a}",
+        )  # fmt: skip
+
     def readable_leaf(self, indices):
         return (
             [self.leaf(indices, 0) for _ in range(2)]
@@ -268,7 +318,7 @@ class Maker:
             f"exp(-abs({x}))", f"sqrt(abs({x}))", f"tanh({x})", f"sin({x})", f"cos({x})", f"sigmoid({x})", f"relu({x})", f"erf({x})",
             f"log(1 + abs({x}))", f"log1p(abs({x}))", f"expm1(0.1*{x})", f"atan({x})", f"atan2({x}, {y})", f"hypot({x}, {y})", f"pow(abs({x}), 1.5)",
             f"fmod({x}, {y})", f"remainder({x}, {y})", f"fma({x}, {y}, 1)", f"fmax({x}, {y})", f"fmin({x}, {y})", f"copysign({y}, {x})",
-            f"fdim({x}, {y})", f"norm3d({x}, {y}, 2)", f"rsqrt({y})", f"cbrt({x})", f"exp2({x})", f"log2({y})", f"j0({y})", f"lgamma({y})", f"tgamma({y})",
+            f"fdim({x}, {y})", f"norm3d({x}, {y}, 2)", f"rsqrt({y})", f"cbrt({x})", f"exp2({x})", f"log2({y})", f"j0({y})", f"lgamma({y})", f"tgamma({y})", f"digamma({y})", f"uniform({self.pick(1, 7)}, {self.index(indices)}, {self.size()})", f"normal({self.size()}, {self.index(indices)})", f"polygamma({self.pick(0, 1, 2, 3)}, {y})",
             f"cospi({x})", f"sinpi({x})", f"asinh({x})", f"normcdf({x})", f"erfc({x})", f"fabs({x})", f"rhypot({x}, {y})", f"fdivide({x}, {y})",
         )  # fmt: skip
 
@@ -286,6 +336,8 @@ class Maker:
             return "flag"
         if kind < 11 and depth > 0:
             a, b = self.condition(indices, depth - 1), self.condition(indices, depth - 1)
+            if self.chance(30):
+                return f"(({a}) {self.pick('&', '|', '^^')} ({b}))"
             return f"({a} {self.pick('&&', '||')} {b})"
         if kind == 11:
             return f"!({self.condition(indices, depth - 1)})"
@@ -376,6 +428,22 @@ class Maker:
             self.tensors[made], self.dims[made] = rank, [None] * rank
             self.made.append(made)
         self.lets = []
+
+    def whole(self, number):
+        """A statement on arrays without indices, most of them of one shape."""
+        arrays = [t for t in self.tensors if self.tensors[t] and t not in ("Ok", "P")]
+        first = self.pick(*arrays)
+        same = [t for t in arrays if self.dims[t] == self.dims[first]]
+        ranked = [t for t in arrays if self.tensors[t] == self.tensors[first]]
+        other = self.pick(*same) if self.chance(80) else self.pick(*ranked)
+        value = self.pick(
+            first, f"{first} * {other} + 1", f"max({first}, {other})", f"abs({first} - {other})", f"{first} > 1 ? {other} : -{other}",
+            f"float({first})^2", f"{first} + {self.pick(*self.sizes)}", f"sqrt(abs({first} * 0.5))",
+        )  # fmt: skip
+        self.lines.append(f"T{number} = {value}")
+        rank = self.tensors[first]
+        self.tensors[f"T{number}"], self.dims[f"T{number}"] = rank, [None] * rank
+        self.made.append(f"T{number}")
 
     def placed(self, number):
         """A statement whose left side has subscripts that are expressions, on a new tensor or on one that is there."""
@@ -521,6 +589,8 @@ class Maker:
         for number in range(statements):
             if self.left_sides and self.chance(30 if self.points else 70):
                 self.placed(number)
+            elif self.chance(7):
+                self.whole(number)
             elif self.made and self.chance(30 if self.points else 14):
                 self.update()
             elif self.helpers and self.chance(50):
@@ -534,9 +604,11 @@ class Maker:
             results.append(self.made[-1])
         self.results = results
         shown = [self.stated(t) for t in results]
-        body = "\n".join(f"    {line}" for line in self.lines)
+        inside = self.chance(50)
+        body = "\n".join(f"    {line}" for line in [*(self.constants if inside else []), *self.lines])
         self.name, self.ranks = name, [self.tensors[t] for t in results]
-        return f"def {name}({', '.join(self.parameters)}) -> ({', '.join(shown)}) {{\n{body}\n}}"
+        outside = "".join(f"{line}\n" for line in ([] if inside else self.constants))
+        return f"{outside}def {name}({', '.join(self.parameters)}) -> ({', '.join(shown)}) {{\n{body}\n}}"
 
     def stated(self, name):
         """A result, now and then with a type and names of its extents."""
@@ -764,7 +836,7 @@ class ComplexMaker:
         test = self.pick(f"{a} == {b}", f"{a} != z", f"re({a}) < 1", f"isnan({a})", f"isfinite({a})", f"abs({a}) <= 2")
         return self.pick(
             f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} * {b})", f"({a} / {b})", f"({a} / (3 + 0.5*{b}))", f"conj({a})", f"-({a})",
-            f"exp(0.125*{a})", f"sqrt({a})", f"({test} ? {a} : {b})", f"complex128({a})", f"({self.real(indices)} * {a})",
+            f"exp(0.125*{a})", f"sqrt({a})", f"({a})^{self.pick(2, 3, -1)}", f"({test} ? {a} : {b})", f"complex128({a})", f"({self.real(indices)} * {a})",
         )  # fmt: skip
 
 

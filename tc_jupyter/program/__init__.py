@@ -4,6 +4,7 @@ Comes in: a syntax tree. Goes out: `Program` values with resolved names and expl
 Ranges are not known here.
 """
 
+from . import bits, random_numbers
 from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
 from .check_tc import Callee, Checked, check_tc, python_name
 from .conditions import conjuncts, identity_of, negated, on_data, points_of
@@ -50,6 +51,8 @@ __all__ = [
     "Signature",
     "Specialized",
     "bind_call",
+    "random_numbers",
+    "bits",
     "check_sac",
     "specialize",
     "FUNCTIONS",

@@ -19,7 +19,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import in_order, tree
 
-from . import complexes, extremes, logsums
+from . import complexes, constants, extremes, logsums
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
@@ -42,6 +42,7 @@ from .typing import (
     unify,
     without_idle_casts,
 )
+from .whole_arrays import indexed
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -126,6 +127,16 @@ class _UnitChecker:
             elif name:
                 self.defs[name] = item
                 self.order.append(item)
+        self.constants: dict[str, tree.Constant] = {}
+        for constant in unit.constants:
+            name = constant.name.name
+            if name in self.constants or name in self.defs:
+                other = self.constants.get(name) or self.defs[name]
+                labels = (Label(other.name.span, "first here"),)
+                message = f"`{name}` has two meanings in this cell"
+                self.diagnostics.append(Diagnostic(codes.DUPLICATE_NAME, constant.name.span, message, "", labels))
+            self.constants.setdefault(name, constant)
+            constants.values_of(constant, TYPE_NAMES[constant.type.scalar], self.report)
         self.def_spans = {name: item.name.span for name, item in self.defs.items()}
         self.callable_names = frozenset(self.defs) | frozenset(known)
 
@@ -134,6 +145,9 @@ class _UnitChecker:
         """A name for a new tensor that stands nowhere in the cell, for later statements must not mean it."""
         words = set(re.findall(r"\w+", self.source.text))
         return next(name for name in ("T", *(f"T{number}" for number in range(1, len(words) + 2))) if name not in words)
+
+    def report(self, code: codes.Code, span: Span, message: str) -> None:
+        self.diagnostics.append(Diagnostic(code, span, message))
 
     def repeated(self, item: tree.Def, first: tree.Def) -> None:
         labels = (Label(first.name.span, "first def"),)
@@ -244,6 +258,7 @@ class _DefChecker:
         self.def_name()
         self.parameters()
         self.results()
+        self.constants()
         for statement in self.node.statements:
             self.scope.later |= dict.fromkeys(_targets(statement))
         for statement in self.node.statements:
@@ -598,6 +613,8 @@ class _DefChecker:
             case tree.CallStatement():
                 arguments = tuple(node.arguments)
                 self.call(node.targets, node.callee, arguments, node.span)
+            case tree.Constant():
+                self.constant(node)
             case tree.Comprehension():
                 if self.is_call(node):
                     assert isinstance(node.value, tree.Apply)
@@ -606,9 +623,63 @@ class _DefChecker:
                     self.on_plain_operators(node)
                 else:
                     self.one_target(node)
-                    _StatementChecker(self, node).check()
+                    _StatementChecker(self, self.with_indices(node)).check()
 
     # positions of extreme values
+
+    def constant(self, node: tree.Constant) -> None:
+        """A constant of the body, or of the cell: a number, or a tensor that a statement of its own fills."""
+        name, dtype = node.name.name, TYPE_NAMES[node.type.scalar]
+        count = len(self.scope.diagnostics)
+        self.new_tensor(node.name, "constant")
+        made = constants.values_of(node, dtype, self.scope.report) if len(self.scope.diagnostics) == count else None
+        if made is None:
+            self.unknown_tensor(name, node.name.span)
+            return
+        rank = len(made.shape)
+        dims = tuple(Const(extent, INT64, node.type.span) for extent in made.shape)
+        info = TensorInfo(name, dtype, rank, dims, "constant", node.name.span, written=True)
+        self.scope.tensors[name] = info
+        if not rank:
+            info.literal = Typed(Const(made.values[0], dtype.compute, node.span), dtype)
+            return
+        self.draft.tensors[name] = Tensor(name, dtype, rank, "temporary", span=node.name.span)
+        text = self.unit.source.slice(node.span)
+        self.draft.statements.append(constants.statement(self.draft.name_of(name), made, dtype, node, text))
+
+    def constants(self) -> None:
+        """Those of the cell that the def mentions."""
+        if not self.unit.constants:
+            return
+        words = set(re.findall(r"\w+", self.unit.source.slice(self.node.span)))
+        for name, node in self.unit.constants.items():
+            if name in words:
+                self.constant(node)
+                self.scope.tensors[name].read = True  # no statement of this def
+
+    def with_indices(self, node: tree.Comprehension) -> tree.Comprehension:
+        """A statement on whole arrays with the indices that are meant; the arrays have one box."""
+        scope = self.scope
+        taken = [*scope.tensors, *scope.sizes, *scope.result_sizes, *scope.results, *scope.later, *scope.callable_names]
+        found = indexed(node, scope.tensors, taken)
+        if found is None:
+            return node
+        target = self.scope.tensors.get(node.target.name)
+        written = [node.target] if target is not None and target.written else []
+        first, *others = [*found.arrays, *written]
+        one = self.scope.tensors[first.name]
+        for name in others:
+            other = self.scope.tensors[name.name]
+            reason = f"`{first.name}` and `{name.name}` are combined element by element"
+            pairs = [*zip(one.dims, other.dims, strict=True)]
+            pairs += zip(one.starts, other.starts, strict=False)  # of parameters: those of others are not known yet
+            self.draft.equalities += [Equality(*pair, "call", reason, name.span) for pair in pairs if name != first]
+        if not written and others:  # arrays of one shape may still begin at different indices
+            reason = f"the arrays of `{node.target.name}` have one box"
+            ends = [Size(f"{node.target.name}.{k}", node.target.span) for k in range(len(one.dims))]
+            pairs = zip(ends, one.dims, strict=True)
+            self.draft.equalities += [Equality(*pair, "call", reason, first.span) for pair in pairs]
+        return found.node
 
     def one_target(self, node: tree.Comprehension) -> None:
         """Only the operators of positions write two tensors."""
@@ -1106,6 +1177,8 @@ def _targets(statement: tree.TcStatement) -> list[str]:
             return list(statement.targets)
         case tree.CallStatement():
             return [target.name for target in statement.targets]
+        case tree.Constant():
+            return [statement.name.name]
         case tree.Comprehension():
             return [statement.target.name, *([statement.extreme[0].name] if statement.extreme else [])]
 
@@ -1243,6 +1316,10 @@ class _StatementChecker:
         """Whether the target is a tensor that may be written."""
         scope, target = self.scope, self.node.target
         info = scope.tensors.get(target.name)
+        if info is not None and info.kind == "constant":
+            labels = (Label(info.span, "the constant"),)
+            scope.report(codes.INPUT_ASSIGNED, target.span, f"the constant `{target.name}` is read-only", "", labels)
+            return False
         if info is not None and info.is_input and target.name in self.owner.declared:
             self.owner.silent = True
             return False  # the result has a message

@@ -98,6 +98,23 @@ def _quotient(a: Expr, b: Expr, c: Expr, d: Expr, span: Span) -> Expr:
     return paired(_real("/", re, divisor), _real("/", im, divisor), span)
 
 
+def power(base: Expr, exponent: int, span: Span) -> Expr:
+    """`z^n`, by squaring; what is too large ends early."""
+    re, _ = both(base)
+    one = paired(_number(1, re), _number(0, re), span)
+    if exponent == 0:  # what is raised is read all the same
+        return paired(_call("pow", re, _number(0, re)), _number(0, re), span)
+    found: Expr | None = None
+    for bit in bin(abs(exponent))[2:]:
+        found = base if found is None else arithmetic("*", found, found, span)
+        if bit == "1" and found is not base:
+            found = arithmetic("*", found, base, span)
+        if is_too_large(found):
+            return found
+    assert found is not None
+    return found if exponent > 0 else arithmetic("/", one, found, span)
+
+
 def negative(value: Expr, span: Span) -> Expr:
     """`-z`."""
     return replace(each_part(value, _negative), span=span)

@@ -132,6 +132,8 @@ def _targets(node: tree.TcStatement) -> Sequence[str]:
             return node.targets
         case tree.CallStatement():
             return [target.name for target in node.targets]
+        case tree.Constant():
+            return [node.name.name]
         case tree.Comprehension():
             return [node.target.name]
 
@@ -143,6 +145,8 @@ def _names(node: tree.TcStatement) -> frozenset[str]:
             return node.names - set(node.targets)
         case tree.CallStatement():
             return frozenset(argument.name for argument in node.arguments)
+        case tree.Constant():
+            return frozenset()
         case tree.Comprehension():
             items = [item for part in [*_parts(node), *_places(node)] for item in tree.walk(part)]
             called = {item.function.name for item in items if isinstance(item, tree.Apply)}

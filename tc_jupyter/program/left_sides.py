@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 
+from . import bits
 from .conditions import conjuncts, identity_of, points_of
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from .program import Statement
+from .typing import limits_of
 
 INT64 = DType.INT64
 
@@ -126,6 +128,11 @@ def largest(subscript: Expr) -> Expr | None:
         case Select(then=then, otherwise=otherwise):
             first, second = largest(then), largest(otherwise)
             return None if first is None or second is None else _binary("max", first, second)
+        case Call(function="bitand", arguments=(_, Const(value=mask))) if mask >= 0:
+            return Const(int(mask), INT64)
+        case Call(function=function) if function in bits.OPERATORS:
+            low, high = limits_of(subscript)
+            return Const(high, INT64) if low >= 0 and high <= DType.UINT16.limits[1] else None
         case IndexVar() | Unary() | Call() | Binary():
             return None
     raise AssertionError(subscript)

@@ -35,6 +35,8 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Unary,
+    bits,
+    random_numbers,
     walk,
 )
 
@@ -769,6 +771,10 @@ def _converted(value: Any, dtype: DType) -> Any:
 
 
 def _call(name: str, arguments: list[Any]) -> Any:
+    if name in random_numbers.WORDS:
+        return random_numbers.word(name, *arguments).astype(np.uint32)
+    if name in bits.OPERATORS:
+        return bits.on_arrays(name, *arguments)
     function = getattr(np, _FUNCTIONS.get(name, name), None)
     if function is None:
         scalar = getattr(math, name, None)

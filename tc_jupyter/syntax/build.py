@@ -21,12 +21,14 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     DimensionBox,
     Exists,
     Expression,
     Extent,
     Filter,
     Let,
+    Listed,
     Name,
     Number,
     Param,
@@ -176,6 +178,13 @@ class Build:
         position = self.comprehension([*rest[:4], None, *rest[4:]])
         extreme = first, indices.arguments if indices is not None else None
         return replace(position, extreme=extreme, span=Span(first.span.start, position.span.end))
+
+    def listed(self, parts: list[Any]) -> Listed:
+        return Listed(tuple(parts[1:-1:2]), Span(parts[0].start, parts[-1].end))
+
+    def constant(self, parts: list[Any]) -> Constant:
+        word, kind, name, _, values = parts
+        return Constant(name, kind, values, Span(word.start, values.span.end))
 
     def at(self, parts: list[Any]) -> Expression:
         return parts[1]

@@ -1,4 +1,4 @@
-"""Messages about spellings of other languages: attributes, casts, shifts, loops, declarations, conditions for ranges.
+"""Messages about spellings of other languages: attributes, casts, loops, declarations, conditions for ranges.
 
 Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; the fix writes `float(X(i))`.
 """
@@ -124,23 +124,6 @@ def prefix_choice(piece: list[Token], position: int) -> Diagnostic | None:
     )
     help, fix = "a choice is written `condition ? value : other`", Fix("write it with `? :`", edits)
     return Diagnostic(codes.SYNTAX_ERROR, piece[start].span, "unexpected `if`", help=help, fix=fix)
-
-
-def shift(piece: list[Token], position: int) -> Diagnostic:
-    """`x << 2`."""
-    token, before = piece[position], piece[position - 1]
-    left, operator = before.text == "<", "*" if before.text == "<" else "/"
-    fix, after = None, piece[position + 1 : position + 3]
-    start = _operand_start(piece, position - 1)
-    ends = ("RPAR", "COMMA", "WHERE", "QUESTION", "COLON")
-    alone = start is not None and piece[start - 1].type in ("ASSIGN", "UPDATE", "LPAR", "COMMA")
-    if alone and after and after[0].text.isdigit() and len(after[0].text) < 3 and after[-1].type in ("INTEGER", *ends):
-        text = f"{operator} {1 << int(after[0].text)}"
-        fix = Fix(f"write `{text}`", (Edit(Span(before.start, after[0].end), text),))
-    help = f"there are no operators on bits: `x {before.text * 2} n` is `x {operator}` a power of 2"
-    help += "" if left else ", rounded down for integers"
-    message = f"there is no operator `{before.text * 2}`"
-    return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, token.end), message, help=help, fix=fix)
 
 
 def where_range(piece: list[Token], position: int) -> Diagnostic | None:

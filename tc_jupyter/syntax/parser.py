@@ -29,7 +29,9 @@ from .recovery import (
     DefTokens,
     bracket_depth,
     closers,
+    is_constant,
     split_commas,
+    split_constants,
     split_defs,
     split_statements,
     starts_statement,
@@ -39,6 +41,7 @@ from .repairs import repaired
 from .slices import sliced
 from .tokens import SEMICOLON, Token, tokenize
 from .tree import (
+    JOINING,
     Apply,
     Binary,
     Bordered,
@@ -47,6 +50,7 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     Def,
     DimensionBox,
     Exists,
@@ -66,6 +70,7 @@ from .tree import (
     Where,
     depth,
     ends,
+    is_open,
     walk,
 )
 from .tree import parts as parts_of
@@ -91,6 +96,7 @@ _SAC = "a function of SaC stands in a cell that begins with `%%sac`"
 _FUNCTION_OF_SAC = re.compile(
     r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
 )
+_CONSTANT = "a constant is written `const float(3) C = [1, 2, 1]`, with literals only"
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
@@ -106,12 +112,15 @@ def parse_tc(source: SourceText) -> Parsed:
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
+    before, listed = split_constants(before)
+    constants = [parser.constant(tokens) for tokens in listed]
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
     defs = tuple(_with_errors(parser.definition(piece), scanned_errors) for piece in pieces)
-    unit = Unit(defs, Span(0, len(source.text)))
+    constants = tuple(each for each in (*constants, *parser.constants) if each is not None)
+    unit = Unit(defs, Span(0, len(source.text)), constants)
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
 
 
@@ -194,6 +203,7 @@ class _CellParser:
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.after_params: Span | None = None  # where `->` and the results are missing
+        self.constants: list[Constant | None] = []  # behind defs
 
     def report(
         self,
@@ -255,8 +265,10 @@ class _CellParser:
         statements = tuple(
             self.statement(tokens, pieces[place + 1 : place + _NEAR]) for place, tokens in enumerate(pieces)
         )
-        if piece.rest:
-            self.stray(piece.rest, has_defs=True)
+        rest, listed = split_constants(piece.rest)
+        self.constants += [self.constant(tokens) for tokens in listed]
+        if rest:
+            self.stray(rest, has_defs=True)
         wrong = any(item.is_error for item in self.diagnostics[count:]) or any(
             isinstance(item, Broken) for item in statements
         )
@@ -479,9 +491,20 @@ class _CellParser:
             self.diagnostics.append(problem)
         return node if node is None else replace(node, type=self.whole_type(node.type))
 
+    def constant(self, tokens: list[Token]) -> Constant | None:
+        """`const float(3) C = [1, 2, 1]`; `None` after a message."""
+        if not self.fits(tokens) or any(token.type == "ERROR" for token in tokens):
+            return None
+        node, problem = _parse(tokens, "statement")
+        if problem is not None:
+            self.diagnostics.append(replace(problem, help=_CONSTANT))
+        return node if isinstance(node, Constant) else None
+
     def statement(self, tokens: list[Token], later: list[list[Token]]) -> TcStatement:
         if not self.fits(tokens):
             return self.broken(tokens)
+        if tokens[0].type == "CONST" and is_constant(tokens):
+            return self.constant(tokens) or self.broken(tokens)
         if (problem := domain(tokens, later)) is not None:
             self.diagnostics.append(problem)
             return self.broken(tokens)
@@ -683,6 +706,8 @@ class _CellParser:
                 while isinstance(left, Binary) and left.op.startswith(CHAIN):
                     left = left.left
                 assert isinstance(left, Binary)
+                if (conditions := _conditions(node)) is not None:
+                    return self.tighter(node, conditions)
                 text = " && ".join(self.links(node))
                 fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
                 self.report(
@@ -710,6 +735,30 @@ class _CellParser:
             case _:
                 return node
 
+    def tighter(self, node: Binary[Expression], conditions: list[Binary[Expression]]) -> Expression:
+        """Report `a > 0 & b > 0`, and read it as `a > 0 && b > 0`."""
+        op = conditions[0].op
+        text, start = "", node.span.start
+        for each in conditions:
+            text += self.source.slice(Span(start, each.op_span.start)) + JOINING[each.op]
+            start = each.op_span.end
+        text += self.source.slice(Span(start, node.span.end))
+        fix = Fix(f"write `{text}`", tuple(Edit(each.op_span, JOINING[each.op]) for each in conditions))
+        message = f"comparisons do not chain, and `{op}` binds tighter than they do"
+        help = f"conditions are joined with `{JOINING[op]}`"
+        self.report(codes.CHAINED_COMPARISON, node.span, message, help=help, fix=fix)
+        first, *others = _comparisons(node)
+        groups = [first]
+        for each, joining in zip(others, conditions, strict=True):
+            if joining.op == "&":
+                groups[-1] = Binary("&&", groups[-1], each, groups[-1].span | each.span, joining.op_span)
+            else:
+                groups.append(each)
+        whole = groups[0]
+        for each in groups[1:]:
+            whole = Binary("||", whole, each, whole.span | each.span, each.op_span)
+        return self.unchain(whole)
+
     def links(self, node: Binary[Expression]) -> list[str]:
         """The comparisons of a chain, as texts."""
         op = node.op.removeprefix(CHAIN)
@@ -731,6 +780,32 @@ class _CellParser:
 def has_chain(node: Expression) -> bool:
     """Whether there is `a < b < c` in an expression."""
     return any(isinstance(item, Binary) and item.op.startswith(CHAIN) for item in walk(node))
+
+
+def _conditions(node: Binary[Expression]) -> list[Binary[Expression]] | None:
+    """The `0 & b` between the comparisons of the chain `a > 0 & b > 0`; `None` if other things stand there."""
+    found: list[Binary[Expression]] = []
+    while node.op.startswith(CHAIN):
+        assert isinstance(node.left, Binary)
+        node = node.left
+        middle = node.right
+        if not isinstance(middle, Binary) or middle.op not in JOINING or not is_open(middle):
+            return None
+        found.append(middle)
+    return found[::-1]
+
+
+def _comparisons(node: Binary[Expression]) -> list[Binary[Expression]]:
+    """`a > 0` and `b > 0` of the chain `a > 0 & b > 0`."""
+    op = node.op.removeprefix(CHAIN)
+    if not node.op.startswith(CHAIN):
+        return [node]
+    assert isinstance(node.left, Binary)
+    *before, last = _comparisons(node.left)
+    middle = last.right
+    assert isinstance(middle, Binary)
+    last = replace(last, right=middle.left, span=last.left.span | middle.left.span)
+    return [*before, last, Binary(op, middle.right, node.right, middle.right.span | node.right.span, node.op_span)]
 
 
 def _last(piece: DefTokens) -> Token:
