@@ -654,7 +654,8 @@ class Function:
         definition = self._known(arrays)
         with _all_given(definition.program):
             numbers = definition.numbers_at(self._sizes(arrays, sizes))
-        return {name: tuple(numbers.shapes[name]) for name in definition.program.results}
+        tensors = (definition.program.tensor(name) for name in definition.program.results)
+        return {each.name: tuple(numbers.shapes[each.name][: each.written_rank]) for each in tensors}
 
     def cost(self, /, *arrays: Any, **sizes: int) -> Counts:
         """Operations and bytes: SymPy expressions over the sizes, or numbers for all sizes or the arrays of a call.
@@ -1189,8 +1190,9 @@ def described_signature(found: FunctionAnalysis) -> str:
 def _result_text(found: FunctionAnalysis, name: str) -> str:
     tensor = found.program.tensor(name)
     box = found.ranges.boxes.get(name)
-    shape = ", ".join(["?"] * tensor.rank if box is None else [to_python(extent) for extent in box.shape])
-    return f"{tensor.dtype.value}({shape}) {name}" if tensor.rank else f"{tensor.dtype.value} {name}"
+    rank, dtype = tensor.written_rank, tensor.element.value
+    shape = ", ".join(["?"] * rank if box is None else [to_python(extent) for extent in box.shape[:rank]])
+    return f"{dtype}({shape}) {name}" if rank else f"{dtype} {name}"
 
 
 def document(found: FunctionAnalysis) -> str:

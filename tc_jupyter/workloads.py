@@ -142,6 +142,7 @@ def make_data(workload: Workload, function: Function, sizes: Mapping[str, int]) 
                 for dim in parameter.dims
             )
             value = rng.uniform(-1, 1, shape)
+            value = value + 1j * rng.uniform(-1, 1, shape) if parameter.dtype.is_complex else value
         made = np.asarray(value, numpy_dtype(parameter.dtype))
         found[parameter.name] = made if parameter.rank else made.item()
     return found
@@ -160,11 +161,9 @@ def deviation(workload: Workload, arrays: Mapping[str, Any], sizes: Mapping[str,
     """
     if not workload.reference:
         return None
-    wide = {
-        k: v.astype(np.float64) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for k, v in arrays.items()
-    }
+    wide = {k: v.astype(_WIDE[v.dtype.kind]) if _is_floating(v) else v for k, v in arrays.items()}
     expected = _tuple(_evaluate(workload.reference, wide, sizes))
-    sizes_of = {k: np.abs(v) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for k, v in wide.items()}
+    sizes_of = {k: np.abs(v) if _is_floating(v) else v for k, v in wide.items()}
     terms = _tuple(_evaluate(workload.magnitude or workload.reference, sizes_of, sizes))
     length = float(_evaluate(workload.length, {}, sizes)) + 2
     found = _tuple(result)
@@ -175,16 +174,24 @@ def deviation(workload: Workload, arrays: Mapping[str, Any], sizes: Mapping[str,
     return max(_deviation(*each, length) for each in zip(found, expected, terms, strict=True))
 
 
+_WIDE = {"f": np.float64, "c": np.complex128}
+"""Kinds of numbers that are rounded, and the types with the most digits."""
+
+
+def _is_floating(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in _WIDE
+
+
 def _deviation(found: Any, expected: Any, terms: Any, length: float) -> float:
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         return float("inf")
     if found.size == 0:
         return 0.0
-    if found.dtype.kind != "f":
+    if found.dtype.kind not in _WIDE:
         return 0.0 if np.array_equal(found, expected) else float("inf")
     roundoff = np.finfo(found.dtype).eps / 2
-    bound = length * roundoff * np.abs(np.asarray(terms, np.float64)) + np.finfo(found.dtype).smallest_subnormal
+    bound = length * roundoff * np.abs(np.asarray(terms)) + np.finfo(found.dtype).smallest_subnormal
     return float(np.max(np.abs(found - expected) / bound))
 
 

@@ -9,6 +9,7 @@ What the pages leave open (whether a guard is seen to imply a bound) raises `Unc
 
 from __future__ import annotations
 
+import cmath
 import itertools
 import math
 import random
@@ -173,7 +174,7 @@ class Reducer:
 TYPE_NAMES = {
     "bool": "bool", "int": "int32", "byte": "uint8", "half": "float16", "float": "float32", "double": "float64",
     "bfloat16": "bfloat16", **{f"{s}int{b}": f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)},
-    "float16": "float16", "float32": "float32", "float64": "float64",
+    "float16": "float16", "float32": "float32", "float64": "float64", "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
 TOKEN = re.compile(
     r"""(?P<blank>\s+|\#[^\n]*)
@@ -571,6 +572,8 @@ def number(word):
 
 FLOAT_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float64": 1.8e308}
+PARTS = {"complex64": "float32", "complex128": "float64"}
+"""Types of complex numbers, and of their real and imaginary parts. The error of a complex number is that of its size."""
 COMPARE = ("<", "<=", ">", ">=", "==", "!=")
 
 
@@ -578,8 +581,12 @@ def is_float(dtype):
     return dtype in FLOAT_BITS
 
 
+def is_complex(dtype):
+    return dtype in PARTS
+
+
 def is_integer(dtype):
-    return dtype not in FLOAT_BITS and dtype != "bool"
+    return dtype not in FLOAT_BITS and dtype not in PARTS and dtype != "bool"
 
 
 def limits(dtype):
@@ -595,6 +602,9 @@ def computed(dtype):
 def meet(a, b):
     if a == b:
         return a
+    if is_complex(a) or is_complex(b):
+        part = meet("float32", meet(PARTS.get(a, a), PARTS.get(b, b)))
+        return next(t for t in PARTS if PARTS[t] == part)
     a, b = ("int32" if t == "bool" else t for t in (a, b))
     if a == b:
         return a
@@ -620,6 +630,8 @@ def fits(source, target):
         return True
     if target == "bool":
         return False
+    if is_complex(source) or is_complex(target):
+        return is_complex(target) and fits(PARTS.get(source, source), PARTS[target])
     if is_float(source):
         if source == "float16" and target == "bfloat16":
             return False
@@ -632,6 +644,7 @@ def fits(source, target):
 
 def holds(value, dtype):
     """Whether a type can hold a weak literal."""
+    dtype = PARTS.get(dtype, dtype)
     if dtype == "bool":
         return False
     if is_float(dtype):
@@ -710,6 +723,10 @@ def wrap(value, dtype):
 
 def convert(value, error, source, target):
     """A number in another type: integers wrap, floats are cut off, and end at the ends of the integer type."""
+    if is_complex(target):
+        re, im = (value.real, value.imag) if is_complex(source) else (value, 0.0)
+        parts = [convert(x, error, PARTS.get(source, source), PARTS[target]) for x in (re, im)]
+        return joined(*parts) if is_complex(source) else (complex(parts[0][0], 0.0), parts[0][1])
     if target == "bool":
         if error and abs(value) <= error:
             return False, UNSURE
@@ -819,6 +836,71 @@ class Float:
         if r and (abs(r) < 1e-3 * abs(y) or abs(r - y) < 1e-3 * abs(y)):
             return 0.0, UNSURE
         return self.near(r, 0.0 if float(x).is_integer() and float(y).is_integer() else abs(x) * 2 * self.unit, True)
+
+
+def joined(re, im):
+    """A complex number of two parts with their errors."""
+    if UNSURE in (re[1], im[1]) or not (math.isfinite(re[0]) and math.isfinite(im[0])):
+        return 0j, UNSURE
+    return complex(re[0], im[0]), re[1] + im[1]
+
+
+class Complex:
+    """Arithmetic of complex numbers on pairs (number, error): by parts, but for quotients."""
+
+    def __init__(self, dtype):
+        self.ring = Float(PARTS[dtype])
+
+    def parts(self, a):
+        return (a[0].real, a[1]), (a[0].imag, a[1])
+
+    def add(self, a, b):
+        return joined(*map(self.ring.add, self.parts(a), self.parts(b)))
+
+    def sub(self, a, b):
+        return joined(*map(self.ring.sub, self.parts(a), self.parts(b)))
+
+    def mul(self, a, b):
+        (w, x), (y, z), ring = self.parts(a), self.parts(b), self.ring
+        return joined(ring.sub(ring.mul(w, y), ring.mul(x, z)), ring.add(ring.mul(w, z), ring.mul(x, y)))
+
+    def div(self, a, b):
+        (x, ex), (y, ey) = a, b
+        if not abs(y) > 4 * ey or not math.isfinite(abs(x)):
+            return 0j, UNSURE
+        q = x / y
+        return self.near(q, (ex + abs(q) * ey) / (abs(y) - ey))
+
+    def power(self, a, exponent):
+        found = (1 + 0j, 0.0)
+        for _ in range(abs(exponent)):
+            found = self.mul(found, a)
+        return found if exponent >= 0 else self.div((1 + 0j, 0.0), found)
+
+    def near(self, value, error):
+        """The result of a formula that rounds some times."""
+        if not 1e-30 < abs(value) + 1e-20 < 1e30:
+            return 0j, UNSURE
+        return value, error + 24 * self.ring.unit * abs(value) + TINY
+
+    def exp(self, a):
+        value, error = a
+        if not (abs(value.real) < 60 and abs(value.imag) < 1e4):
+            return 0j, UNSURE
+        found = cmath.exp(value)
+        return self.near(found, abs(found) * 4 * (error + self.ring.unit * abs(value)))
+
+    def sqrt(self, a):
+        value, error = a
+        if not math.isfinite(abs(value)) or (value.real <= 0 and abs(value.imag) <= error) or abs(value) <= 4 * error:
+            return 0j, 0.0 if value == 0 and not error else UNSURE
+        found = cmath.sqrt(value)
+        return self.near(found, error / abs(found))
+
+
+COMPLEX = {dtype: Complex(dtype) for dtype in PARTS}
+OF_COMPLEX = ("re", "im", "conj", "abs", "exp", "sqrt")
+TESTS_OF_COMPLEX = ("isnan", "isinf", "isfinite")
 
 
 def exact_product(x, y):
@@ -1326,6 +1408,10 @@ class Run:
             self.need_bool(e.right)
             return Type("bool")
         left, right = self.type_of(e.left), self.type_of(e.right)
+        if is_complex(left.dtype) and e.op == "^" and isinstance(right.weak, int):
+            return Type(left.dtype)
+        if (is_complex(left.dtype) or is_complex(right.dtype)) and e.op not in ("+", "-", "*", "/", "==", "!="):
+            raise Rejected("TC212")
         if e.op in COMPARE:
             return Type("bool")
         if e.op == "^":
@@ -1368,12 +1454,19 @@ class Run:
                 raise Rejected("TC202")
             return Type(held.dtype)
         if e.name in TYPE_NAMES:
+            kinds = [self.type_of(a).dtype for a in e.args]
+            if any(map(is_complex, kinds)) and (len(kinds) > 1 or not is_complex(TYPE_NAMES[e.name])):
+                raise Rejected("TC212")
             return Type(TYPE_NAMES[e.name])
         if is_border(e):
             return Type("int64")
-        if e.name not in FUNCTIONS:
+        if e.name not in FUNCTIONS and e.name not in OF_COMPLEX:
             raise Rejected("TC201")
         args = [self.type_of(a) for a in e.args]
+        if any(is_complex(t.dtype) for t in args):
+            return self.typed_complex(e, args[0].dtype)
+        if e.name in OF_COMPLEX and e.name not in FUNCTIONS:
+            return Type("int32" if args[0].dtype == "bool" else args[0].dtype)
         if e.name in ("uniform", "normal"):
             if not 2 <= len(args) <= 5 or any(is_float(t.dtype) or t.dtype == "bool" for t in args):
                 raise Rejected("TC212 or TC213")
@@ -1390,6 +1483,13 @@ class Run:
         return Type(meet_types(*(as_float(t) for t in args)))
 
     # ranges
+
+    def typed_complex(self, e, dtype):
+        if len(e.args) > 1 or e.name not in (*OF_COMPLEX, *TESTS_OF_COMPLEX):
+            raise Rejected("TC212")
+        if e.name in TESTS_OF_COMPLEX:
+            return Type("bool")
+        return Type(PARTS[dtype] if e.name in ("re", "im", "abs") else dtype)
 
     def moving(self, s):
         """The ranges of reduction indices that differ from point to point: an index or an element is in an end of them."""
@@ -1972,9 +2072,12 @@ class Run:
         target = computed(common)
         if found.varies:
             raise_unless_exact(e)
-            return lambda env: (float(code(env)[0]) if is_float(target) else code(env)[0], code(env)[1])
+            kind = complex if is_complex(target) else float if is_float(target) else lambda value: value
+            return lambda env: (kind(code(env)[0]), code(env)[1])
         if found.constant:
             value = found.weak
+            if is_complex(common):
+                value = complex(to_float(value, PARTS[common]))
             if is_float(common):
                 value = to_float(value, common if holds(value, common) else target)
             constant = (value, 0.0)
@@ -2017,7 +2120,7 @@ class Run:
             if e.op == "~":
                 ones = limits(dtype)[1] if dtype.startswith("u") else -1
                 return (ones - value if mode else wrap(ones - value, dtype)), error
-            return (-value if is_float(dtype) or mode else wrap(-value, dtype)), error
+            return (-value if is_float(dtype) or is_complex(dtype) or mode else wrap(-value, dtype)), error
 
         return negative
 
@@ -2032,9 +2135,9 @@ class Run:
             return self.compile_comparison(e, common)
         common = "int32" if common == "bool" else common
         a, b = self.operand(e.left, common, mode), self.operand(e.right, common, mode)
-        if is_float(common):
-            ring = FLOATS[computed(common)]
-            step = {"+": ring.add, "-": ring.sub, "*": ring.mul, "/": ring.div, "%": ring.mod}[e.op]
+        if is_float(common) or is_complex(common):
+            ring = COMPLEX[common] if is_complex(common) else FLOATS[computed(common)]
+            step = {"+": ring.add, "-": ring.sub, "*": ring.mul, "/": ring.div, "%": getattr(ring, "mod", None)}[e.op]
 
             def floating(env):
                 x, y = a(env), b(env)
@@ -2068,6 +2171,8 @@ class Run:
     def compile_power(self, e, mode):
         dtype, exponent = self.type_of(e).dtype, self.type_of(e.right)
         a = self.operand(e.left, dtype, mode)
+        if is_complex(dtype):
+            return lambda env: COMPLEX[dtype].power(a(env), exponent.weak)
         if not is_float(dtype):
 
             def whole(env):
@@ -2116,9 +2221,9 @@ class Run:
 
     def compile_comparison(self, e, common):
         test = TESTS[e.op]
-        mode = "" if is_float(common) else "test"
+        mode = "" if is_float(common) or is_complex(common) else "test"
         a, b = self.operand(e.left, common, mode), self.operand(e.right, common, mode)
-        mixed = not is_float(common) and "uint64" in (self.type_of(e.left).dtype, self.type_of(e.right).dtype)
+        mixed = mode == "test" and "uint64" in (self.type_of(e.left).dtype, self.type_of(e.right).dtype)
 
         def compared(env):
             (x, ex), (y, ey) = a(env), b(env)
@@ -2204,6 +2309,11 @@ class Run:
             return self.compile_cast(e)
         found = self.type_of(e)
         args = [self.type_of(a) for a in e.args]
+        if any(is_complex(t.dtype) for t in args):
+            return self.compile_complex(e, args[0].dtype)
+        if e.name in ("re", "im", "conj"):
+            inner = self.operand(e.args[0], found.dtype, mode)
+            return inner if e.name != "im" else lambda env: (0, 0.0) if is_integer(found.dtype) else (0.0, 0.0)
         if e.name in ("uniform", "normal"):
             return self.compile_random(e)
         if e.name in ("min", "max"):
@@ -2223,6 +2333,24 @@ class Run:
             return lambda env: keep(e.name, *parts[0](env))
         function = ONE[e.name] if e.name in ONE else MANY[e.name][1]
         return lambda env: apply(e.name, function, [part(env) for part in parts], dtype)
+
+    def compile_complex(self, e, dtype):
+        """A function of a complex number."""
+        code, ring = self.compiled(e.args[0], ""), COMPLEX[dtype]
+
+        def called(env):
+            value, error = code(env)
+            if error == UNSURE or not math.isfinite(abs(value)):
+                return (False, UNSURE) if e.name in TESTS_OF_COMPLEX else (0.0, UNSURE)
+            if e.name in TESTS_OF_COMPLEX:
+                return e.name == "isfinite", 0.0
+            if e.name in ("re", "im"):
+                return (value.real if e.name == "re" else value.imag), error
+            if e.name == "abs":
+                return apply("hypot", np.hypot, [(value.real, error), (value.imag, error)], PARTS[dtype])
+            return (value.conjugate(), error) if e.name == "conj" else getattr(ring, e.name)((value, error))
+
+        return called
 
     def compile_random(self, e):
         parts = [self.compiled(a, "") for a in e.args]
@@ -2301,9 +2429,12 @@ class Run:
         return whole
 
     def compile_cast(self, e):
+        target = TYPE_NAMES[e.name]
+        if is_complex(target) and len(e.args) == 2:
+            re, im = (self.operand(a, PARTS[target], "") for a in e.args)
+            return lambda env: joined(re(env), im(env))
         if len(e.args) != 1:
             raise Rejected("TC213")
-        target = TYPE_NAMES[e.name]
         inner, found = self.compiled(e.args[0], ""), self.type_of(e.args[0])
         source = computed(found.dtype)
 
@@ -2335,7 +2466,7 @@ class Run:
 
     def compile_subscript(self, e):
         found = self.type_of(e)
-        if found.dtype == "bool":
+        if found.dtype == "bool" or is_complex(found.dtype):
             raise Rejected("TC212")
         if not is_float(found.dtype):
             code = self.compiled(e, "index")
@@ -2851,7 +2982,7 @@ class Run:
         `place` is "" in a value and "test" in a comparison there; such a comparison is refused only if it decides whether something
         is read, which is left in doubt here.
         """
-        if place and isinstance(e, Binary) and e.op in ("/", "%") and not is_float(self.type_of(e).dtype):
+        if place and isinstance(e, Binary) and e.op in ("/", "%") and is_integer(self.type_of(e).dtype):
             fixed = not self.indices_in(e.right) and not self.has_data(e.right)
             if fixed and self.whole(e.right) == 0:
                 self.doubt = True
@@ -2891,6 +3022,10 @@ class Run:
         dtype = found.dtype
         if s.op == "lse" and not is_float(dtype):
             raise Rejected("TC212")
+        if is_complex(dtype) and (
+            s.op in ("min", "max") or (s.op == "*" and (s.fresh or s.target not in self.tensors))
+        ):
+            raise Rejected("TC212")
         if dtype == "bool" and s.op in ("+", "*"):
             found = Type("int32")
             dtype = "int32"
@@ -2925,6 +3060,7 @@ class Run:
         kind = computed(target.dtype)
         if found.constant:
             value = to_float(found.weak, target.dtype) if is_float(target.dtype) else found.weak
+            value = complex(to_float(value, PARTS[target.dtype])) if is_complex(target.dtype) else value
             return lambda env: (value, 0.0)
         source = computed(found.dtype)
         if source == kind:
@@ -2985,6 +3121,8 @@ def combine(op, terms, dtype):
     """All values of a reduction, in no particular order."""
     if any(error == UNSURE for _, error in terms):
         return (0.0 if is_float(dtype) else 0), UNSURE
+    if is_complex(dtype):
+        return combine_complex(op, [(complex(value), error) for value, error in terms], dtype)
     if not is_float(dtype):
         return combine_integers(op, [value for value, _ in terms], dtype), 0.0
     values = [float(value) for value, _ in terms]
@@ -2993,6 +3131,17 @@ def combine(op, terms, dtype):
     if op == "lse":
         return log_of_sum(values, [e for _, e in terms], dtype)
     return (combine_sum if op == "+" else combine_product)(values, [e for _, e in terms], dtype)
+
+
+def combine_complex(op, terms, dtype):
+    if op == "*":
+        found = (1 + 0j, 0.0)
+        for term in terms:
+            found = COMPLEX[dtype].mul(found, term)
+        return found
+    errors = [error for _, error in terms]
+    sides = [value.real for value, _ in terms], [value.imag for value, _ in terms]
+    return joined(*(combine_sum(side, errors, PARTS[dtype]) for side in sides))
 
 
 def combine_integers(op, values, dtype):

@@ -834,6 +834,100 @@ def drawn_left_sides(seed):
     return cell_of_left_sides(random), cell_sizes(random), seed
 
 
+class ComplexMaker:
+    """Draws a def on complex numbers: sums, products, quotients and functions of them, with real ones among them."""
+
+    def __init__(self, random):
+        self.random, self.tensors = random, {}
+
+    def pick(self, *options):
+        return self.random.choice(options)
+
+    def definition(self):
+        wide, other = (
+            self.pick("complex64", "complex128"),
+            self.pick("complex64", "complex128", "float", "double", "int32", "half"),
+        )
+        self.tensors = {"A": 1, "B": 2, "C": self.pick(1, 2)}
+        parameters = [
+            f"{wide}(N) A",
+            f"{self.pick(wide, 'complex64')}(N, M) B",
+            f"{other}(N{', M' * (self.tensors['C'] - 1)}) C",
+        ]
+        parameters += [f"{wide} z", f"{self.pick('float', 'double', 'int32')} x", "int32(N) Id"]
+        lines = [self.statement(f"T{number}") for number in range(1, self.random.randint(2, 4))]
+        names = [name for name in self.tensors if name.startswith("T")]
+        return f"def f({', '.join(parameters)}) -> ({', '.join(names)}) {{\n  " + "\n  ".join(lines) + "\n}"
+
+    def statement(self, name):
+        rank, update = self.pick(0, 1, 1, 2), [each for each in self.tensors if each.startswith("T")]
+        if update and self.random.random() < 0.35:
+            name = self.pick(*update)
+            rank = self.tensors[name]
+        left = ["i", "j"][:rank]
+        target = f"{name}({', '.join(left)})" if left else name
+        ranges = [f"{index} in 0:{size}" for index, size in zip(left, "NM", strict=False)]
+        if name in update:
+            value = self.value(left, 1)
+            if self.random.random() < 0.5:
+                return (
+                    f"{target} {self.pick('+=', '*=')} {value} where {', '.join(ranges)}"
+                    if left
+                    else f"{target} += {value}"
+                )
+            own = self.pick(
+                f"{target} * {target}", f"{target} * {value}", f"conj({target}) + {value}", f"{value} / ({target} + z)"
+            )
+            return f"{target} = {own}" + (f" where {', '.join(ranges)}" if left else "")
+        summed = rank == 0 or self.random.random() < 0.4
+        index = "j" if rank == 1 else "k"
+        size = self.pick("N", "M")
+        if summed and rank == 1 and self.random.random() < 0.3:
+            self.tensors[name] = 1
+            return f"{name}(Id(i) % 4) +=! {self.value(['i'], 2)} where i in 0:N"
+        value = self.value([*left, index] if summed else left, 2)
+        self.tensors[name] = rank
+        if not summed:
+            return f"{target} = {value} where {', '.join(ranges)}"
+        return f"{target} +=! {value} + 0*{index} where {', '.join([*ranges, f'{index} in 0:{size}'])}"
+
+    def read(self, indices):
+        name = self.pick(*self.tensors)
+        rank = self.tensors[name]
+        if not rank:
+            return name
+        parts = [
+            self.pick(*indices, *indices, f"{self.pick(*indices)} - 1", "0") if indices else "0" for _ in range(rank)
+        ]
+        border = self.pick("clamp({})", "wrap({})", "reflect({})", "symmetric({})")
+        inside = [border.format(part) for part in parts]
+        if self.random.random() < 0.3:
+            return f"({name}({', '.join(parts)}) else {self.pick('0', '1', 'z', '(z + 1)')})"
+        return f"{name}({', '.join(inside)})"
+
+    def real(self, indices):
+        z = self.read(indices)
+        return self.pick("0.5", "1", "2", "x", f"re({z})", f"im({z})", f"abs({z})", *indices)
+
+    def value(self, indices, depth):
+        if depth <= 0:
+            return self.pick(
+                self.read(indices), self.read(indices), "z", self.real(indices), f"complex64({self.real(indices)}, 1)"
+            )
+        a, b = self.value(indices, depth - 1), self.value(indices, depth - 1)
+        test = self.pick(f"{a} == {b}", f"{a} != z", f"re({a}) < 1", f"isnan({a})", f"isfinite({a})", f"abs({a}) <= 2")
+        return self.pick(
+            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} * {b})", f"({a} / {b})", f"({a} / (3 + 0.5*{b}))", f"conj({a})", f"-({a})",
+            f"exp(0.125*{a})", f"sqrt({a})", f"({a})^{self.pick(2, 3, -1)}", f"({test} ? {a} : {b})", f"complex128({a})", f"({self.real(indices)} * {a})",
+        )  # fmt: skip
+
+
+def drawn_complex(seed):
+    """The same for a cell on complex numbers."""
+    random = Random(f"{seed} complex")
+    return ComplexMaker(random).definition(), cell_sizes(random), seed
+
+
 def drawn_points(seed):
     """The same for a cell whose statements leave points out."""
     random = Random(seed)
@@ -862,6 +956,9 @@ def numbers(random, shape, dtype, bound):
     kind = np.dtype(NUMPY.get(dtype, dtype))
     if dtype == "bool":
         return random.integers(0, 2, shape).astype(kind)
+    if dtype.startswith("complex"):
+        re, im = (np.nan_to_num(numbers(random, shape, "float64", bound), posinf=0, neginf=0) for _ in range(2))
+        return (re + 1j * im).astype(kind)
     if dtype.startswith(("float", "bfloat")):
         values = random.integers(-4, 5, shape) * random.choice([1.0, 0.5, 0.25])
         if random.random() < 0.1:
@@ -954,6 +1051,8 @@ def arguments_of(one, sizes, data):
             value = int(random.integers(low, 5))
             if p.dtype.startswith(("float", "bfloat")):
                 value = float(value) / 2
+            if p.dtype.startswith("complex"):
+                value = complex(value, int(random.integers(-1, 3))) / 2
             found.append((bool(value > 1) if p.dtype == "bool" else value, p.dtype))
             continue
         shape = tuple(extent_of(d, sizes) for d in p.dims)
@@ -1092,7 +1191,7 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
     states = (f".{name}" for name in re.findall(r"\breduce (\w+)\(", function.program.source.text))
-    parts = (".max", ".min", ".value", ".sum", ".first", *states)  # of what others read
+    parts = (".max", ".min", ".value", ".sum", ".first", ".re", ".im", *states)  # of what others read
     known_ranges = function.ranges.indices
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
@@ -1102,8 +1201,10 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         moving = {r.index for r in found if r.ends is not None}
         for name, limits in ranges.items():
             name = s.output_indices[int(name[1:])].name if name.startswith("@") else name  # a dimension, not an index
-            if name in moving or (name not in here and {f"{s.target}.sum", f"{s.target}.first"} & known_ranges.keys()):
-                continue  # the logarithm of a sum that other statements made
+            if name in moving or (
+                name not in here and {f"{s.target}.sum", f"{s.target}.first", f"{s.name}.re"} & known_ranges.keys()
+            ):
+                continue  # the logarithm of a sum that other statements made, or the parts of one
             assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"
 
 

@@ -59,7 +59,7 @@ CAP = 19  # sizes of the ordinary tests: past a vector of 16, cheap to compute i
 
 def test_there_are_workloads_for_all_suites():
     assert len(bench.workloads("cpu")) >= 20
-    assert (len(bench.workloads("borders")), len(bench.workloads("operands"))) == (7, 10)
+    assert (len(bench.workloads("borders")), len(bench.workloads("operands"))) == (7, 12)
     assert bench.workloads("gpu")
     assert bench.workloads("nothing") == []
     assert all(workload.awkward and workload.reference and workload.peers for workload in WORKLOADS)

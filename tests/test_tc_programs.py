@@ -6,7 +6,7 @@ import pytest
 import tc_jupyter as tc
 from tests.literate import CASES, DOCS, read_cases
 from tests.tc_evaluator import Refused, Rejected, evaluate
-from tests.tc_programs import agree, called, drawn, drawn_orders, expected_of, judge
+from tests.tc_programs import agree, called, drawn, drawn_complex, drawn_orders, expected_of, judge
 
 FIRST, QUICK, MANY = 100_000, 4, 60
 """Seeds: the first one, and how many a test takes."""
@@ -21,6 +21,17 @@ def outcomes(seeds):
 def test_engines_compute_what_the_pages_say(part):
     found = outcomes(range(FIRST + part * QUICK, FIRST + (part + 1) * QUICK))
     assert sum(outcome.startswith(("computed", "refused at the call")) for outcome in found) >= QUICK // 4
+
+
+def test_complex_numbers():
+    found = [judge(*drawn_complex(seed)) for seed in range(FIRST, FIRST + QUICK)]
+    assert sum(outcome.startswith("computed") for outcome in found) >= QUICK // 4
+
+
+@pytest.mark.slow
+def test_complex_numbers_many():
+    found = [judge(*drawn_complex(seed)) for seed in range(FIRST + 1000, FIRST + 1000 + MANY)]
+    assert sum(outcome.startswith("computed") for outcome in found) >= MANY // 4
 
 
 @pytest.mark.slow

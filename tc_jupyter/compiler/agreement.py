@@ -21,6 +21,7 @@ import numpy.typing as npt
 from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
+from tc_jupyter.runtime.pairs import in_floats
 
 from .spread import LEAST, UNIT, Moved, Spread, TooMuch
 
@@ -106,7 +107,7 @@ def close(expected: Any, found: Any, judge: Judge | None = None) -> bool:
 
 def _close(number: int, expected: Any, found: Any, judge: Judge | None) -> bool:
     try:
-        first, second = (np.asarray(host_array(value)) for value in (expected, found))
+        first, second = (in_floats(np.asarray(host_array(value))) for value in (expected, found))
         if first.shape != second.shape:
             return False
         dtype = judge.dtype(number) if judge else DType(first.dtype.name)
@@ -225,5 +226,5 @@ def _largest(values: Array) -> Array:
 
 def _argument(value: Any, dtype: DType) -> Array:
     """The elements of an argument; a number has the type of its parameter."""
-    array = np.asarray(host_array(value) if getattr(value, "ndim", 0) else value)
+    array = in_floats(np.asarray(host_array(value) if getattr(value, "ndim", 0) else value))
     return array if array.ndim else array.astype(dtype.value if dtype.compute is dtype else "float32")

@@ -54,25 +54,26 @@ def open_json(signature: str, demands: Mapping[str, str]) -> dict[str, Any]:
 
 def dimensions(tensor: Tensor) -> list[str]:
     """The dimensions of an input: extents, or `1:N` where its indices do not start at 0."""
-    boxes = tensor.box or (None,) * tensor.rank
+    boxes, dims = tensor.box or (None,) * tensor.rank, (tensor.dims or ())[: tensor.written_rank]
     return [
         to_python(from_expr(dim))
         if box is None or box[0] == int64(0)
         else ":".join(to_python(from_expr(e)) for e in box)
-        for dim, box in zip(tensor.dims or (), boxes, strict=True)
+        for dim, box in zip(dims, boxes[: len(dims)], strict=True)
     ]
 
 
 def _input(tensor: Tensor) -> dict[str, Any]:
     dims = None if tensor.dims is None else dimensions(tensor)
-    return {"name": tensor.name, "dtype": tensor.dtype.value, "dims": dims}
+    return {"name": tensor.name, "dtype": tensor.element.value, "dims": dims}
 
 
 def _computed(tensor: Tensor, found: FunctionAnalysis) -> dict[str, Any]:
     box = found.ranges.boxes.get(tensor.name)
-    shape = None if box is None else [to_python(extent) for extent in box.shape]
-    origin = None if box is None else [to_python(low) for low in box.origin]
-    return {"name": tensor.name, "dtype": tensor.dtype.value, "shape": shape, "origin": origin}
+    rank = tensor.written_rank
+    shape = None if box is None else [to_python(extent) for extent in box.shape[:rank]]
+    origin = None if box is None else [to_python(low) for low in box.origin[:rank]]
+    return {"name": tensor.name, "dtype": tensor.element.value, "shape": shape, "origin": origin}
 
 
 def _statements(found: FunctionAnalysis, source: SourceText) -> list[dict[str, Any]]:

@@ -53,6 +53,7 @@ from tc_jupyter.runtime.kernel import (
     same_position,
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
+from tc_jupyter.runtime.pairs import Pairs, in_pairs
 from tc_jupyter.runtime.recent import RecentCalls
 from tc_jupyter.runtime.recipe import Found, Likeness, Recipe, likeness, recipe
 from tc_jupyter.schedule import (
@@ -124,8 +125,10 @@ class Definition:
         self.options = options
         self.steps = steps
         self.by_class = by_class or steps is None
-        self.parameters = parameters_of(self.program)
+        self.written = parameters_of(self.program)
+        self.parameters = tuple(parameter.stored for parameter in self.written)
         self.names = tuple(parameter.name for parameter in self.parameters)
+        self.pairs = _pairs(self.program, self.written)
         self.text = signature_text(self.program)
         self.numbers = CallNumbers(found)
         self.verify = verify
@@ -164,7 +167,7 @@ class Definition:
         Raises:
             CallError: TC605 to TC609.
         """
-        return read_inputs(self.program, self.parameters, self.positional(values, {}))
+        return read_inputs(self.program, self.written, self.positional(values, {}))
 
     def call(self, values: Sequence[object], out: object) -> Any:
         """One call by the general path: any array library, any layout. Its recipe serves calls like it.
@@ -172,7 +175,7 @@ class Definition:
         Raises:
             CallError: the arguments do not fit.
         """
-        inputs = read_inputs(self.program, self.parameters, values)
+        inputs = read_inputs(self.program, self.written, values)
         wrong = self.verify(inputs.sizes, inputs.scalars) if self.verify is not None else None
         if wrong is not None:
             raise call_error(wrong, self.program.source)
@@ -192,7 +195,10 @@ class Definition:
         if noted != self.recent.last:
             self.recent.note(noted)
         given: Sequence[Any] = out if isinstance(out, (tuple, list)) else () if out is None else (out,)
-        self._keep((*values, *given), out is not None, Found(bound, inputs, numbers, storage, noted))
+        every: Sequence[Any] | None = (*values, *given)
+        every = every if self.pairs is None else self.pairs.split(every)
+        if every is not None:
+            self._keep(every, out is not None, Found(bound, inputs, numbers, storage, noted))
         if out is not None:
             return out
         results = tuple(inputs.library.finish(view) for view in views)
@@ -347,10 +353,10 @@ class Definition:
 
     def _outputs(self, out: object, inputs: Inputs, numbers: Numbers) -> dict[str, ArrayView]:
         names = self.program.results
-        shapes = [numbers.shapes[name] for name in names]
+        shapes = [numbers.shapes[name][: self.program.tensor(name).written_rank] for name in names]
         results = [_result(self.program, name, shape) for name, shape in zip(names, shapes, strict=True)]
         views = read_outputs(out, results, shapes, inputs.device, self.program)
-        return dict(zip(names, views, strict=True))
+        return {name: in_pairs(view) for name, view in zip(names, views, strict=True)}
 
     def ready(self, engine: str, layout: Layout) -> BoundKernel:
         """The code for a layout class, made at most once.
@@ -434,10 +440,8 @@ class Definition:
         on_cpu = self.verify is None and self.options.target in (None, "cpu")
         known = self._recipes[into]
         recipes = known, partial(self._resized, into)
-        dispatcher = Dispatcher(
-            self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into, record
-        )
-        return dispatcher.function
+        calls = self.recent, self._floats, on_cpu, into, record, self.pairs
+        return Dispatcher(self.parameters, results, *recipes, general, *calls).function
 
     # derivatives -----------------------------------------------------------------------------------------------------------------
 
@@ -697,7 +701,15 @@ def accumulating(program: Program) -> Program:
 
 def _result(program: Program, name: str, shape: tuple[int, ...]) -> Parameter:
     tensor = program.tensor(name)
-    return Parameter(name, tensor.dtype, tuple(shape), tensor.span)
+    return Parameter(name, tensor.element, tuple(shape), tensor.span)
+
+
+def _pairs(program: Program, parameters: Sequence[Parameter]) -> Pairs | None:
+    """The complex numbers of a def; `None` where there are none."""
+    results = [program.tensor(name) for name in program.results]
+    kinds = [(each.dtype, each.rank > 0) for each in parameters] + [(each.element, True) for each in results]
+    found = Pairs(tuple(kinds), tuple(each.element for each in results))
+    return found if any(dtype.is_complex for dtype, _ in kinds) else None
 
 
 # engines -------------------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from tc_jupyter.runtime.arrays import NDArray, copied, host_array, numpy_dtype, 
 from tc_jupyter.runtime.cubin import Occupancy, Resources, occupancy, read_resources
 from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, in_memory, refuse_larger, root_of
 from tc_jupyter.runtime.launch import RECORD, failure_of, integers, values_of_checks
+from tc_jupyter.runtime.pairs import joined
 from tc_jupyter.simulator import DeviceMemory, Finding, GlobalArray
 from tc_jupyter.simulator import simulate as simulate_launch
 
@@ -153,7 +154,8 @@ def simulate(
     for kernel, source in zip(made.kernels, made.sources, strict=True):
         refuse_larger(kernel.most, numbers.sizes, made.program)
         run.launch(kernel, source)
-    outputs = tuple(run.result(name) for name in made.program.results)
+    pairs = {name: made.program.tensor(name).pairs for name in made.program.results}
+    outputs = tuple(joined(run.result(name)) if pairs[name] else run.result(name) for name in pairs)
     # temporaries and the workspace of idle threads may keep elements that nobody needs; reading one is a finding of its own
     results = {root_of(made.program, name) for name in made.program.results}
     missing = tuple(finding for finding in run.memory.unwritten() if finding.array in results)

@@ -75,21 +75,22 @@ def signature(found: FunctionAnalysis) -> str:
 def input_text(tensor: Tensor) -> str:
     """`float32(N) B`; a scalar has no parentheses."""
     if tensor.dims is None:
-        return f"{tensor.dtype.value}[*] {tensor.name}"
+        return f"{tensor.element.value}[*] {tensor.name}"
     dims = ", ".join(dimensions(tensor))
-    return f"{tensor.dtype.value}({dims}) {tensor.name}" if dims else f"{tensor.dtype.value} {tensor.name}"
+    return f"{tensor.element.value}({dims}) {tensor.name}" if dims else f"{tensor.element.value} {tensor.name}"
 
 
 def shape_text(tensor: Tensor, found: FunctionAnalysis) -> str:
     """`float32 A(N - K + 1)`, with the origin where it is not 0."""
     box = found.ranges.boxes.get(tensor.name)
+    dtype, rank = tensor.element.value, tensor.written_rank
     if box is None:
-        return f"{tensor.dtype.value} {tensor.name}(?)"
-    if not box.shape:
-        return f"{tensor.dtype.value} {tensor.name}"
-    origin = [to_python(low) for low in box.origin]
+        return f"{dtype} {tensor.name}(?)"
+    if not rank:
+        return f"{dtype} {tensor.name}"
+    origin = [to_python(low) for low in box.origin[:rank]]
     moved = f" starting at ({', '.join(origin)})" if any(low != "0" for low in origin) else ""
-    return f"{tensor.dtype.value} {tensor.name}({', '.join(to_python(extent) for extent in box.shape)}){moved}"
+    return f"{dtype} {tensor.name}({', '.join(to_python(extent) for extent in box.shape[:rank])}){moved}"
 
 
 def temporaries(found: FunctionAnalysis) -> tuple[str, ...]:

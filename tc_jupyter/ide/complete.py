@@ -143,7 +143,8 @@ def _detail(cell: Cell, place: Place) -> str | None:
     tensor = None if found is None else tensor_of(found.program, place.name)
     if found is not None and tensor is not None:
         shape = shape_of(tensor, found)
-        return tensor.dtype.value if shape == [] else f"{tensor.dtype.value}({', '.join(shape or ['?'] * tensor.rank)})"
+        dtype, rank = tensor.element.value, tensor.written_rank
+        return dtype if shape == [] else f"{dtype}({', '.join(shape or ['?'] * rank)})"
     params = [param for param in cell.items[place.owner].params if param.name.name == place.name]
     return param_text(params[0]).removesuffix(f" {place.name}") if params else None
 

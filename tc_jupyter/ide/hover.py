@@ -210,8 +210,8 @@ def tensor_title(tensor: Tensor, found: FunctionAnalysis) -> str:
     """`float32 A(N - K + 1)`; a scalar has no parentheses."""
     shape = shape_of(tensor, found)
     if shape is None:
-        return f"{tensor.dtype.value} {tensor.name}({', '.join(['?'] * tensor.rank)})"
-    return f"{tensor.dtype.value} {tensor.name}" + (f"({', '.join(shape)})" if shape else "")
+        return f"{tensor.element.value} {tensor.name}({', '.join(['?'] * tensor.written_rank)})"
+    return f"{tensor.element.value} {tensor.name}" + (f"({', '.join(shape)})" if shape else "")
 
 
 def shape_of(tensor: Tensor, found: FunctionAnalysis) -> list[str] | None:
@@ -219,7 +219,7 @@ def shape_of(tensor: Tensor, found: FunctionAnalysis) -> list[str] | None:
     if tensor.dims is not None:
         return dimensions(tensor)
     box = found.ranges.boxes.get(tensor.name)
-    return None if box is None else [to_python(extent) for extent in box.shape]
+    return None if box is None else [to_python(extent) for extent in box.shape[: tensor.written_rank]]
 
 
 def _tensor_lines(cell: Cell, place: Place, tensor: Tensor, found: FunctionAnalysis) -> list[str]:
@@ -229,7 +229,8 @@ def _tensor_lines(cell: Cell, place: Place, tensor: Tensor, found: FunctionAnaly
     if box is None and tensor.dims is None:
         lines.append("shape not known")
     elif box is not None and any(to_python(low) != "0" for low in box.origin):
-        ends = zip(box.origin, box.shape, strict=True)
+        rank = tensor.written_rank
+        ends = zip(box.origin[:rank], box.shape[:rank], strict=True)
         spans = ", ".join(f"{to_python(low)} up to {to_python(low + extent - 1)}" for low, extent in ends)
         lines.append(f"indices from {spans}")
         lines.append("element 0 of the array is at the first of them")
@@ -381,7 +382,7 @@ def _inputs(program: Program) -> Iterator[str]:
     for name in program.parameters:
         tensor = program.tensor(name)
         dims = ", ".join(dimensions(tensor))
-        yield f"{tensor.dtype.value}{f'({dims})' if dims else ''} {name}"
+        yield f"{tensor.element.value}{f'({dims})' if dims else ''} {name}"
 
 
 __all__ = [

@@ -150,6 +150,8 @@ _NUMBERS = {
     "bfloat16": "number of 16 bits with the range of `float32`; computed in `float32`, rounded when stored",
     "float32": "IEEE 754 number of 32 bits",
     "float64": "IEEE 754 number of 64 bits",
+    "complex64": "complex number: real and imaginary part are `float32`",
+    "complex128": "complex number: real and imaginary part are `float64`",
 }
 _OTHER_NAMES = {"int": "int32", "byte": "uint8", "half": "float16", "float": "float32", "double": "float64"}
 

@@ -30,7 +30,7 @@ _LINE_MAGIC = re.compile(r"\s*%tc\s+(.*)$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _FRAGMENT = re.compile(r"\w*\Z")
 _OPTION_CHARACTERS = "-_" + string.ascii_letters + string.digits
-_SAC_TYPES = frozenset({"auto", *SCALAR_TYPES}) - {"byte", "half"}
+_SAC_TYPES = frozenset({"auto", *SCALAR_TYPES}) - {"byte", "half", "complex64", "complex128"}
 
 Offers = Iterable[tuple[str, str]]
 """Words with their types (`keyword`, `function`, `variable`, ...)."""

@@ -12,19 +12,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import REDUCTIONS, in_order, is_own, tree
 
-from . import constants, extremes, logsums, orders
+from . import complexes, constants, extremes, logsums, orders
+from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
-from .functions import TC_FUNCTIONS
+from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
 from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
@@ -35,6 +36,7 @@ from .typing import (
     TYPE_NAMES,
     Typed,
     changes_where_stored,
+    common,
     convert,
     fits,
     settle,
@@ -488,7 +490,7 @@ class _DefChecker:
         scope.tensors[name] = TensorInfo(
             name, dtype, len(dims), dims, "parameter", param.name.span, True, read, starts=starts
         )
-        self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span)
+        self.draft.tensors[name] = as_pairs(Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span))
 
     def dimension(self, dim: tree.Dimension) -> tuple[Expr, Expr] | None:
         """The first index and the extent of a dimension; `None` after a message."""
@@ -547,7 +549,7 @@ class _DefChecker:
 
     def is_function(self, name: tree.Name, what: str) -> bool:
         """Whether a def or a tensor has the name of a function, after a message: one of the two would hide the other."""
-        function = TC_FUNCTIONS.get(name.name)
+        function = None if name.name in OF_COMPLEX and what != "def" else TC_FUNCTIONS.get(name.name)
         if function is not None:
             message = f"a {what} cannot have the name of the function `{name.name}`"
             self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
@@ -1087,6 +1089,11 @@ class _DefChecker:
         arguments = [item for item in passed if item is not None]
         if len(arguments) < len(passed):
             return None  # the argument has a message of its own
+        if (pairs := next((item for item in arguments if item.dtype.is_complex), None)) is not None:
+            help = "pass its real and its imaginary part, from `re(z)` and `im(z)`"
+            message = f"`{name}` is no function of complex numbers"
+            self.scope.report(codes.TYPE_MISMATCH, pairs.span, message, help=help)
+            return None
         types = [ArgumentType(item.dtype, len(item.dims)) for item in arguments]
         found = known.program_for(types)
         if not isinstance(found, Program) and any(isinstance(item.scalar, Size) for item in arguments):
@@ -1133,7 +1140,7 @@ class _DefChecker:
         if not info.written:
             scope.report(codes.READ_BEFORE_WRITE, name.span, f"`{word}` is read before it is written")
             return None
-        scalar = Read(word, (), info.dtype, name.span) if info.rank == 0 else None
+        scalar = Read(word, (), info.dtype, name.span) if info.rank == 0 and not info.dtype.is_complex else None
         return Passed(word, info.dtype, info.dims, not info.is_input, scalar, name.span)
 
     def new_target(self, target: tree.Name, earlier: tuple[tree.Name, ...]) -> bool:
@@ -1181,20 +1188,21 @@ class _DefChecker:
         in_bounds = _bound_scalars(program)
         for name, argument in zip(program.parameters, passed, strict=True):
             formal, own = program.tensor(name), f"`{name}` of `{program.name}`"
-            if formal.rank != len(argument.dims):
-                dimensions = f"{formal.rank} dimension{'s' * (formal.rank != 1)}"
+            rank, dtype = formal.written_rank, formal.element
+            if rank != len(argument.dims):
+                dimensions = f"{rank} dimension{'s' * (rank != 1)}"
                 message = f"{own} has {dimensions}, but `{argument.name}` has {len(argument.dims)}"
                 self.scope.report(codes.RANK_MISMATCH, argument.span, message)
-            elif formal.dtype is not argument.dtype and not (
-                isinstance(argument.scalar, Size) and formal.dtype.is_integer
-            ):
-                message = f"{own} is `{formal.dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
-                help = f"convert it in a statement before, with `{formal.dtype.value}(...)`"
-                fix = self.cast_where_written(argument.name, formal.dtype) if formal.dtype.is_integer else None
+            elif dtype is not argument.dtype and not (isinstance(argument.scalar, Size) and dtype.is_integer):
+                message = f"{own} is `{dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
+                help = f"convert it in a statement before, with `{dtype.value}(...)`"
+                if argument.dtype.is_complex and not dtype.is_complex:
+                    help = f"{complexes.TAKE_A_REAL} in a statement before"
+                fix = self.cast_where_written(argument.name, dtype) if dtype.is_integer else None
                 if fix is not None:
-                    help = f"an index as a value is `int64`: make it `{formal.dtype.value}` where it is computed"
-                elif formal.dtype.is_integer:
-                    fix = self.convert_position(argument.name, formal.dtype, argument.span)
+                    help = f"an index as a value is `int64`: make it `{dtype.value}` where it is computed"
+                elif dtype.is_integer:
+                    fix = self.convert_position(argument.name, dtype, argument.span)
                 self.scope.report(codes.TYPE_MISMATCH, argument.span, message, help=help, fix=fix)
             elif argument.computed and name in in_bounds:
                 message = f"`{program.name}` uses `{name}` in the bound of a range, so it cannot be computed"
@@ -1253,7 +1261,7 @@ class _DefChecker:
         draft, name = self.draft, program.name
         number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
         prefix = name if number == 1 else f"{name}#{number}"
-        copy = inline_call(program, passed, prefix, span)
+        copy = inline_call(program, [each.stored for each in passed], prefix, span)
         for position, message in copy.contradictions:
             self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
         arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)
@@ -1273,23 +1281,26 @@ class _DefChecker:
         declared: tuple[Expr, ...] | None = None
         if wanted is not None:
             dtype, declared = wanted
-            if dtype is not result.dtype or len(declared) != result.rank:
+            if dtype is not result.element or len(declared) != result.written_rank:
                 message = f"`{name}` is declared `{dtype.value}` with {len(declared)} dimensions"
-                help = f"the call gives `{result.dtype.value}` with {result.rank} dimensions"
+                help = f"the call gives `{result.element.value}` with {result.written_rank} dimensions"
                 self.scope.report(codes.RESULT_TYPE, target.span, message, help=help)
                 declared = None
-        dims = tuple(Size(f"{name}.{k}", target.span) for k in range(result.rank))
-        self.scope.tensors[name] = TensorInfo(name, result.dtype, result.rank, dims, kind, target.span, written=True)
+        dtype, rank = result.element, result.written_rank
+        dims = tuple(Size(f"{name}.{k}", target.span) for k in range(rank))
+        self.scope.tensors[name] = TensorInfo(name, dtype, rank, dims, kind, target.span, written=True)
         program_kind = "output" if kind == "result" else "temporary"
-        self.draft.tensors[name] = Tensor(
-            name,
-            result.dtype,
-            result.rank,
-            program_kind,
-            declared=declared,
-            starts=None if declared is None else self.declared_starts(name),
-            view_of=result.name,
-            span=target.span,
+        self.draft.tensors[name] = as_pairs(
+            Tensor(
+                name,
+                dtype,
+                rank,
+                program_kind,
+                declared=declared,
+                starts=None if declared is None else self.declared_starts(name),
+                view_of=result.name,
+                span=target.span,
+            )
         )
         self.draft.counts.setdefault(name, 1)
         self.declare_equalities(name, declared, target.span)
@@ -1459,7 +1470,8 @@ class _StatementChecker:
             self.written()
             return
         self.filters = tuple(item for item in filters if item is not None)
-        self.finish(value, tuple(item for item in exists if item is not None), bounds)
+        known_exists = [part for item in exists if item is not None for part in complexes.parts(item)]
+        self.finish(value, tuple(item for item in known_exists if item is not None), bounds)
 
     def of_reducer(self, values: Sequence[Typed | None], reducer: Reducer) -> Typed | None:
         """The components of a point, in the type of the state."""
@@ -1652,8 +1664,7 @@ class _StatementChecker:
 
     def left_side(self) -> tuple[tuple[str, ...], tuple[Expr, ...]]:
         """The output index of each dimension, and its subscript; one that is no index gives its dimension an index of its own."""
-        words = set(re.findall(r"\w+", self.scope.source.text))
-        free = (name for number in itertools.count(1) if (name := f"at{number}" if number > 1 else "at") not in words)
+        free = self.free_names("at")
         plain, names, subscripts = iter(self.names.left), list[str](), list[Expr]()
         for number, span in enumerate(self.left_spans()):
             computed = self.computed.get(number)
@@ -1930,6 +1941,13 @@ class _StatementChecker:
             info.dtype = info.rank = None
             self.written()
             return
+        if self.is_complex(value):
+            product = self.complex_product(value, reduction, first)
+            if product is None:
+                self.owner.unknown_tensor(name, self.node.target.span)
+                self.written()
+                return
+            value = product
         typos = self.likely_typos()
         alone = (
             self.names.indices.keys() - inside
@@ -1969,9 +1987,19 @@ class _StatementChecker:
         indices = tuple(
             Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
         )
-        indices += tuple(
+        summed = tuple(
             Index(item, "reduction", bounds.get(item), span, self.moving.get(item)) for item, span in reduction.items()
         )
+        expr, filters = convert(value, dtype).expr, self.filters
+        if dtype.is_complex:
+            part, outputs = next(self.free_names("part")), indices
+            if self.operator == "+" and not self.computed and complexes.is_of_matrices(expr, names) and summed:
+                expr = self.summed_apart(expr, outputs, summed, exists, dtype)
+                summed, exists, filters = (), (), ()
+                self.operator = "=" if self.initialize else "+"
+            expr = complexes.by_part(self.value_apart(expr, outputs, exists, dtype), part)
+            indices, subscripts = (*outputs, complexes.part_index(part)), (*subscripts, IndexVar(part))
+        indices += summed
         statement = Statement(
             self.owner.draft.name_of(name),
             name,
@@ -1979,7 +2007,7 @@ class _StatementChecker:
             self.operator,
             self.operator != "=" and (self.initialize or first),
             accumulate,
-            without_idle_casts(convert(value, dtype).expr),
+            without_idle_casts(expr),
             exists,
             self.scope.source.slice(self.node.span),
             self.node.span,
@@ -1989,10 +2017,93 @@ class _StatementChecker:
             needs_points=self.node.at is not None,
             order=self.order if self.is_self_read(value) else (),
             **self.folding(dtype),
-            filters=self.filters,
+            filters=filters,
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def free_names(self, word: str) -> Iterator[str]:
+        """Names for indices that stand nowhere in the cell: a word, or the word with a number."""
+        words = set(re.findall(r"\w+", self.scope.source.text))
+        names = (f"{word}{number}" if number > 1 else word for number in itertools.count(1))
+        return (name for name in names if name not in words)
+
+    def complex_product(self, value: Typed, reduction: dict[str, Span], first: bool) -> Typed | None:
+        """The value of a statement on complex numbers: `Y(i) *= Z(i)` is read as `Y(i) = Y(i) * Z(i)`. `None` after a message."""
+        node, place = self.node, self.node.operator_span
+        if self.operator in ("min", "max"):
+            message = f"complex numbers have no order: `{node.operator}` is not for them"
+            self.scope.report(codes.TYPE_MISMATCH, place, message, help=complexes.TAKE_A_REAL)
+            return None
+        if self.order and self.is_self_read(value):
+            help = "make the real and the imaginary part of an element tensors of their own, or call a def step by step"
+            message = "complex numbers along an index, each made of others, are not part of this version"
+            self.scope.report(codes.UNSUPPORTED, node.target.span, message, help=help)
+            return None
+        if self.operator != "*":
+            return value
+        if reduction or first or self.initialize or self.computed:
+            help = "multiply sizes and add angles: `exp(z)` of a sum of `complex64(log(abs(z)), atan2(im(z), re(z)))`"
+            message = f"`{node.operator}` over complex numbers is not part of this version"
+            self.scope.report(codes.UNSUPPORTED, place, message, help=help)
+            return None
+        self.operator = "="
+        own, other = self.scope.tensors[node.target.name].dtype, settle(value)
+        assert own is not None
+        sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
+        dtype = common(own, other.dtype)
+        exprs = [convert(each, dtype if each.dtype.is_complex else dtype.part).expr for each in sides]
+        return Typed(complexes.arithmetic("*", exprs[0], exprs[1], node.value.span), dtype)
+
+    def own_element(self, tensor: str, indices: Sequence[str], dtype: DType) -> Expr:
+        """The element of a tensor of complex numbers at indices of the statement."""
+        return complexes.element(tensor, [IndexVar(name) for name in indices], dtype, self.node.target.span)
+
+    def summed_apart(
+        self, value: Expr, outputs: tuple[Index, ...], summed: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType
+    ) -> Expr:
+        """A sum whose real and imaginary part are temporaries, each with a statement of its own."""
+        draft, node, names = self.owner.draft, self.node, [index.name for index in outputs]
+        text, reads = self.scope.source.slice(node.span), list[Expr]()
+        for part, expr in zip(("re", "im"), complexes.both(value), strict=True):
+            name = f"{self.next_name()}.{part}"
+            draft.tensors[name] = Tensor(name, dtype.part, self.rank, "temporary", span=node.target.span)
+            own = draft.name_of(name), name, (*outputs, *summed), "+", True, False, without_idle_casts(expr)
+            draft.statements.append(Statement(*own, exists, text, node.span, filters=self.filters))
+            reads.append(Read(name, tuple(map(IndexVar, names)), dtype.part, node.target.span))
+        return complexes.paired(reads[0], reads[1], node.value.span)
+
+    def next_name(self) -> str:
+        """The name that the statement will have."""
+        target = self.node.target.name
+        number = self.owner.draft.counts.get(target, 0) + 1
+        return target if number == 1 else f"{target}#{number}"
+
+    def value_apart(self, value: Expr, indices: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType) -> Expr:
+        """A complex value, by way of a temporary where it needs both parts of the element that it replaces."""
+        draft, node = self.owner.draft, self.node
+        if not complexes.mixes_own_parts(value, node.target.name):
+            return value
+        name = f"{self.next_name()}.value"
+        draft.tensors[name] = as_pairs(Tensor(name, dtype, self.rank, "temporary", span=node.target.span))
+        part = next(self.free_names("part"))
+        if self.filters:  # the temporary has all elements, and those of points that are left out are not used
+            test = reduce(lambda one, other: Binary("&&", one, other, BOOL), self.filters)
+            value = complexes.chosen(test, value, Const(0.0, dtype.part), node.value.span)
+        whole = complexes.by_part(value, part)
+        text = self.scope.source.slice(node.span)
+        found = (*indices, complexes.part_index(part))
+        draft.statements.append(
+            Statement(draft.name_of(name), name, found, "=", False, False, whole, exists, text, node.span)
+        )
+        return self.own_element(name, [index.name for index in indices], dtype)
+
+    def is_complex(self, value: Typed) -> bool:
+        """Whether the statement is one on complex numbers."""
+        name = self.node.target.name
+        declared = self.owner.declared.get(name)
+        kinds = settle(value).dtype, self.scope.tensors[name].dtype, declared and declared[0]
+        return any(kind is not None and kind.is_complex for kind in kinds)
 
     def folding(self, dtype: DType) -> dict[str, Any]:
         """What a fold has beside other statements, in the type of the target."""
@@ -2191,7 +2302,7 @@ class _StatementChecker:
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue
-                at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices)
+                at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices[: self.rank])
                 if at == own and not reduction and not self.initialize and not self.computed:
                     continue
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
@@ -2251,8 +2362,8 @@ class _StatementChecker:
         info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))
         kind = "output" if info.kind == "result" else "temporary"
         starts = None if dims is None else self.owner.declared_starts(name)
-        self.owner.draft.tensors[name] = Tensor(
-            name, dtype, rank, kind, declared=dims, starts=starts, span=node.target.span
+        self.owner.draft.tensors[name] = as_pairs(
+            Tensor(name, dtype, rank, kind, declared=dims, starts=starts, span=node.target.span)
         )
         self.owner.declare_equalities(name, dims, node.target.span)
         return dtype
@@ -2280,9 +2391,9 @@ class _StatementChecker:
     ) -> None:
         """TC206 where a value does not fit into the type of the target, or of what else it goes into."""
         if value.weak == "int":
-            fine = dtype.is_float or (dtype.is_integer and fits_literal(value.exact, dtype))
+            fine = dtype.part.is_float or (dtype.is_integer and fits_literal(value.exact, dtype))
         elif value.weak:
-            fine = dtype.is_float
+            fine = dtype.part.is_float
         else:
             fine = fits(own, dtype)
         if fine:
@@ -2295,6 +2406,8 @@ class _StatementChecker:
         help = None
         if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
             help = "its first statement made it an integer; write a float there, as in `0.0`"
+        if own.is_complex and not dtype.is_complex:
+            help, fix = complexes.TAKE_A_REAL, None
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)

@@ -33,6 +33,11 @@ class Values:
 
 def values_of(node: tree.Constant, dtype: DType, report: Report) -> Values | None:
     """What a constant holds; `None` after a message."""
+    if dtype.is_complex:
+        report(
+            codes.CONSTANT, node.type.span, "a constant is real: `complex64(C(i), D(i))` makes complex numbers of two"
+        )
+        return None
     shape: list[int] = []
     for dim in node.type.dimensions:
         if not isinstance(dim, tree.Number) or type(dim.value) is not int:

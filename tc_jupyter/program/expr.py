@@ -34,6 +34,8 @@ class DType(Enum):
     BFLOAT16 = "bfloat16"
     FLOAT32 = "float32"
     FLOAT64 = "float64"
+    COMPLEX64 = "complex64"
+    COMPLEX128 = "complex128"
 
     # Members are unique, and hashing expressions is a good part of code generation.
     __hash__ = object.__hash__
@@ -56,7 +58,22 @@ class DType(Enum):
     @property
     def is_integer(self) -> bool:
         """Whether this is one of the eight integer types; `bool` is not."""
-        return not self.is_float and self is not DType.BOOL
+        return not self.is_float and not self.is_complex and self is not DType.BOOL
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether this is a type of complex numbers. Only text and arrays have it: expressions are of parts (`complexes`)."""
+        return self in _PARTS
+
+    @property
+    def part(self) -> DType:
+        """The type of the real and the imaginary part; of a real type itself."""
+        return _PARTS.get(self, self)
+
+    @property
+    def of_pairs(self) -> DType:
+        """The type of complex numbers with parts of this type."""
+        return next(whole for whole, part in _PARTS.items() if part is self)
 
     @property
     def is_signed(self) -> bool:
@@ -79,8 +96,11 @@ class DType(Enum):
 
 
 _FLOATS = frozenset((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64))
+_PARTS = {DType.COMPLEX64: DType.FLOAT32, DType.COMPLEX128: DType.FLOAT64}
 _BITS = {dtype: int("".join(filter(str.isdigit, dtype.value)) or 8) for dtype in DType}
 
+REAL = tuple(dtype for dtype in DType if not dtype.is_complex)
+"""The types of expressions and of stored elements."""
 LARGEST_ARRAY = (1 << 63) - 1
 """The most `array_bytes` that an array can have."""
 

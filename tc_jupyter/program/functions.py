@@ -15,7 +15,8 @@ class Function:
     Attributes:
         arity: number of arguments; for `variadic` functions the smallest number.
         kind: `float` (integers become `float32`, the widest argument type is the result), `numeric` (any type is kept), `rounding`
-            (as `float`, but an integer argument is returned unchanged), `test` (floating argument, `bool` result).
+            (as `float`, but an integer argument is returned unchanged), `test` (floating argument, `bool` result), `border`
+            (around a subscript), `complex` (any number).
         document: one line for a reader.
     """
 
@@ -149,6 +150,13 @@ BORDERS: dict[str, Function] = {
 }
 """Functions of `%%tc` around a whole subscript, by what the access reads beyond the ends of the array."""
 
+OF_COMPLEX: dict[str, Function] = {
+    "conj": Function("conj", 1, "complex", "the complex number with the other sign of its imaginary part"),
+    "re": Function("re", 1, "complex", "real part of a complex number"),
+    "im": Function("im", 1, "complex", "imaginary part of a complex number; 0 of a real one"),
+}
+"""Functions of `%%tc` for complex numbers. A tensor may have their names, as the parts of numbers often do."""
+
 RANDOM: dict[str, Function] = {
     "uniform": Function(
         "uniform", 2, "random", "a random `float32` in [0, 1) of the seed `a` and one to four integers", variadic=True
@@ -159,5 +167,5 @@ RANDOM: dict[str, Function] = {
 }
 """Functions of `%%tc` whose values are random numbers, the same ones of the same arguments everywhere."""
 
-TC_FUNCTIONS: dict[str, Function] = FUNCTIONS | BORDERS | RANDOM
+TC_FUNCTIONS: dict[str, Function] = FUNCTIONS | BORDERS | RANDOM | OF_COMPLEX
 """All functions that `%%tc` knows."""

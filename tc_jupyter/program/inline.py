@@ -42,6 +42,11 @@ class Passed:
     scalar: Expr | None
     span: Span
 
+    @property
+    def stored(self) -> Passed:
+        """The same as it is stored: complex numbers as pairs."""
+        return replace(self, dtype=self.dtype.part, dims=(*self.dims, int64(2))) if self.dtype.is_complex else self
+
 
 @dataclass(frozen=True, slots=True)
 class Inlined:

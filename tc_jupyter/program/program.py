@@ -19,7 +19,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span, shown_value
 
-from .expr import Binary, Const, DType, Expr, IndexVar, Read, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Tensor:
             occurs nowhere else is a name for that extent.
         starts: declared first indices of a result (`-> (float(1:M) C)`), `None` for a dimension that may start anywhere.
         view_of: this tensor is the storage of another one, received by a caller: same elements, every origin reset to 0.
+        pairs: along the last dimension, which has two elements, are the real and the imaginary part of complex numbers.
     """
 
     name: str
@@ -48,6 +49,17 @@ class Tensor:
     starts: tuple[Expr | None, ...] | None = None
     view_of: str | None = None
     span: Span = field(default=NO_SPAN, compare=False)
+    pairs: bool = False
+
+    @property
+    def element(self) -> DType:
+        """The type of an element as the text and Python see it."""
+        return self.dtype.of_pairs if self.pairs else self.dtype
+
+    @property
+    def written_rank(self) -> int:
+        """The number of dimensions that the text and Python see."""
+        return self.rank - self.pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +161,18 @@ class Statement:
     def reduction_indices(self) -> tuple[Index, ...]:
         """Indices that are combined over."""
         return tuple(index for index in self.indices if index.kind == "reduction")
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """The value; where the last output index chooses between two, as between the parts of a complex number, both."""
+        match self.value:
+            case Select(Binary("==", IndexVar(name), Const(0)), then, otherwise) if self.output_indices[-1:]:
+                index = self.output_indices[-1]
+                if index.name == name and index.where == (int64(0), int64(2)):
+                    return then, otherwise
+            case _:
+                pass
+        return (self.value,)
 
     @property
     def computed(self) -> tuple[tuple[Index, Expr], ...]:

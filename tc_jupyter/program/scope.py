@@ -157,7 +157,9 @@ class Scope:
 
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:
         """Help and fix with the nearest of `candidates`."""
-        close = elsewhere.RENAMED.get(name) or elsewhere.TYPES.get(name) or self.suggestions.nearest(name, candidates)
+        close = (
+            elsewhere.RENAMED.get(name) or elsewhere.TC_TYPES.get(name) or self.suggestions.nearest(name, candidates)
+        )
         if close is None:
             return None, None
         return f"did you mean `{close}`?", Fix(f"replace it by `{close}`", (Edit(span, close),))

@@ -16,7 +16,7 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
-from . import bits, orders, random_numbers
+from . import bits, complexes, orders, random_numbers
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -31,10 +31,11 @@ from .expr import (
     Read,
     Select,
     Unary,
+    children,
     rebuild,
     walk,
 )
-from .functions import BORDERS, FUNCTIONS, RANDOM, TC_FUNCTIONS, Function
+from .functions import BORDERS, RANDOM, TC_FUNCTIONS, Function
 from .powers import MOST_FACTORS, float_power, is_small, literal_power, product
 from .scope import Scope, TensorInfo
 from .typing import (
@@ -64,7 +65,6 @@ _BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
 _LATER_SPELLINGS = {
     "pad": "say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`",
 }
-_COMPLEX = ("complex64", "complex128")
 RECURRENCE_HELP = (
     "statements are independent points, unless `along` says in which order they are taken: "
     "`Y(i) = (i > 0 ? Y(i-1) : 0) + X(i) along i` is a running sum"
@@ -370,6 +370,8 @@ class ExpressionChecker:
             )
             self.scope.report(codes.WHERE_NOT_SIZE, span, f"{self.bound_is} {what}", help=self.bound_help)
             return None
+        if info.dtype.is_complex:
+            return Typed(complexes.element(info.name, indices, info.dtype, span), info.dtype)
         read = Read(info.name, indices, info.dtype, span)
         return Typed(cast(read, info.dtype.compute), info.dtype)
 
@@ -434,6 +436,8 @@ class ExpressionChecker:
             return Typed(Unary("-", operand.expr, FLOAT32, node.span), FLOAT32, "float")
         if operand.dtype is BOOL:
             operand = convert(operand, INT32)
+        if operand.dtype.is_complex:
+            return Typed(complexes.negative(operand.expr, node.span), operand.dtype)
         return Typed(Unary("-", operand.expr, operand.expr.dtype, node.span), operand.dtype)
 
     def _inverted(self, node: tree.Unary[tree.Expression], operand: Typed) -> Typed | None:
@@ -445,7 +449,7 @@ class ExpressionChecker:
             fix = Fix("write `!`", (Edit(Span(node.span.start, node.span.start + 1), "!"),))
             self.scope.report(codes.TYPE_MISMATCH, node.span, "a truth value is negated with `!`", help=help, fix=fix)
             return None
-        if operand.dtype.is_float:
+        if operand.dtype.part.is_float:
             return self._not_an_integer("`~`", node.operand, operand)
         return Typed(bits.inverted(operand.expr, node.span), operand.dtype)
 
@@ -543,6 +547,11 @@ class ExpressionChecker:
             number = int(exponent.expr.value)
         if base.dtype is BOOL:
             base = convert(base, INT32)
+        if base.dtype.is_complex and number is not None:
+            return self._bounded(Typed(complexes.power(base.expr, number, node.span), base.dtype))
+        if base.dtype.is_complex:
+            message = "the exponent of a complex number is a literal"
+            return self.scope.report(codes.TYPE_MISMATCH, node.right.span, message)
         if not base.dtype.is_float and base.weak != "float":
             return self._integer_power(node, base, number)
         if number is not None and base.weak:
@@ -606,7 +615,7 @@ class ExpressionChecker:
                 return self._logical(node, op, left, right)
             return Typed(Binary("!=", left.expr, right.expr, BOOL, node.span), BOOL)
         for each, typed, other in ((node.left, left, right), (node.right, right, left)):
-            if typed.dtype.is_float:
+            if typed.dtype.part.is_float:
                 return self._not_an_integer(f"`{node.op}`", each, typed, node if other.dtype is BOOL else None)
         if BOOL in (left.dtype, right.dtype) and node.op in JOINING:
             self.mixed.add(node.span)
@@ -668,10 +677,10 @@ class ExpressionChecker:
 
     def _quotients(self, *operands: tuple[tree.Expression, Typed]) -> None:
         """Warn of `1/2` among integers that meet a float: it is 0."""
-        floats = [value for _, value in operands if value.dtype.is_float]
+        floats = [value for _, value in operands if value.dtype.is_float or value.dtype.is_complex]
         if not 0 < len(floats) < len(operands):
             return
-        wide = next((value.dtype for value in floats if not value.weak), FLOAT32)
+        wide = next((value.dtype.part for value in floats if not value.weak), FLOAT32)
         for node, value in operands:
             for quotient in _integer_quotients(node) if value.dtype.is_integer else ():
                 self._quotient(quotient, wide)
@@ -691,7 +700,12 @@ class ExpressionChecker:
     def _not_in_bound(self, what: str, span: Span) -> None:
         self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in {self.bound_is}", help=self.bound_help)
 
-    def _comparison(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed:
+    def _comparison(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed | None:
+        if left.dtype.is_complex or right.dtype.is_complex:
+            if node.op not in ("==", "!="):
+                return self._no_order(node.op, node.op_span)
+            first, second, _ = self._complex_operands(left, right)
+            return self._bounded(Typed(complexes.equal(node.op, first, second, node.span), BOOL))
         self._check_signs(left, right, node.span)
         left, right, dtype = unify(left, right, bool_is_int=False)
         sides = convert(left, dtype).expr, convert(right, dtype).expr
@@ -704,7 +718,33 @@ class ExpressionChecker:
             message = f"`uint64` meets `{signed.value}`: both become `int64`, which does not hold all values"
             self.scope.report(codes.MIXED_SIGN, span, message, help="cast one operand, as in `int64(x)` or `uint64(x)`")
 
-    def _arithmetic(self, op: str, left: Typed, right: Typed, span: Span) -> Typed:
+    def _no_order(self, operator: str, span: Span) -> None:
+        message = f"complex numbers have no order: `{operator}` is not for them"
+        self.scope.report(codes.TYPE_MISMATCH, span, message, help=complexes.TAKE_A_REAL)
+
+    def _complex_operands(self, left: Typed, right: Typed) -> tuple[Expr, Expr, DType]:
+        """Operands with parts of one type, and the type of the result; a real one stays real."""
+        left, right, dtype = unify(left, right, bool_is_int=True)
+        first, second = (convert(each, dtype if each.dtype.is_complex else dtype.part).expr for each in (left, right))
+        return first, second, dtype
+
+    def _bounded(self, typed: Typed) -> Typed | None:
+        """A value that may have become too large by having its operands several times."""
+        if not complexes.is_too_large(typed.expr):
+            return typed
+        if not self.too_large:
+            self.too_large = True
+            message = "the real and the imaginary part of this value are too long"
+            help = "a product has each part of its operands twice: give a part of it to a temporary"
+            self.scope.report(codes.DEVICE_LIMIT, typed.span, message, help=help)
+        return None
+
+    def _arithmetic(self, op: str, left: Typed, right: Typed, span: Span) -> Typed | None:
+        if left.dtype.is_complex or right.dtype.is_complex:
+            if op not in ("+", "-", "*", "/"):
+                return self._no_order(op, span)
+            first, second, dtype = self._complex_operands(left, right)
+            return self._bounded(Typed(complexes.arithmetic(op, first, second, span), dtype))
         if left.weak and right.weak:
             if left.weak == right.weak == "int":
                 return weak_integer(_fold(op, left.exact, right.exact), span)
@@ -724,7 +764,7 @@ class ExpressionChecker:
         self._quotients((node.then, then), (node.otherwise, otherwise))
         return self._either(condition.expr, then, otherwise, node.span)
 
-    def _either(self, condition: Expr, then: Typed, otherwise: Typed, span: Span) -> Typed:
+    def _either(self, condition: Expr, then: Typed, otherwise: Typed, span: Span) -> Typed | None:
         """One of two values."""
         if self.names.settles and then.weak == otherwise.weak == "int":
             return then
@@ -734,6 +774,8 @@ class ExpressionChecker:
         self._check_signs(then, otherwise, span)
         then, otherwise, dtype = unify(then, otherwise, bool_is_int=False)
         then, otherwise = convert(then, dtype), convert(otherwise, dtype)
+        if dtype.is_complex:
+            return self._bounded(Typed(complexes.chosen(condition, then.expr, otherwise.expr, span), dtype))
         return Typed(Select(condition, then.expr, otherwise.expr, dtype.compute, span), dtype)
 
     # what stands before `(`
@@ -757,9 +799,9 @@ class ExpressionChecker:
         if name in RANDOM:
             self._two_meanings(node.function)
             return self._random(node, RANDOM[name])
-        if name in FUNCTIONS:
+        if name in TC_FUNCTIONS:
             self._two_meanings(node.function)
-            return self._function(node, FUNCTIONS[name])
+            return self._function(node, TC_FUNCTIONS[name])
         if name in elsewhere.POINTERS:
             self.names.mentioned |= {item.name for item in tree.walk(node) if isinstance(item, tree.Name)}
         else:
@@ -815,9 +857,6 @@ class ExpressionChecker:
             help, fix = self._instead(node)
             message = f"`{name}` is not part of this version"
             scope.report(codes.UNSUPPORTED, span, message, help=help if fix else _LATER_SPELLINGS[name], fix=fix)
-        elif name in _COMPLEX:
-            help = "use two tensors, one for the real and one for the imaginary parts"
-            scope.report(codes.UNSUPPORTED, span, f"the type `{name}` is not part of this version", help=help)
         elif name[0].isdigit():
             self.names.mistaken.discard(name)
             self._digit_name(node.function)
@@ -918,6 +957,8 @@ class ExpressionChecker:
 
     def _cast(self, node: tree.Apply[tree.Expression], dtype: DType) -> Typed | None:
         values = [self.value(argument) for argument in node.arguments]
+        if dtype.is_complex and len(values) == 2:
+            return self._of_parts(node, values, dtype)
         if len(values) != 1:
             message = f"the cast `{node.function.name}(x)` takes 1 argument, not {len(values)}"
             self.scope.report(codes.ARGUMENT_COUNT, node.span, message)
@@ -926,7 +967,30 @@ class ExpressionChecker:
             return None
         if self.in_bound and not dtype.is_integer:
             return self._not_in_bound(f"the cast to `{dtype.value}`", node.span)
+        if dtype.is_complex:
+            return convert(values[0], dtype)
+        if values[0].dtype.is_complex:
+            return self._no_real(node.arguments[0], values[0], f"`{node.function.name}(x)` takes")
         return explicit_cast(values[0], dtype, node.span)
+
+    def _of_parts(
+        self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None], dtype: DType
+    ) -> Typed | None:
+        """`complex64(re, im)`."""
+        if self.in_bound:
+            return self._not_in_bound(f"the cast to `{dtype.value}`", node.span)
+        real: list[Expr] = []
+        for argument, value in zip(node.arguments, values, strict=True):
+            if value is not None and value.dtype.is_complex:
+                return self._no_real(argument, value, f"a part of `{dtype.value}(re, im)` is")
+            real += [] if value is None else [convert(value, dtype.part).expr]
+        return Typed(complexes.paired(real[0], real[1], node.span), dtype) if len(real) == 2 else None
+
+    def _no_real(self, node: tree.Expression, value: Typed, wants: str) -> None:
+        """TC212: a complex number where a real one is needed."""
+        message = f"{wants} a real number, not `{value.dtype.value}`"
+        label = f"this is `{value.dtype.value}`"
+        self.scope.report(codes.TYPE_MISMATCH, node.span, message, label, help=complexes.TAKE_A_REAL)
 
     def _border_elsewhere(self, node: tree.Apply[tree.Expression]) -> Typed | None:
         """`clamp(x, low, high)` is a value; everything else that stands around a subscript stands there alone."""
@@ -936,7 +1000,8 @@ class ExpressionChecker:
             if len(known) < 3:
                 return None
             self._quotients(*zip(node.arguments, known, strict=True))
-            return self._arithmetic("min", self._arithmetic("max", known[0], known[1], node.span), known[2], node.span)
+            low = self._arithmetic("max", known[0], known[1], node.span)
+            return low and self._arithmetic("min", low, known[2], node.span)
         self._mention(node.arguments)
         help = f"it is written as in `X({name}(i - 1))`"
         message = f"`{name}` stands around the whole subscript of a read"
@@ -976,8 +1041,7 @@ class ExpressionChecker:
         left = [dimension for dimension in range(info.rank) if dimension not in around.nonempty]
         text = self._short_text(node.read.span | node.otherwise.span)
         border = replace(around, text=text, dimensions=frozenset(range(info.rank)), window=True)
-        marked = replace(read, border=border)
-        value = replace(value, expr=rebuild(value.expr, (marked,)) if value.expr is not read else marked)
+        value = replace(value, expr=_with_border(value.expr, border))
         self._quotients((node.read, value), (node.otherwise, otherwise))
         self._check_signs(value, otherwise, node.span)
         value, otherwise, dtype = unify(value, otherwise, bool_is_int=False)
@@ -985,6 +1049,8 @@ class ExpressionChecker:
         if not left:  # something stands around every subscript: it is never outside
             return Typed(then, dtype)
         test = inside([read.indices[number] for number in left], [box_of(info, number) for number in left])
+        if dtype.is_complex:
+            return Typed(complexes.chosen(test, then, other, node.span), dtype)
         return Typed(Select(test, then, other, dtype.compute, node.span), dtype)
 
     def _short_text(self, span: Span) -> str:
@@ -1018,9 +1084,7 @@ class ExpressionChecker:
         if found is None or not dims or info.literal is not None:
             return found
         border = Border(self._short_text(node.span), dims, dims, tuple(written))
-        read = next(item for item in walk(found.expr) if isinstance(item, Read))
-        marked = replace(read, border=border)
-        return replace(found, expr=marked if found.expr is read else rebuild(found.expr, (marked,)))
+        return replace(found, expr=_with_border(found.expr, border))
 
     def _border(self, node: tree.Expression) -> tree.Apply[tree.Expression] | None:
         """`wrap(i + k)` as a subscript."""
@@ -1064,6 +1128,8 @@ class ExpressionChecker:
         if typed is None:
             return None
         typed = settle(typed)
+        if typed.dtype.is_complex:
+            return self._no_real(node, typed, "an index is")
         if typed.dtype is BOOL and truth:
             return cast(typed.expr, INT64)
         if typed.dtype is BOOL:
@@ -1128,7 +1194,7 @@ class ExpressionChecker:
             return None
         found: list[Expr] = []
         for argument, value in zip(node.arguments, values, strict=True):
-            if value is not None and (value.dtype.is_float or value.dtype is BOOL):
+            if value is not None and (value.dtype.part.is_float or value.dtype is BOOL):
                 self._not_an_integer(f"`{function.name}`", argument, value)
             elif value is not None:
                 exact = Const(value.exact, INT64, value.span)  # of any size: its last bits are taken
@@ -1144,13 +1210,17 @@ class ExpressionChecker:
         info = self.scope.tensors.get(name.name) if isinstance(name, tree.Name) else None
         return info is not None and info.rank != 0
 
-    def _call(self, node: tree.Apply[tree.Expression], function: Function, values: list[Typed]) -> Typed:
+    def _call(self, node: tree.Apply[tree.Expression], function: Function, values: list[Typed]) -> Typed | None:
         span = node.span
         if function.variadic:
-            found = values[0]
+            found: Typed | None = values[0]
             for value in values[1:]:
-                found = self._arithmetic(function.name, found, value, span)
+                found = found and self._arithmetic(function.name, found, value, span)
             return found
+        if any(value.dtype.is_complex for value in values):
+            return self._of_complex(node, function, values)
+        if function.kind == "complex":
+            return _of_real(function.name, values[0], span)
         if function.kind == "numeric":
             return _numeric(function.name, values[0], span)
         if function.kind == "rounding" and not values[0].dtype.is_float:
@@ -1166,6 +1236,32 @@ class ExpressionChecker:
         if function.name == "pow" and (power := _small_power(*arguments)) is not None:
             return Typed(power, dtype)
         return Typed(Call(function.name, arguments, dtype.compute, span), dtype)
+
+    def _of_complex(self, node: tree.Apply[tree.Expression], function: Function, values: list[Typed]) -> Typed | None:
+        """A function of a complex number."""
+        found = None if len(values) > 1 else complexes.called(function.name, values[0].expr, node.span)
+        if found is None:
+            known = ", ".join(f"`{name}`" for name in complexes.FUNCTIONS)
+            message = f"`{function.name}` is a function of real numbers"
+            self.scope.report(codes.TYPE_MISMATCH, node.span, message, help=f"those of complex numbers are {known}")
+            return None
+        return self._bounded(Typed(found, found.dtype))
+
+
+def _of_real(name: str, value: Typed, span: Span) -> Typed:
+    """`re`, `im` and `conj` of a real number."""
+    if value.dtype is BOOL:
+        value = convert(value, INT32)
+    if name != "im":
+        return value
+    return weak_integer(0, span) if value.weak else Typed(Const(0, value.expr.dtype, span), value.dtype)
+
+
+def _with_border(value: Expr, border: Border) -> Expr:
+    """What an element of a tensor is computed from, with the border of its reads."""
+    if isinstance(value, Read):
+        return replace(value, border=border)
+    return rebuild(value, tuple([_with_border(each, border) for each in children(value)]))
 
 
 _MOST_BITS = 1 << 10

@@ -18,6 +18,7 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Span
 
 from . import bits
+from .complexes import paired, parts
 from .expr import (
     COMPARISONS,
     Binary,
@@ -81,6 +82,8 @@ def common(left: DType, right: DType) -> DType:
     """The type in which an operator on two types computes; `bool` with `bool` stays `bool` (comparisons, `min`, `? :`)."""
     if left is right:
         return left
+    if left.is_complex or right.is_complex:
+        return common(FLOAT32, common(left.part, right.part)).of_pairs
     left, right = (INT32 if item is BOOL else item for item in (left, right))
     if left.is_float and right.is_float:
         if left.bits == right.bits:
@@ -111,6 +114,8 @@ def fits(source: DType, target: DType) -> bool:
     """Whether every value of `source` is a value of `target`, so that storing it loses nothing."""
     if source is target or source is BOOL:
         return True
+    if source.is_complex or target.is_complex:
+        return target.is_complex and (source.part is target.part or fits(source.part, target.part))
     if target is BOOL:
         return False
     if source.is_float:
@@ -290,9 +295,9 @@ def unify(left: Typed, right: Typed, bool_is_int: bool) -> tuple[Typed, Typed, D
     if left.weak and right.weak:
         left, right = settle(left), settle(right)
     if left.weak:
-        left = _meet(left, right.dtype)
+        left = _meet(left, right.dtype.part)
     elif right.weak:
-        right = _meet(right, left.dtype)
+        right = _meet(right, left.dtype.part)
     dtype = promote(left.dtype, right.dtype) if bool_is_int else common(left.dtype, right.dtype)
     return left, right, dtype
 
@@ -315,6 +320,9 @@ def _within(weak: Expr, dtype: DType) -> bool:
 
 def convert(typed: Typed, dtype: DType) -> Typed:
     """An operand converted to the type of an operation (implicit: never to a 16-bit float type from a wider one)."""
+    if dtype.is_complex:
+        re, im = parts(typed.expr) if typed.dtype.is_complex else (convert(typed, dtype.part).expr, None)
+        return Typed(paired(cast(re, dtype.part), cast(im or Const(0.0, dtype.part), dtype.part), typed.span), dtype)
     if typed.weak:
         return settle(typed, dtype)
     if typed.expr.dtype is dtype.compute:

@@ -8,7 +8,7 @@ Source: `docs/ranges.md`, 'One statement, step by step' and 'Guards'.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
@@ -62,7 +62,12 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One read of a tensor with indices; `exists`: only named in an `exists` clause and never executed."""
+    """One read of a tensor with indices.
+
+    Attributes:
+        exists: only named in an `exists` clause and never executed.
+        hidden: so many subscripts at the end no text shows.
+    """
 
     tensor: str
     index: tuple[SizeExpr, ...]
@@ -71,6 +76,7 @@ class Access:
     exists: bool = False
     span: Span = field(default=NO_SPAN, compare=False)
     brackets: str = "()"
+    hidden: int = 0
 
     @property
     def condition(self) -> Condition:
@@ -82,10 +88,10 @@ class Access:
         """The access as it would be written: `B(i + k)`, `X(i/2)`; in `%%sac` `B[i + k]`."""
         if self.read.border is not None:
             return self.read.border.text
-        shown = [as_written(each) for each in self.index]
+        shown = [as_written(each) for each in self.index[: len(self.index) - self.hidden]]
         if shown and shown[0].endswith(".part"):  # of the state of a reducer, which nobody has written
             return element_text(self.tensor.rpartition(".")[0], shown[1:], self.brackets)
-        return element_text(self.tensor, shown, self.brackets)
+        return element_text(self.tensor, shown, self.brackets) if shown else self.tensor
 
     def is_border(self, dimension: int) -> bool:
         """Whether a subscript may be outside as it is written, so that it gives no index its range."""
@@ -143,21 +149,41 @@ class Bound:
 
 
 def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
-    """All accesses on both sides and of the `exists` clauses, in text order, without repetitions."""
+    """All accesses on both sides and of the `exists` clauses, in text order, without repetitions.
+
+    The two parts of a complex number are one access without the subscript that tells them apart.
+    """
     found: dict[tuple[str, tuple[SizeExpr, ...], tuple[tuple[Condition, bool], ...], bool], Access] = {}
     around = guards_of(statement, scope)
     all_guards, ranges = around[-1], around[len(statement.inside)]
+    values = statement.parts if statement.target in scope.pairs else (statement.value,)
     places = [
-        *((expr, False, *all_guards) for expr in (*statement.left, statement.value)),
+        *((expr, False, *all_guards) for expr in (*statement.left, *values)),
         *((expr, True, *ranges) for expr in statement.exists),
         *((expr, False, *at) for expr, at in zip(statement.conditions, around, strict=False)),
     ]
     for expr, exists, outer, inner in places:
         for read, guards, within in _reads(expr, outer, inner):
             index = _index(read, within)
+            index = index[:-1] if read.tensor in scope.pairs else index
+            if not index or (read.tensor in scope.pairs and _is_known(found.values(), read, index, guards, exists)):
+                continue
             access = Access(read.tensor, index, read, guards, exists, read.span, scope.brackets)
             found.setdefault((read.tensor, index, tuple((g.meaning, g.polarity) for g in guards), exists), access)
     return tuple(found.values())
+
+
+def _is_known(
+    found: Iterable[Access], read: Read, index: tuple[SizeExpr, ...], guards: tuple[Guard, ...], exists: bool
+) -> bool:
+    """Whether an element is read under fewer conditions already: formulas of complex numbers read it several times."""
+    return any(
+        each.tensor == read.tensor
+        and each.index == index
+        and each.exists == exists
+        and guards[: len(each.guards)] == each.guards
+        for each in found
+    )
 
 
 def guards_of(statement: Statement, scope: Scope) -> list[tuple[tuple[Guard, ...], Scope]]:
@@ -217,7 +243,8 @@ def _reads(expr: Expr, guards: tuple[Guard, ...], scope: Scope) -> Iterator[tupl
 def bounds_of(access: Access, box: Box) -> list[Bound]:
     """Two bounds per dimension of an access to a tensor with that box."""
     result: list[Bound] = []
-    for dimension, (e, (lower, upper)) in enumerate(zip(access.index, box.bounds, strict=True)):
+    count = len(access.index) - access.hidden
+    for dimension, (e, (lower, upper)) in enumerate(zip(access.index[:count], box.bounds[:count], strict=True)):
         result.append(Bound(e - lower, access, dimension, "lower", lower))
         result.append(Bound(upper - 1 - e, access, dimension, "upper", upper))
     return result
@@ -230,7 +257,8 @@ def write_access(statement: Statement, scope: Scope) -> Access:
     read = Read(statement.target, subscripts, DType.INT64, span)
     guards, within = guards_of(statement, scope)[-1]
     index = tuple(from_expr(subscript, within) for subscript in subscripts)
-    return Access(statement.target, index, read, guards, span=span, brackets=scope.brackets)
+    hidden = int(statement.target in scope.pairs)
+    return Access(statement.target, index, read, guards, span=span, brackets=scope.brackets, hidden=hidden)
 
 
 def discharge(bound: Bound, where_box: IndexBox) -> bool:

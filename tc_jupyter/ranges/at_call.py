@@ -507,7 +507,7 @@ class _Writer:
             if any(high < low for low, high in point.box.values()):
                 continue
             for access in {id(b.access): b.access for b in self.ranges.bounds[statement.name]}.values():
-                for dimension in range(len(access.index)):
+                for dimension in range(len(access.index) - access.hidden):
                     if access.is_border(dimension):
                         continue  # it stays inside by what it is
                     item = items[(id(access), dimension)]

@@ -81,6 +81,7 @@ class Scope:
         when: what sizes alone decide of the conditions around the expression.
         wraps: numbers are those that a kernel computes: what may leave 64 bits, as a product of elements may, is any number
             of 64 bits. Otherwise they are exact.
+        pairs: tensors whose last subscript tells the part of a complex number; it is always inside, and no text shows it.
     """
 
     sizes: Mapping[str, SizeExpr] = field(default_factory=dict)
@@ -90,6 +91,7 @@ class Scope:
     brackets: str = "()"
     when: Condition = ALWAYS
     wraps: bool = False
+    pairs: frozenset[str] = frozenset()
 
     def under(self, condition: Condition) -> Scope:
         """The scope of what is computed only where the condition holds."""

@@ -124,7 +124,7 @@ class IndexRange:
 
 def is_literal(statement: Statement) -> bool:
     """Whether the value is made of literals alone: the first statement on a target may then take its ranges from the next one."""
-    parts = (item for expr in (statement.value, *statement.exists, *statement.conditions) for item in walk(expr))
+    parts = (item for expr in (*statement.parts, *statement.exists, *statement.conditions) for item in walk(expr))
     return not any(isinstance(item, IndexVar | Read | Size) for item in parts)
 
 
@@ -307,7 +307,9 @@ class _Inference:
             if tensor.view_of:
                 self.views.setdefault(tensor.view_of, []).append(tensor.name)
         self.sizes, scalars = signature_scope(program)
-        self.scope = Scope(self.sizes, scalars, {}, [], "[]" if program.language == "sac" else "()")
+        pairs = frozenset(tensor.name for tensor in program.tensors if tensor.pairs)
+        brackets = "[]" if program.language == "sac" else "()"
+        self.scope = Scope(self.sizes, scalars, {}, [], brackets, pairs=pairs)
         self.boxes: dict[str, Box] = {}
         self.written: set[str] = set()  # by the statements so far, also where ranges stayed unknown
         self.indices: dict[str, tuple[IndexRange, ...]] = {}
@@ -630,7 +632,7 @@ class _Rounds:
             box = self.boxes.get(access.tensor)
             if box is None and self.is_own(access):
                 continue  # no element is made yet
-            if box is None or len(box.bounds) != len(access.index):
+            if box is None or len(box.bounds) != len(access.index) + (access.tensor in self.scope.pairs):
                 for e in access.index:
                     self.blind |= e.indices
                 continue

@@ -171,7 +171,8 @@ def _two_points(ranges: Ranges, statement: Statement) -> tuple[str, str, str, st
         for point in _points(points, values):
             here = tuple(e.evaluate({**values, **point}) for e in subscripts)
             if here in seen:
-                shown = element_text(statement.target, map(str, here), ranges.scope.brackets)
+                rank = ranges.program.tensor(statement.target).written_rank
+                shown = element_text(statement.target, map(str, here[:rank]), ranges.scope.brackets)
                 return _at(seen[here]), _at(point), shown, ", ".join(f"`{k} = {v}`" for k, v in values.items())
             seen[here] = point
     return None
@@ -236,7 +237,7 @@ def _written(program: Program, ranges: Ranges, tensor: str, statements: Sequence
         if left_out.is_empty() is Answer.YES:
             return Written(True, None, tuple(before))
         if len(known) == len(before) and not left_out.has_opaque and (sample := left_out.smallest()) is not None:
-            where = [str(sample[f"at{k}"]) for k in range(program.tensor(tensor).rank)]
+            where = [str(sample[f"at{k}"]) for k in range(program.tensor(tensor).written_rank)]
             sizes = ", ".join(f"`{name} = {sample[name]}`" for name in sorted(sample) if not name.startswith("at"))
             element = element_text(tensor, where, ranges.scope.brackets)
             return Written(False, f"`{element}`" + (f" at {sizes}" if sizes else ""), tuple(before))
@@ -345,7 +346,7 @@ def _unwritten(program: Program, ranges: Ranges, tensor: str) -> Diagnostic | No
         return None
     first = found.statements[0]
     message = f"no statement writes {found.example}"
-    bounds = ranges.boxes[tensor].bounds
+    bounds = ranges.boxes[tensor].bounds[: program.tensor(tensor).written_rank]
     if program.tensor(tensor).box is None:  # where nothing says where it begins, it begins at 0
         bounds = tuple((minimum(low, SizeExpr({}, 0)), high) for low, high in bounds)
     help_text = f"give all of them a value first, as with {value_first(ranges, tensor, bounds)}"

@@ -1088,7 +1088,7 @@ def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
         return result  # a statement has an error of its own, and may read anything
     boxes = [box for s in program.statements if (box := _box(ranges, s)) is not None]
     for tensor in program.tensors:
-        if tensor.kind != "input" or tensor.rank == 0 or tensor.name not in ranges.boxes:
+        if tensor.kind != "input" or tensor.written_rank == 0 or tensor.name not in ranges.boxes:
             continue
         windows = _windows(tensor.name, boxes)
         if windows is None:
@@ -1107,13 +1107,13 @@ def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
 def _unread_message(tensor: Tensor, gaps: Mapping[tuple[int, str], SizeExpr]) -> str:
     """One sentence about all that is not read of an array; `gaps` are widths by dimension and end."""
     name, widths = tensor.name, set(gaps.values())
-    if len(gaps) == 2 * tensor.rank and len(widths) == 1:
+    if len(gaps) == 2 * tensor.written_rank and len(widths) == 1:
         return f"the border of `{name}` is never read: `{to_python(widths.pop())}` at both ends" + (
-            " of each dimension" if tensor.rank > 1 else ""
+            " of each dimension" if tensor.written_rank > 1 else ""
         )
     parts: list[str] = []
     for (dimension, place), gap in gaps.items():
-        axis = f" of dimension {dimension}" if tensor.rank > 1 else ""
+        axis = f" of dimension {dimension}" if tensor.written_rank > 1 else ""
         parts.append(f"`{to_python(gap)}` {'element' if gap == 1 else 'elements'} at the {place}{axis}")
     be = "is" if len(gaps) == 1 and next(iter(widths)) == 1 else "are"
     return f"{' and '.join(parts)} of `{name}` {be} never read"

@@ -48,6 +48,7 @@ from tc_jupyter.ranges import SizeExpr, from_expr, to_python
 from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
 
 Number: TypeAlias = int | float | bool
+Scalar: TypeAlias = Number | complex
 
 
 def fail(
@@ -115,6 +116,13 @@ class Parameter:
         return len(self.dims)
 
     @property
+    def stored(self) -> Parameter:
+        """As kernels see it: complex numbers are pairs along one more dimension."""
+        if not self.dtype.is_complex:
+            return self
+        return replace(self, dtype=self.dtype.part, dims=(*self.dims, 2))
+
+    @property
     def text(self) -> str:
         """As in the signature: `float32(M, K) A`."""
         dims = ", ".join(
@@ -132,7 +140,7 @@ def _parameter(tensor: Tensor, source: SourceText) -> Parameter:
     dims = tensor.dims if tensor.dims is not None else (None,) * tensor.rank
     boxes = tensor.box or (None,) * tensor.rank
     found = tuple(_dim(dim, box, source) for dim, box in zip(dims, boxes, strict=True))
-    return Parameter(tensor.name, tensor.dtype, found, tensor.span)
+    return Parameter(tensor.name, tensor.element, found[: tensor.written_rank], tensor.span)
 
 
 def _dim(dim: Expr | None, box: tuple[Expr, Expr] | None, source: SourceText) -> str | int | Formula | None:
@@ -271,7 +279,7 @@ def read_array_of_any_type(name: str, value: object, source: SourceText, span: S
     except ArgumentProblem as problem:
         code = _PROBLEM_CODES[problem.kind]
         fail(code, f"`{name}` is an array; {problem.came} came", source, span, help=problem.help or None)
-    if view.dtype is None:
+    if view.dtype is None or view.dtype.is_complex:
         fail(
             codes.ARGUMENT_TYPE,
             f"`{name}` has elements of type {view.dtype_name}, which the language has not",
@@ -303,8 +311,8 @@ def check_type(parameter: Parameter, view: ArrayView, source: SourceText) -> Non
 
 
 def _conversion(view: ArrayView, dtype: DType) -> str:
-    if view.dtype_name.startswith("complex") or view.dtype_name.startswith("torch.complex"):
-        return "pass the real and the imaginary part as two arrays"
+    if view.dtype is not None and view.dtype.is_complex and not dtype.is_complex:
+        return f"pass its real part, or declare `{view.dtype.value}`"
     if view.library.name == "torch":
         return f"pass `.to(torch.{dtype.value})`"
     if view.dtype_name.startswith("["):
@@ -315,8 +323,29 @@ def _conversion(view: ArrayView, dtype: DType) -> str:
     return cure
 
 
-def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Number:
+def read_complex(parameter: Parameter, value: object, source: SourceText) -> complex:
+    """The value of a complex rank-0 argument: whatever `read_scalar` takes for its parts, or a complex number.
+
+    Raises:
+        CallError: TC607, TC608, TC609.
+    """
+    number: Any = value
+    if isinstance(value, np.ndarray) or (not isinstance(value, np.generic) and library_of(value) is not None):
+        number = _element(_scalar_view(parameter, value, source))
+    if isinstance(number, np.complexfloating):
+        number = complex(number)
+    part = replace(parameter, dtype=parameter.dtype.part)
+    if not isinstance(number, complex):
+        return complex(read_scalar(part, number, source, parameter.dtype))
+    re, im = (read_scalar(part, each, source, parameter.dtype) for each in (number.real, number.imag))
+    return complex(re, im)
+
+
+def read_scalar(parameter: Parameter, value: object, source: SourceText, shown: DType | None = None) -> Number:
     """The value of a rank-0 argument: a Python or NumPy number, or a 0-dimensional array of any type that holds one.
+
+    Args:
+        shown: the type that messages name, where it is another one.
 
     Raises:
         CallError: TC607, TC608, TC609.
@@ -326,14 +355,15 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
     number: Any = value.item() if isinstance(value, np.generic) else value
     if not isinstance(number, (bool, int, float)) or isinstance(value, (np.datetime64, np.timedelta64)):
         number = _as_number(value)
+    expected = (shown or parameter.dtype).value
     if number is None:
         came = f"the class `{value.__name__}`" if isinstance(value, type) else f"a `{type(value).__name__}`"
-        came = shown_value(value) if isinstance(value, complex) else came
-        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {came} came"
+        came = shown_value(value) if isinstance(value, complex | np.complexfloating) else came
+        message = f"`{parameter.name}` is a number of type {expected}; {came} came"
         fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help="pass a number")
     problem = misfit(parameter.dtype, number)
     if problem:
-        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {shown_value(value)} {problem}"
+        message = f"`{parameter.name}` is a number of type {expected}; {shown_value(value)} {problem}"
         whole = not parameter.dtype.is_float and isinstance(number, float) and math.isfinite(number)
         help = "pass `bool(x)`" if parameter.dtype is DType.BOOL else "pass `int(x)`" if whole else None
         fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help=help)
@@ -363,7 +393,7 @@ def _as_number(value: object) -> Number | None:
     return None
 
 
-def _element(view: ArrayView) -> Number:
+def _element(view: ArrayView) -> Scalar:
     """The one element of a 0-dimensional array, wherever it is."""
     if view.device != "cpu":
         return device_memory().read_element(view)

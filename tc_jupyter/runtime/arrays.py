@@ -146,6 +146,10 @@ class DeviceMemory(Protocol):
         """A fresh CuPy array."""
         ...
 
+    def device_array(self, array: NDArray, device: str) -> Any:
+        """An array of the host as a CuPy array."""
+        ...
+
     def device_copy(
         self,
         address: int,
@@ -430,7 +434,7 @@ def lent(value: Any, written: bool) -> NDArray | None:
 
 def lent_number(value: Any) -> Any:
     """A number of NumPy as one of Python; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else value
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufc" else value
 
 
 def adopted(arrays: NDArray | tuple[NDArray, ...]) -> Any:

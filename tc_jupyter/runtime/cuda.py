@@ -711,6 +711,13 @@ def device_empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
         return cupy.empty(shape, storage_dtype(dtype))
 
 
+def device_array(array: np.ndarray[Any, Any], device: str) -> Any:
+    """An array of the host on `cuda:<number>`."""
+    cupy = _cupy()
+    with cupy.cuda.Device(int(device.removeprefix("cuda:"))):
+        return cupy.asarray(array)
+
+
 def wrapped(
     address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: str, owner: object
 ) -> Any:
@@ -770,6 +777,7 @@ class _Memory:
     """What `arrays` needs of the GPU."""
 
     device_empty = staticmethod(device_empty)
+    device_array = staticmethod(device_array)
     device_copy = staticmethod(device_copy)
     device_copy_into = staticmethod(device_copy_into)
     read_element = staticmethod(read_element)

@@ -25,6 +25,7 @@ from .arrays import adopted, lent, lent_number
 from .autograd import is_recorded, written
 from .native_call import NativeCall
 from .nvrtc import BackendError
+from .pairs import Pairs
 from .recent import RecentCalls
 from .recipe import Likeness, Recipe, likeness
 
@@ -45,6 +46,7 @@ class Dispatcher:
         on_cpu: calls may run code for the CPU, and have recipes.
         into: the arrays of `out=` come after the other arguments.
         record: makes a call that PyTorch records, or nothing if the def has no derivative.
+        pairs: the complex numbers among arguments and results, which recipes know as pairs of floats.
         function: of the positional arguments.
         native: the native entry point, if there is one; it is told the recipe that was followed. That takes as long as some fifty
             calls, so after `_QUICK_PLANS` of them a recipe has to be followed two, four, ... times in a row: they may alternate.
@@ -61,6 +63,7 @@ class Dispatcher:
     on_cpu: bool
     into: bool = False
     record: Callable[[tuple[Any, ...]], Any] | None = None
+    pairs: Pairs | None = None
     function: Callable[..., Any] = field(init=False)
     native: NativeCall | None = None
     latest: Recipe | None = None
@@ -76,15 +79,16 @@ class Dispatcher:
 
     def python(self, *args: Any) -> Any:
         """A call by Python."""
-        like = likeness(args, self.floats)
-        if like is None:
+        given = args if self.pairs is None else self.pairs.split(args)
+        like = None if given is None else likeness(given, self.floats)
+        if like is None or given is None:
             return self.foreign(args)
         known = self.recipes.get(like)
-        recipe = known or self.resized(like, args)
+        recipe = known or self.resized(like, given)
         if recipe is None:
             return self.general(args)
         try:
-            found = recipe(args)
+            found = recipe(given)
         except (MemoryError, BackendError):
             found = None  # the general path says what does not fit, or run
         if found is None:
@@ -92,15 +96,19 @@ class Dispatcher:
         if recipe.noted != self.recent.last:
             self.recent.note(recipe.noted)
         if known is not None and self.native is not None and recipe.planned:
-            self.watch(self.native, recipe, args)
-        return found
+            self.watch(self.native, recipe, given)
+        return found if self.pairs is None or self.into else self.pairs.numbers(found)
+
+    def is_array(self, place: int) -> bool:
+        """Whether a parameter has dimensions."""
+        return self.parameters[place].rank > 0 if self.pairs is None else self.pairs.kinds[place][1]
 
     def watch(self, native: NativeCall, recipe: Recipe, args: tuple[Any, ...]) -> None:
         """Plan the native entry point if this recipe was followed some times in a row."""
         self.repeats = self.repeats + 1 if recipe is self.latest else 1
         self.latest = recipe
         if self.repeats >= min(1 << max(0, self.plans - _QUICK_PLANS), _MOST_REPEATS):
-            planned = recipe.plan(native, args)
+            planned = recipe.plan(native, args, self.pairs)
             self.plans += planned is True
             recipe.planned = planned is not False
 
@@ -116,7 +124,7 @@ class Dispatcher:
                 return found
         if len(args) == read + len(self.results) * self.into and DType.BFLOAT16 not in self.results:
             plain = [
-                lent_number(value) if k < read and not self.parameters[k].rank else lent(value, k >= read)
+                lent_number(value) if k < read and not self.is_array(k) else lent(value, k >= read)
                 for k, value in enumerate(args)
             ]
             changed = [k for k, mine in enumerate(plain) if type(mine) is not type(args[k])]

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.loops import Buffer
-from tc_jupyter.program import DType, IndexVar, Program, Read, Statement, walk
+from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, Statement, walk
 
 from .arguments import (
     Number,
@@ -26,6 +26,7 @@ from .arguments import (
     fail,
     one_device,
     read_array,
+    read_complex,
     read_scalar,
     refuse_too_large,
     unify,
@@ -36,8 +37,10 @@ from .arrays import (
     ArgumentProblem,
     ArrayView,
     Library,
+    as_numpy,
     copied,
     copy_into,
+    device_memory,
     index_bits,
     share_memory,
     storage_dtype,
@@ -45,6 +48,7 @@ from .arrays import (
 )
 from .launch import Failure, LaunchInfo, Runner, integers
 from .memory import aligned_empty
+from .pairs import in_numbers, in_pairs, pair
 
 Made = TypeVar("Made")
 
@@ -116,8 +120,13 @@ def read_inputs(program: Program, parameters: Sequence[Parameter], values: Seque
     arrays: dict[str, ArrayView] = {}
     scalars: dict[str, Number] = {}
     given: list[Parameter] = []
+    pairs: dict[str, ArrayView] = {}
     library = NUMPY
     for parameter, value in zip(parameters, values, strict=True):
+        if parameter.rank == 0 and parameter.dtype.is_complex:
+            number = read_complex(parameter, value, program.source)
+            pairs[parameter.name] = view_of(pair(number, parameter.dtype))
+            continue
         if parameter.rank == 0:
             scalars[parameter.name] = read_scalar(parameter, value, program.source)
             continue
@@ -131,7 +140,14 @@ def read_inputs(program: Program, parameters: Sequence[Parameter], values: Seque
     for name, value in scalars.items():
         if isinstance(value, int):
             sizes[name] = int(value)
-    return Inputs(arrays, scalars, sizes, one_device(given, views, program), library)
+    device = one_device(given, views, program)
+    pairs = {name: in_pairs(arrays[name]) if name in arrays else _on(device, pairs[name]) for name in (*arrays, *pairs)}
+    return Inputs(pairs, scalars, sizes, device, library)
+
+
+def _on(device: str, view: ArrayView) -> ArrayView:
+    """A small array of the host on a device."""
+    return view if device == "cpu" else view_of(device_memory().device_array(as_numpy(view), device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +231,7 @@ def same_position(program: Program, source: str, target: str) -> bool:
     """Whether every read of `source` is at the element that its statement writes to `target`, and happens before that."""
     if program.tensor(source).box is not None:
         return False  # its element 0 is not that of index 0
+    pairs = program.tensor(source).pairs  # an engine gets a copy of what it reads: both parts are those of before
     for statement in program.statements:
         reads = [read for read in _reads(statement) if root_of(program, read.tensor) == source]
         if not reads:
@@ -222,7 +239,8 @@ def same_position(program: Program, source: str, target: str) -> bool:
         if root_of(program, statement.target) != target or statement.reduction_indices:
             return False
         own = tuple(index.name for index in statement.output_indices)
-        if any(_plain_names(read) != own for read in reads):
+        own = own[:-1] if pairs and program.tensor(target).pairs else own
+        if any(_plain_names(read.indices[: len(read.indices) - pairs]) != own for read in reads):
             return False
     writers = [s for s in program.statements if root_of(program, s.target) == target]
     return len(writers) == 1
@@ -232,10 +250,9 @@ def _reads(statement: Statement) -> tuple[Read, ...]:
     return tuple(node for node in walk(statement.value) if isinstance(node, Read))
 
 
-def _plain_names(read: Read) -> tuple[str, ...] | None:
-    if all(isinstance(index, IndexVar) for index in read.indices):
-        return tuple(index.name for index in read.indices if isinstance(index, IndexVar))
-    return None
+def _plain_names(indices: Sequence[Expr]) -> tuple[str, ...] | None:
+    names = [index.name for index in indices if isinstance(index, IndexVar)]
+    return tuple(names) if len(names) == len(indices) else None
 
 
 def resolve_overlap(
@@ -368,9 +385,10 @@ class BoundKernel:
                     storage[buffer.name] = self._memory(make, buffer.name, buffer.dtype, shape)
 
     def _allocate(self, library: Library, name: str, shape: tuple[int, ...], device: str) -> ArrayView:
-        dtype = self._dtype(name)
+        tensor = self.program.tensor(name)
+        dtype, shape = tensor.element, shape[:-1] if tensor.pairs else shape
         try:
-            return self._memory(lambda: library.allocate(shape, dtype, device), name, dtype, shape)
+            return in_pairs(self._memory(lambda: library.allocate(shape, dtype, device), name, dtype, shape))
         except ArgumentProblem as problem:
             message = f"`{name}` has elements of type {dtype.value}; {problem.came}"
             fail(codes.DEVICE_TYPE, message, self.program.source, self.program.tensor(name).span, help=problem.help)
@@ -400,7 +418,8 @@ class BoundKernel:
         given = outputs.get(name)
         if given is not None and results[name] is not given:
             copy_into(given, results[name])
-        return results[name] if given is None else given
+        found = results[name] if given is None else given
+        return in_numbers(found) if self.program.tensor(name).pairs else found
 
 
 def in_memory(make: Callable[[], Made], program: Program, name: str, dtype: DType, shape: tuple[int, ...]) -> Made:

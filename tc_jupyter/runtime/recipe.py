@@ -39,6 +39,7 @@ from .native_call import (
     PlannedKernel,
     PlannedScan,
 )
+from .pairs import Pairs
 from .within import comparable, within
 
 Likeness: TypeAlias = tuple[Hashable, ...]
@@ -267,8 +268,12 @@ class Recipe:
                     found.append(Scan(place, least, most, view.elements, rising, within(view.dtype, rising)))
         return found
 
-    def plan(self, native: NativeCall, values: Sequence[Any]) -> bool | None:
-        """Whether `native` follows this recipe from now on; `None` where that may be so later."""
+    def plan(self, native: NativeCall, values: Sequence[Any], pairs: Pairs | None = None) -> bool | None:
+        """Whether `native` follows this recipe from now on; `None` where that may be so later.
+
+        Args:
+            pairs: the complex numbers, which `native` gets and makes: their memory is that of the pairs of floats.
+        """
         changes, count = threads.CHANGES.value, threads.get_threads()
         if native.taken:
             return None
@@ -306,7 +311,11 @@ class Recipe:
             return False
         scans = [PlannedScan(scan.place, scan.least, scan.most, scan.rising) for scan in self.scans]
         largest = {place: LARGEST[each.dtype] for place, each in self.floats}
-        given = values[:read], results, kernels, temporary, values[read:]
+        if pairs is not None and not pairs.are_arrays:
+            return False  # a kernel has the address of the parts of a number
+        every = values if pairs is None else pairs.joined(values)
+        made = results if pairs is None else [pairs.number(k, each) for k, each in enumerate(results)]
+        given = every[:read], made, kernels, temporary, every[read:]
         return native.record(*given, changes, scans, largest)
 
 

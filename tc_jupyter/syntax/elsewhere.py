@@ -134,6 +134,12 @@ RENAMED = {
     "sgn": "sign",
     "True": "true",
     "False": "false",
+    **dict.fromkeys(("real", "creal", "crealf", "Re"), "re"),
+    **dict.fromkeys(("imag", "cimag", "cimagf", "Im"), "im"),
+    **dict.fromkeys(("conjugate", "conjf"), "conj"),
+    **dict.fromkeys(("cabs", "cabsf"), "abs"),
+    **dict.fromkeys(("cexp", "cexpf"), "exp"),
+    **dict.fromkeys(("csqrt", "csqrtf"), "sqrt"),
 }
 """Functions and values that have another name here."""
 
@@ -174,6 +180,12 @@ TYPES = {
     "bool_": "bool",
 }
 """Types that have another name here."""
+TC_TYPES = {
+    **TYPES,
+    **dict.fromkeys(("complex", "cdouble", "c128", "complex256", "complex_"), "complex128"),
+    **dict.fromkeys(("cfloat", "csingle", "c64", "complex32"), "complex64"),
+}
+"""The same for `%%tc`, which has complex numbers."""
 WORDS_OF_TYPES = frozenset({"unsigned", "signed", "long", "short", "char", "int", "double"})
 """The words of which the types of C are made."""
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
-from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TYPES, reducing
+from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TC_TYPES, TYPES, reducing
 from .foreign import (
     attribute,
     behind,
@@ -213,13 +213,8 @@ def _word(token: Token, accepted: AbstractSet[str]) -> Diagnostic | None:
 
 
 def _type_word(token: Token) -> Diagnostic:
-    if token.text in ("complex64", "complex128"):
-        help = "use two tensors, one for the real and one for the imaginary parts"
-        return Diagnostic(
-            codes.UNSUPPORTED, token.span, f"the type `{token.text}` is not part of this version", help=help
-        )
     is_other_width = re.fullmatch(r"(u?int|b?float|f|i|u)[0-9]+", token.text) is not None  # a slip of no other one
-    close = TYPES.get(token.text) or (None if is_other_width else nearest(token.text, sorted(SCALAR_TYPES)))
+    close = TC_TYPES.get(token.text) or (None if is_other_width else nearest(token.text, sorted(SCALAR_TYPES)))
     fix = Fix(f"replace it by `{close}`", (Edit(token.span, close),)) if close else None
     help = "a parameter is a type and a name, as in `float(M, N) A`, or `float a` for a number"
     if token.text in ARRAY_TYPES:

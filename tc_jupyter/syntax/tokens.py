@@ -18,7 +18,8 @@ from . import elsewhere
 from .letters import GREEK, PI, POWERS, Word, words_of
 
 _TYPE_WORDS = """
-    bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 int byte half float double
+    bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128
+    int byte half float double
 """
 SCALAR_TYPES = frozenset(_TYPE_WORDS.split())
 """Names of element types, the other names included."""
@@ -879,7 +880,17 @@ def _operand_after(text: str, start: int) -> int | None:
     return end if word and word.group(1) and depth == 0 else None
 
 
-_INTEGERS = SCALAR_TYPES - {"half", "float", "double", "float16", "bfloat16", "float32", "float64"}
+_INTEGERS = SCALAR_TYPES - {
+    "half",
+    "float",
+    "double",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+}
 
 
 def _parameters(tokens: list[Token]) -> dict[str, tuple[str, int]]:

@@ -37,7 +37,7 @@ from cuda_simulation import compare, run_simulated
 
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.loops import Allocate, Barrier, Block, Check
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Select, Unary, int64
+from tc_jupyter.program import REAL, Binary, Call, Cast, Const, DType, Select, Unary, int64
 from tc_jupyter.runtime import nvrtc
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
@@ -108,8 +108,8 @@ def pairs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.some(5)
-@pytest.mark.parametrize("target", list(DType))
-@pytest.mark.parametrize("source", list(DType))
+@pytest.mark.parametrize("target", REAL)
+@pytest.mark.parametrize("source", REAL)
 def test_casts(source, target):
     values = samples(source)
     made = pointwise(
@@ -208,7 +208,7 @@ def test_comparisons(dtype, sign):
 
 @pytest.mark.some(5)
 @pytest.mark.parametrize("reduce", ["+", "*", "min", "max"])
-@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("atomic", [False, True])
 def test_reductions_into_memory(dtype, reduce, atomic):
     """Many threads combine into few elements with atomics; without them each into its own."""
@@ -346,7 +346,7 @@ def test_vectors_and_tails(n, bits):
     compare(made, {"A": np.arange(n, dtype=np.float32), "O": np.zeros(n, np.float32)}, {"N": n}, bits=bits)
 
 
-@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("dtype", REAL)
 def test_vectors_of_every_type(dtype):
     lanes = 16 // dtype.bytes if dtype.bytes < 16 else 1
     at = add(mul(lanes, var("t")), var("v"))

@@ -33,13 +33,13 @@ import tc_jupyter as tc
 from tc_jupyter.codegen.llvm import emit_llvm, prepare
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Read, Select, Unary, int64
+from tc_jupyter.program import REAL, Binary, Call, Cast, Const, DType, Read, Select, Unary, int64
 from tc_jupyter.runtime import cpu, jit
 
 N, M, K, S = size("N"), size("M"), size("K"), size("S")
 i, j, k, v = var("i"), var("j"), var("k"), var("v")
-NUMBERS = [d for d in DType if d not in (DType.BOOL, DType.FLOAT16, DType.BFLOAT16)]
-ALL = list(DType)
+NUMBERS = [d for d in REAL if d not in (DType.BOOL, DType.FLOAT16, DType.BFLOAT16)]
+ALL = list(REAL)
 
 
 def tile(name: str, total, width: int):

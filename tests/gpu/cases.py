@@ -401,6 +401,21 @@ CASES = {
         ("__shared__", "__syncthreads", "X_cache_cache[6][3]"),
         edges=({"H": 10, "W": 40},),
     ),
+    "complex numbers": Case(
+        "def f(complex64(N) A, complex64(N) B) -> (C) { C(i) = A(i) * B(i) }",
+        ({"N": 300}, {"N": 1}),
+        ("tc_store<2>",),
+    ),
+    "product of complex matrices": Case(
+        "def f(complex64(M,K) A, complex64(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 40, "K": 20, "N": 34}, {"M": 9, "K": 3, "N": 10}),
+        ("__shared__", "__syncthreads"),
+    ),
+    "values of points": Case(
+        "def f(float(N,3) A, float(N) w) -> (C) { C(i,c) = A(i,c) * w(i) + A(i,0) }",
+        ({"N": 300}, {"N": 1}),
+        ("#pragma unroll",),
+    ),
     "gather": Case(
         "def f(float(E,D) L, int32(B,K) I) -> (O) { O(b,d) +=! L(max(min(I(b,k), E-1), 0), d) }",
         ({"E": 9, "D": 40, "B": 5, "K": 3},),

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS
 from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES, elsewhere
 
 WRITTEN = {name: each for name, each in elsewhere.INSTEAD.items() if each.template is not None}
 
 
 def test_names_exist():
-    assert set(elsewhere.RENAMED.values()) <= {*FUNCTIONS, *KEYWORDS}
-    assert set(elsewhere.TYPES.values()) <= SCALAR_TYPES
+    assert set(elsewhere.RENAMED.values()) <= {*TC_FUNCTIONS, *KEYWORDS}
+    assert set(elsewhere.TC_TYPES.values()) <= SCALAR_TYPES
     assert set(elsewhere.OPERATORS) <= set(elsewhere.REDUCING)
     assert set(FUNCTIONS) >= elsewhere.FUNCTION_WORDS
-    foreign = (elsewhere.RENAMED, elsewhere.TYPES, elsewhere.INSTEAD, elsewhere.CONSTANTS)
-    assert not {name for table in foreign for name in table} & {*FUNCTIONS, *KEYWORDS}
+    foreign = (elsewhere.RENAMED, elsewhere.TC_TYPES, elsewhere.INSTEAD, elsewhere.CONSTANTS)
+    assert not {name for table in foreign for name in table} & {*TC_FUNCTIONS, *KEYWORDS}
 
 
 @pytest.mark.parametrize("name", WRITTEN)

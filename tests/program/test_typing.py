@@ -45,7 +45,8 @@ def test_promotion_is_symmetric_and_keeps_integers(left, right):
         ("uint8", "int8", "int16"), ("uint8", "int32", "int32"), ("uint32", "int32", "int64"), ("uint64", "int8", "int64"),
         ("float16", "bfloat16", "float32"), ("float16", "float32", "float32"), ("float32", "float64", "float64"),
         ("float16", "int64", "float16"), ("bool", "float16", "float16"), ("bool", "bool", "int32"), ("bool", "int8", "int32"),
-        ("uint16", "uint32", "uint32"),
+        ("uint16", "uint32", "uint32"), ("complex64", "float64", "complex128"), ("float16", "complex64", "complex64"),
+        ("complex64", "int64", "complex64"), ("complex128", "complex64", "complex128"), ("bool", "complex64", "complex64"),
     ],
 )  # fmt: skip
 def test_promotion(left, right, found):
@@ -63,10 +64,11 @@ def test_fits_means_that_every_value_survives(source, target):
         return
     low, high = source.limits
     values = [low, high, high - 1, low + 1, (1 << source.bits // 2) + 1]
-    if target.is_float:
+    if target.part.is_float:
         with np.errstate(over="ignore"):
             kept = all(
-                math.isfinite(float(np.dtype(target.value).type(v))) and int(np.dtype(target.value).type(v)) == v
+                math.isfinite(float(np.dtype(target.part.value).type(v)))
+                and int(np.dtype(target.part.value).type(v)) == v
                 for v in values
             )
     else:

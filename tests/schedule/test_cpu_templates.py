@@ -350,6 +350,10 @@ TEMPLATES = {
         "def f(float(N,2) A, float(N,2) B) -> (C) { C(i,p) = p==0 ? A(i,0)*B(i,0)-A(i,1)*B(i,1) : A(i,0)*B(i,1)+A(i,1)*B(i,0) where p in 0:2 }",
         {"N": edges(LANES, 4 * LANES)},
     ),
+    "product with a part of pixels": (
+        "def f(float(M,K,2) A, float(K,N,3) B) -> (C) { C(i,j) +=! A(i,k,0)*B(k,j,2) - A(i,k,1)*B(k,j,0) }",
+        {"M": edges(8), "N": edges(LANES), "K": [3]},
+    ),
     "colours into planes": (
         "def f(int8(H,W,C) X, float(C) m) -> (Y) { Y(c,i,j) = X(i,j,c) / 2 - m(c) }",
         {"H": [2], "W": edges(LANES, 4 * LANES), "C": [3, 4, 2, 1, 5]},

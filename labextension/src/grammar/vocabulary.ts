@@ -25,9 +25,9 @@ export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
   tc: {
     keywords: words('def reduce where in exists else unique const'),
     constants: words('true false inf nan'),
-    types: words(`${scalars} half byte`),
+    types: words(`${scalars} complex64 complex128 half byte`),
     reductions: words('min max'),
-    functions: words(`${one} ${more} clamp wrap reflect symmetric uniform normal`)
+    functions: words(`${one} ${more} clamp wrap reflect symmetric uniform normal conj re im`)
   },
   sac: {
     keywords: words('return with genarray modarray fold if else for while do inline typedef use import step width'),

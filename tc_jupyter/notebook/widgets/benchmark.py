@@ -28,6 +28,7 @@ from tc_jupyter.function import Function, OpenRanks, gpu_available
 from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import cuda, libraries, peak
+from tc_jupyter.runtime.pairs import joined
 from tc_jupyter.runtime.timing import MOMENT, Limits, Row, Timing, benchmark, cpu_limits, doubts, duration, rows_of
 
 from .background import BackgroundPicture
@@ -397,7 +398,9 @@ def random_arguments(program: Program, sizes: Mapping[str, int], seed: int = 0) 
         if not tensor.rank and name in sizes:
             made.append(sizes[name])
             continue
-        made.append(_random_array(random, tensor.dtype, shape, sizes) if tensor.rank else 1)
+        found: Any = _random_array(random, tensor.dtype, shape, sizes) if tensor.rank else 1
+        found = joined(found) if tensor.pairs else found
+        made.append(found.item() if tensor.pairs and not tensor.written_rank else found)
     return tuple(made)
 
 

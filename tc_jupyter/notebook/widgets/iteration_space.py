@@ -151,9 +151,12 @@ class IterationSpace(Picture):
         return space_of(found, statement, numbers, shown, self.fixed, None if every else most)
 
     def coloured(self, space: Space) -> int:
-        """Which access gives the colours: the chosen one, else the first read that can be known, else the write."""
+        """Which access gives the colours: the chosen one, else a scattered write, else the first read that is known, else the write."""
         if 0 <= self.colour < len(space.touches):
             return self.colour
+        scattered = [n for n, t in enumerate(space.touches) if t.write and t.examples]
+        if scattered:
+            return scattered[0]
         reads = [n for n, t in enumerate(space.touches) if not t.write and not (t.numbers == UNKNOWN).any()]
         return reads[0] if reads else 0
 
@@ -259,7 +262,11 @@ class IterationSpace(Picture):
         counted = self._counts(space)
         if counted.points < space.total:
             lines.append(f"  counted below: a sample, {counted.points:,} of {space.total:,} points")
-        lines += [f"  {row[0]}: {row[1]} elements touched, {row[2]} times" for row in counted.rows]
+        example = {f"{'writes' if t.write else 'reads'} {t.text}" for t in space.touches if t.examples}
+        lines += [
+            f"  {row[0]}: {row[1]} elements touched, {row[2]} times" + (f" ({row[3]})" if row[0] in example else "")
+            for row in counted.rows
+        ]
         return "\n".join(lines)
 
     def _refusal(self) -> str:
@@ -288,6 +295,8 @@ class IterationSpace(Picture):
             ]
             if (touch.numbers == UNKNOWN).any():
                 notes.append("which element depends on data")
+            if touch.examples:
+                notes.append(f"with an example of {' and '.join(touch.examples)}: each call has its own values")
             rows.append(
                 (
                     f"{'writes' if touch.write else 'reads'} {touch.text}",

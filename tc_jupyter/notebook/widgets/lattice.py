@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tc_jupyter.compiler import FunctionAnalysis
-from tc_jupyter.program import Expr, IndexVar, Read, Statement, walk
+from tc_jupyter.program import Expr, IndexVar, Read, Statement, rewrite, walk
 from tc_jupyter.ranges import element_text
 from tc_jupyter.schedule.visits import evaluate, reached
 
@@ -91,12 +91,14 @@ class Touch:
     Attributes:
         text: as written, `B(i + k)`.
         numbers: per point the number of the element, in row-major order from 0; or one of the three constants.
+        examples: the tensors whose elements decide which element it is: they have values of an example here.
     """
 
     text: str
     tensor: str
     write: bool
     numbers: Ints
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +141,20 @@ def axes_of(found: FunctionAnalysis, statement: Statement, numbers: Mapping[str,
     for r in found.ranges.points(statement.name):
         if r.lower is None or r.upper is None:
             raise ValueError(f"the range of `{r.index}` is not known")
-        axes.append(Axis(r.index, r.kind, r.lower.evaluate(numbers), r.upper.evaluate(numbers)))
+        kind = "output" if statement.operator == "=" else r.kind  # of an expression on the left, too
+        axes.append(Axis(r.index, kind, r.lower.evaluate(numbers), r.upper.evaluate(numbers)))
     return tuple(axes)
 
 
 def tensor_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> dict[str, TensorBox]:
-    """Every tensor with numbers; those whose box is not known are left out."""
+    """Every tensor with numbers, a complex number being one element; those whose box is not known are left out."""
     boxes: dict[str, TensorBox] = {}
     for tensor in found.program.tensors:
         box = found.ranges.boxes.get(tensor.name)
         if box is not None:
-            origin = tuple(low.evaluate(numbers) for low in box.origin)
-            shape = tuple(max(0, extent.evaluate(numbers)) for extent in box.shape)
+            rank = tensor.written_rank
+            origin = tuple(low.evaluate(numbers) for low in box.origin[:rank])
+            shape = tuple(max(0, extent.evaluate(numbers)) for extent in box.shape[:rank])
             boxes[tensor.name] = TensorBox(tensor.name, tensor.kind, origin, shape, found.ranges.scope.brackets)
     return boxes
 
@@ -250,16 +254,13 @@ def _touches(
     taken = _taken(statement, columns, numbers, count)
     if statement.target in boxes:
         written = statement.left or tuple(IndexVar(index.name) for index in statement.output_indices)
-        names = (index.name for index in statement.output_indices)
+        rank = found.program.tensor(statement.target).written_rank
+        names = [index.name for index in statement.output_indices[:rank]]
         text = element_text(statement.target, names, boxes[statement.target].brackets)
         if statement.left:
             text = " ".join(found.program.source.slice(statement.left_span).split())
-        if any(_on_data(each, numbers) for each in written):
-            elements = np.where(taken, UNKNOWN, NOT_MADE).astype(np.int64)
-        else:
-            place = [evaluate(each, columns, numbers, count) for each in written]
-            elements = _numbers(place, taken, boxes[statement.target], count)
-        touches.append(Touch(text, statement.target, True, elements))
+        example = _Example(boxes, boxes[statement.target], numbers, dict(columns), count, statement.unique)
+        touches.append(Touch(text, statement.target, True, example.elements(written, taken), tuple(example.tensors)))
     seen: set[str] = set()
     source = found.program.source
     for read in statement.reads():
@@ -269,7 +270,9 @@ def _touches(
         if text in seen:
             continue
         seen.add(text)
-        touches.append(Touch(text, read.tensor, False, _read_numbers(statement, read, numbers, columns, count, boxes)))
+        example = _Example(boxes, boxes[read.tensor], numbers, dict(columns), count)
+        elements = example.elements(read.indices, _made(statement, read, numbers, columns, count))
+        touches.append(Touch(text, read.tensor, False, elements, tuple(example.tensors)))
         if any(node == read for part in (*statement.left, statement.value) for node in walk(part)):
             touches[-1].numbers[~taken] = NOT_MADE
     return tuple(touches)
@@ -286,37 +289,83 @@ def _taken(
     return taken
 
 
-def _read_numbers(
-    statement: Statement,
-    read: Read,
-    numbers: Mapping[str, int],
-    columns: Mapping[str, Ints],
-    count: int,
-    boxes: Mapping[str, TensorBox],
-) -> Ints:
-    if any(_on_data(index, numbers) for index in read.indices):
-        return np.full(count, UNKNOWN, np.int64)
-    place = [evaluate(index, columns, numbers, count) for index in read.indices]
+def _on_data(expr: Expr, numbers: Mapping[str, int]) -> bool:
+    return any((isinstance(n, Read) and (n.indices or n.tensor not in numbers)) or n.dtype.is_float for n in walk(expr))
+
+
+def _made(
+    statement: Statement, read: Read, numbers: Mapping[str, int], columns: Mapping[str, Ints], count: int
+) -> NDArray[np.bool_]:
+    """The points at which a read is made, as far as sizes and indices decide."""
     try:
         value = statement.value
         inside = any(node == read for node in walk(value))  # what the left side reads is read at every point
-        made = reached(value, read, columns, numbers, count) if inside else np.ones(count, np.bool_)
+        return reached(value, read, columns, numbers, count) if inside else np.ones(count, np.bool_)
     except KeyError:  # a condition on something that only a call knows
-        made = np.ones(count, np.bool_)
-    return _numbers(place, made, boxes[read.tensor], count)
+        return np.ones(count, np.bool_)
 
 
-def _on_data(index: Expr, numbers: Mapping[str, int]) -> bool:
-    return any(
-        (isinstance(n, Read) and (n.indices or n.tensor not in numbers)) or n.dtype.is_float for n in walk(index)
-    )
+@dataclass(slots=True)
+class _Example:
+    """Which elements an access touches, where elements of other tensors say it with values of an example: places inside the tensor,
+    of which several points have the same one, or, where they are `unique`, none.
+
+    Attributes:
+        tensors: those with values of an example, which only a call knows.
+    """
+
+    boxes: Mapping[str, TensorBox]
+    box: TensorBox
+    numbers: Mapping[str, int]
+    columns: dict[str, Ints]
+    count: int
+    unique: bool = False
+    tensors: dict[str, None] = field(default_factory=dict[str, None])
+
+    def elements(self, subscripts: Sequence[Expr], made: NDArray[np.bool_]) -> Ints:
+        """The number of the element at each point; `UNKNOWN` where more than integers decide."""
+        nodes = [node for each in subscripts for node in walk(each)]
+        known = all(not isinstance(node, Read) or self.is_known(node) for node in nodes)
+        if not known or any(node.dtype.is_float for node in nodes):
+            return np.where(made, UNKNOWN, NOT_MADE).astype(np.int64)
+        places = [self.place(each, extent) for each, extent in zip(subscripts, self.box.shape, strict=False)]
+        return _numbers(places, made, self.box, self.count)
+
+    def is_known(self, read: Read) -> bool:
+        """Whether a read is a number of the call, or an element of a tensor whose size is known."""
+        return read.tensor in (self.boxes if read.indices else self.numbers)
+
+    def place(self, subscript: Expr, extent: int) -> Ints:
+        """A subscript at each point."""
+
+        def rule(node: Expr) -> Expr | None:
+            if not isinstance(node, Read) or not node.indices:
+                return None
+            self.tensors[node.tensor] = None
+            box, name = self.boxes[node.tensor], f"{node.tensor}@{len(self.columns)}"
+            inner = [evaluate(index, self.columns, self.numbers, self.count) for index in node.indices]
+            number = _numbers(inner, np.ones(self.count, np.bool_), box, self.count)
+            self.columns[name] = _values(number, box.count, extent, self.unique)
+            return IndexVar(name)
+
+        return evaluate(rewrite(subscript, rule), self.columns, self.numbers, self.count)
+
+
+def _values(number: Ints, count: int, extent: int, unique: bool) -> Ints:
+    """Values of a tensor of `count` elements, as an example of places in a dimension of this extent."""
+    if unique:
+        step = next(step for step in range(max(1, count // 2), 2 * count + 2) if math.gcd(step, max(count, 1)) == 1)
+        return (number * step + 1) % max(count, 1)
+    return ((number * 2_654_435_761 & 0xFFFF_FFFF) >> 15) % max(1, min(extent, 1 + count // 2))
 
 
 def _numbers(place: Sequence[Ints], made: NDArray[np.bool_], box: TensorBox, count: int) -> Ints:
     """Row-major element numbers; outside and not made marked."""
     number = np.zeros(count, np.int64)
     inside = np.ones(count, np.bool_)
-    for column, start, extent in zip(place, box.origin, box.shape, strict=True):
+    for column, start, extent in zip(
+        place, box.origin, box.shape, strict=False
+    ):  # without the part of a complex number
         at = column - start
         inside &= (at >= 0) & (at < extent)
         number = number * extent + at

@@ -324,7 +324,13 @@ def _roles(reads: list[Read], row: str | None, column: str, width: int = 1) -> R
         if any(move != 0 for move in moves):
             if any(across):
                 return None
-            kind = panels if is_plain(read) else windows if moves[-1] == width and not any(moves[:-1]) else None
+            kind = (
+                panels
+                if is_plain(read, numbers=True)
+                else windows
+                if moves[-1] == width and not any(moves[:-1])
+                else None
+            )
             if kind is None:
                 return None
             kind.append(read.tensor)

@@ -9,7 +9,7 @@ planes are read again too.
 
 from __future__ import annotations
 
-from tc_jupyter.program import Expr, IndexVar, Read, Select, Size, grows_slowly, is_along_rows, positions, walk
+from tc_jupyter.program import Const, Expr, IndexVar, Read, Select, Size, grows_slowly, is_along_rows, positions, walk
 from tc_jupyter.ranges import SizeExpr, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -68,10 +68,11 @@ def copied_out(schedule: Schedule, name: str, user: str | None) -> tuple[Schedul
     return copied, name, added(schedule, copied)
 
 
-def is_plain(read: Read) -> bool:
-    """Whether an access is at different indices, one per dimension."""
+def is_plain(read: Read, numbers: bool = False) -> bool:
+    """Whether an access is at different indices, one per dimension, or at numbers."""
     names = [index.name for index in read.indices if isinstance(index, IndexVar)]
-    return len(names) == len(read.indices) == len(set(names))
+    count = len(names) + numbers * sum(isinstance(index, Const) for index in read.indices)
+    return count == len(read.indices) and len(names) == len(set(names))
 
 
 def step_of(subscript: SizeExpr, index: str) -> int | None:

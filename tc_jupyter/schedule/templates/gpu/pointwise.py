@@ -13,8 +13,10 @@ from collections.abc import Mapping
 
 from tc_jupyter.program import Expr
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates.contraction import PIXEL
+from tc_jupyter.schedule.templates.pixels import needs_values_apart
 from tc_jupyter.schedule.templates.streaming import steps_along
 
 THREADS = 256
@@ -53,6 +55,8 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     if not outputs or stage.statement.combine is not None:
         return None
+    if _has_few_values(stage, outputs):
+        return _by_places(schedule, name, outputs)
     lanes = lanes_of(schedule, stage, outputs[-1])
     return _flat(schedule, name, outputs[0], lanes) if len(outputs) == 1 else _grid(schedule, name, outputs, lanes)
 
@@ -73,6 +77,25 @@ def _flat(schedule: Schedule, name: str, index: str, lanes: int) -> Schedule:
     schedule = schedule.reorder(name, f"{index}.outer", thread, vector, lane)
     schedule = schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, thread, "threadIdx.x")
     return schedule.vectorize(name, lane)
+
+
+def _has_few_values(stage: Stage, outputs: list[str]) -> bool:
+    """Whether elements have a few values, which are not those of the operands one by one: complex numbers, points, colours."""
+    few = len(outputs) > 1 and constant_extent(stage, outputs[-1]) in PIXEL
+    return few and stage.statement.operator == "=" and needs_values_apart(stage.statement)
+
+
+def _by_places(schedule: Schedule, name: str, outputs: list[str]) -> Schedule:
+    """A thread per element, which computes its values together and writes two or four of them at once."""
+    *outer, value = outputs
+    while len(outer) > 1:
+        schedule = schedule.fuse(name, outer[0], outer[1])
+        outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
+    (place,) = outer
+    count = constant_extent(schedule.graph.stage(name), value)
+    schedule = schedule.split(name, place, THREADS)
+    schedule = schedule.bind(name, f"{place}.outer", "blockIdx.x").bind(name, f"{place}.inner", "threadIdx.x")
+    return schedule.vectorize(name, value) if count in (2, 4) else schedule.unroll(name, value)
 
 
 def _grid(schedule: Schedule, name: str, outputs: list[str], lanes: int) -> Schedule:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.program import Const, IndexVar, Read, walk
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -160,8 +160,9 @@ def _by_data(reads: list[Read]) -> bool:
 
 
 def _read_twice(reads: list[Read]) -> bool:
-    """Whether a tensor is read at two places: one tile would have to hold both."""
-    return len({read.tensor for read in reads}) != len({(read.tensor, read.indices) for read in reads})
+    """Whether a tensor is read at two places, of which a tile would have to hold both; the parts of a few values it does hold."""
+    places = {(read.tensor, *(index for index in read.indices if not isinstance(index, Const))) for read in reads}
+    return len({read.tensor for read in reads}) != len(places)
 
 
 def _uses_index_values(stage: Stage) -> bool:
