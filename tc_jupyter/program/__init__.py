@@ -32,7 +32,7 @@ from .expr import (
 from .extents import solutions
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
-from .neighbours import grows_slowly, is_along_rows
+from .neighbours import SHORTEST_ROW, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
@@ -40,6 +40,7 @@ from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
 
 __all__ = [
+    "SHORTEST_ROW",
     "Leaves",
     "ArgumentType",
     "CheckedFunction",
@@ -87,7 +88,6 @@ __all__ = [
     "condition_of",
     "conjuncts",
     "decided_by_data",
-    "grows_slowly",
     "identity_of",
     "is_along_rows",
     "in_32_bits",

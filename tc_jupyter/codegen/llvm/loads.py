@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from tc_jupyter.loops.rewrite import substitute
-from tc_jupyter.program import Binary, DType, Expr, Read, int64
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
 from tc_jupyter.program.integers import maximum, plus
 
 from . import arith
@@ -171,11 +172,13 @@ class Loads(Fetches):
         assert self.vector is not None
         near, far, end = (self.b.name(hint) for hint in ("near", "far", "end"))
         start = self.address(storage, pieces.rest)
-        first, wrap = self.first_neighbour(pieces.position, near, far)
+        first, wrap = self.first_neighbour(pieces, near, far)
         together = self.read_lanes(storage, start, first, mask)
         self.b.branch(end)
         with self.beside(far):
-            if wrap is None:
+            if wrap is None and any(isinstance(each, Binary) and each.op == "%" for each in walk(pieces.position)):
+                apart = self.lane_by_lane(storage, start, self.each_place(pieces.position), mask)
+            elif wrap is None:
                 apart = self.gather_lanes(storage, start, pieces.position, mask)
             elif self.target.has_masks(storage.buffer.dtype.bits):
                 apart = self.around_the_end(storage, start, wrap, mask)
@@ -209,7 +212,7 @@ class Loads(Fetches):
             return arith.binary(self.b, expr.op, self.here(expr.left), self.here(expr.right))
         return self.value(expr)
 
-    def first_neighbour(self, position: Expr, near: str, far: str) -> tuple[Value, _Wrap | None]:
+    def first_neighbour(self, pieces: Pieces, near: str, far: str) -> tuple[Value, _Wrap | None]:
         """Jump to `far` if the lanes are no neighbours, else begin `near`.
 
         Returns:
@@ -217,14 +220,14 @@ class Loads(Fetches):
         """
         assert self.vector is not None
         var, first_lane, lanes = self.vector.var, self.vector.first, self.vector.lanes
-        wraps = wrapped(position, var)
+        wraps = wrapped(pieces.position, var)
         if wraps is None:
-            first = self.value(substitute(position, {var: first_lane}))
-            last = self.value(substitute(position, {var: plus(first_lane, int64(lanes - 1))}))
-            distance = arith.binary(self.b, "-", last, first)
-            self.b.branch_if(arith.compare(self.b, "==", distance, index(lanes - 1)), near, far)
+            last_lane = plus(first_lane, int64(lanes - 1))
+            places = (substitute(each, {var: first_lane if grows else last_lane}) for each, grows in pieces.near)
+            tests = [arith.compare(self.b, ">=", self.value(place), index(0)) for place in places]
+            self.b.branch_if(reduce(lambda left, right: arith.logical(self.b, "and", left, right), tests), near, far)
             self.b.label(near)
-            return first, None
+            return self.value(substitute(pieces.inside, {var: first_lane})), None
         # most positions are their own remainders, which saves the division
         total, divisor = wraps
         first, latest = self.value(substitute(total, {var: first_lane})), self.value(plus(divisor, int64(-lanes)))
@@ -284,6 +287,17 @@ class Loads(Fetches):
                 self.b.branch(skip)
                 self.b.label(skip)
         return self.from_memory(self.b.raw(f"load {kind}, ptr {slot}", f"{name}.v"), dtype, lanes)
+
+    def each_place(self, position: Expr) -> Positions:
+        """The position of one lane after the other, as it is written."""
+        assert self.vector is not None
+        vector = self.vector
+
+        def following() -> Value:
+            lane = plus(vector.first, IndexVar(f"{vector.var}.lane"))
+            return self.value(substitute(position, {vector.var: lane}))
+
+        return following
 
     def next_wrapped(self, wrap: _Wrap) -> Positions:
         """Positions from the first one on: after the last one comes the first."""

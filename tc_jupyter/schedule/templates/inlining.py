@@ -18,7 +18,7 @@ from math import prod
 from operator import mul
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Binary, Call, Const, Expr, IndexVar, Read, Size, children, walk
+from tc_jupyter.program import SHORTEST_ROW, Binary, Call, Const, Expr, IndexVar, Read, Size, children, walk
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
@@ -126,7 +126,8 @@ def _nodes_with(graph: StageGraph, name: str, user: Stage) -> int:
 
 
 def _nodes(stage: Stage) -> int:
-    return sum(1 for _ in walk(stage.statement.value))
+    """Parts of the value; subscripts are none of them, as they are plain away from borders."""
+    return sum(not inside for _, inside in _parts(stage.statement.value))
 
 
 def _work(graph: StageGraph, names: Iterable[str], costs: Costs) -> int:
@@ -172,7 +173,7 @@ def _operation(node: Expr, inside: bool, stage: Stage, costs: Costs) -> int:
         case Read():
             return 1 if _is_along_row(node, stage) else costs.turned
         case _ if inside:
-            return 1 if isinstance(node, Binary) and node.op not in ("+", "-", "*") else 0
+            return 1 if isinstance(node, Binary) and not _is_even(node) else 0
         case Call():
             return 1 if node.function in CHEAP else costs.function
         case Binary(op="/" | "//" | "%"):
@@ -183,6 +184,13 @@ def _operation(node: Expr, inside: bool, stage: Stage, costs: Costs) -> int:
             return 0  # fused
         case _:
             return 1
+
+
+def _is_even(node: Binary) -> bool:
+    """Whether a part of a subscript moves evenly, away from where it wraps around, stops or turns back."""
+    if node.op == "%":
+        return not isinstance(node.right, Const) or node.right.value >= SHORTEST_ROW
+    return node.op in ("+", "-", "*", "min", "max")
 
 
 def _is_along_row(read: Read, stage: Stage) -> bool:
