@@ -42,7 +42,7 @@ from tc_jupyter.ranges import (
     to_expr,
 )
 
-from .polynomial import mentions
+from .polynomial import constant_value, mentions
 from .prepare import upper_limit
 from .strips import is_stream, one_loop
 
@@ -63,7 +63,7 @@ def partition(block: Block) -> Block:
 def _partition(stmt: Stmt) -> tuple[Stmt, ...]:
     row = _row(stmt) if isinstance(stmt, For) else None
     parts, if_long = ((), False) if row is None else _parts(row)
-    if row is None or len(parts) < 2:
+    if row is None or not parts or (len(parts) == 1 and (if_long or not parts[0].known)):
         return (with_blocks(stmt, partition),)
     apart = tuple(row.part(part) for part in parts)
     if not if_long:
@@ -101,7 +101,8 @@ class _Row:
 def _row(stmt: For) -> _Row | None:
     """A row that is one vectorised loop, or tiles of several rows."""
     if stmt.kind == "vectorize":
-        alone = (upper_limit(stmt.extent) or LONG) >= LONG and is_stream(stmt)
+        limit, length = upper_limit(stmt.extent), constant_value(stmt.extent)
+        alone = (limit is None or (length or 0) >= LONG) and is_stream(stmt)
         return _Row(stmt, lambda part: _of_loop(stmt, part)) if alone else None
     rows: list[For] = []
     block = stmt.body
