@@ -176,10 +176,8 @@ class Loads(Fetches):
         together = self.read_lanes(storage, start, first, mask)
         self.b.branch(end)
         with self.beside(far):
-            if wrap is None and any(isinstance(each, Binary) and each.op == "%" for each in walk(pieces.position)):
-                apart = self.lane_by_lane(storage, start, self.each_place(pieces.position), mask)
-            elif wrap is None:
-                apart = self.gather_lanes(storage, start, pieces.position, mask)
+            if wrap is None:
+                apart = self.beyond_the_ends(storage, start, pieces.position, mask)
             elif self.target.has_masks(storage.buffer.dtype.bits):
                 apart = self.around_the_end(storage, start, wrap, mask)
             else:
@@ -207,10 +205,44 @@ class Loads(Fetches):
         return self.masked_load("gather", f"<{self.vector.lanes} x ptr> {each}", storage, mask)
 
     def here(self, expr: Expr) -> Value:
-        """Print here what `value` would print where its variables are known."""
-        if isinstance(expr, Binary) and self.varies(expr):
-            return arith.binary(self.b, expr.op, self.here(expr.left), self.here(expr.right))
-        return self.value(expr)
+        """Print here what `value` would print where its variables are known; a remainder is at most one period away."""
+        if not isinstance(expr, Binary) or not self.varies(expr):
+            return self.value(expr)
+        left, right = arith.same_lanes(self.b, self.here(expr.left), self.here(expr.right))
+        if expr.op != "%":
+            return arith.binary(self.b, expr.op, left, right)
+        zero = constant(0, DType.INT64, left.lanes)
+        more, less = (arith.binary(self.b, op, left, right) for op in ("+", "-"))
+        left = arith.select(self.b, arith.compare(self.b, ">=", left, right), less, left)
+        return arith.select(self.b, arith.compare(self.b, "<", left, zero), more, left)
+
+    def beyond_the_ends(self, storage: Storage, start: str, position: Expr, mask: Value | None) -> Value:
+        """Lanes on both sides of a border; without a division where none is more than a period away."""
+        assert self.vector is not None
+        inside = (each for each in walk(position) if isinstance(each, Binary) and each.op == "%")
+        remainders = tuple(dict.fromkeys(inside))
+        if not remainders:
+            return self.gather_lanes(storage, start, position, mask)
+        first_lane, lanes = self.vector.first, self.vector.lanes
+        ends = (first_lane, plus(first_lane, int64(lanes - 1)))
+        tests: list[Value] = []
+        for each in remainders:
+            size = self.value(each.right)
+            for end in ends:
+                place = self.value(substitute(each.left, {self.vector.var: end}))
+                tests.append(arith.compare(self.b, ">=", arith.binary(self.b, "+", place, size), index(0)))
+                tests.append(arith.compare(self.b, "<", arith.binary(self.b, "-", place, size), size))
+        once, often, end = (self.b.name(hint) for hint in ("once", "often", "end"))
+        self.b.branch_if(reduce(lambda left, right: arith.logical(self.b, "and", left, right), tests), once, often)
+        with self.beside(once):
+            together, found = self.gather_lanes(storage, start, position, mask), self.b.block
+        self.b.branch(end)
+        with self.beside(often):
+            each_one = self.lane_by_lane(storage, start, self.each_place(position), mask)
+        last = self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(together, found, each_one, last, storage.buffer.name)
 
     def first_neighbour(self, pieces: Pieces, near: str, far: str) -> tuple[Value, _Wrap | None]:
         """Jump to `far` if the lanes are no neighbours, else begin `near`.

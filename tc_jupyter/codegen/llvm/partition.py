@@ -18,7 +18,7 @@ Source: index set splitting, e.g. Muchnick, Advanced Compiler Design and Impleme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
@@ -176,14 +176,20 @@ def _parts(row: _Row) -> tuple[tuple[_Part, ...], bool]:
         [test for test in tests if not any(cut.indices & row.inside for cut in test.cuts)]
         for tests in (_choices(row.whole), _borders(row.whole))
     )
-    longer, back = _long(high - low) if borders else ({}, {})
-    whole = _Part(low.substitute(longer), high.substitute(longer), {})
-    tests = [replace(test, cuts=tuple(cut.substitute(longer) for cut in test.cuts)) for test in (*choices, *borders)]
-    found = list(_split(whole, tuple(test for each in tests if (test := _within(whole, each)) is not None)))
-    if len(found) > MOST_PARTS:
-        return (), False
-    parts = (replace(part, low=part.low.substitute(back), high=part.high.substitute(back)) for part in found)
-    return tuple(parts), bool(longer) or any(part.is_short for part in found)
+    tests = [*choices, *borders]
+    parts = _divided(low, high, tests)
+    if len(parts) > MOST_PARTS or not (borders or any(part.is_short for part in parts)):
+        return (parts if len(parts) <= MOST_PARTS else ()), False
+    longer, back = _long(high - low)
+    tests = [replace(test, cuts=tuple(cut.substitute(longer) for cut in test.cuts)) for test in tests]
+    parts = _divided(low.substitute(longer), high.substitute(longer), tests)
+    there = (replace(part, low=part.low.substitute(back), high=part.high.substitute(back)) for part in parts)
+    return tuple(there), bool(longer) or any(part.is_short for part in parts)
+
+
+def _divided(low: SizeExpr, high: SizeExpr, tests: Sequence[_Test]) -> tuple[_Part, ...]:
+    whole = _Part(low, high, {})
+    return tuple(_split(whole, tuple(test for each in tests if (test := _within(whole, each)) is not None)))
 
 
 def _long(length: SizeExpr) -> tuple[dict[str, SizeExpr], dict[str, SizeExpr]]:

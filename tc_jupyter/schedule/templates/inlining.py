@@ -18,8 +18,22 @@ from math import prod
 from operator import mul
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import SHORTEST_ROW, Binary, Call, Const, Expr, IndexVar, Read, Size, children, walk
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program import (
+    COMPARISONS,
+    LOGICAL,
+    SHORTEST_ROW,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    children,
+    walk,
+)
+from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
 from tc_jupyter.schedule.schedule import Schedule
@@ -159,10 +173,11 @@ def _elements(stage: Stage) -> int:
 
 
 def _parts(expr: Expr, inside: bool = False) -> Iterator[tuple[Expr, bool]]:
-    """The parts of an expression, each with whether it is inside a subscript."""
+    """The parts of an expression, each with whether it is inside a subscript, or a condition on positions."""
     yield expr, inside
     for child in children(expr):
-        yield from _parts(child, inside or isinstance(expr, Read))
+        where = isinstance(expr, Select) and child is expr.condition and not has_read(child)
+        yield from _parts(child, inside or where or isinstance(expr, Read))
 
 
 def _operation(node: Expr, inside: bool, stage: Stage, costs: Costs) -> int:
@@ -187,10 +202,10 @@ def _operation(node: Expr, inside: bool, stage: Stage, costs: Costs) -> int:
 
 
 def _is_even(node: Binary) -> bool:
-    """Whether a part of a subscript moves evenly, away from where it wraps around, stops or turns back."""
+    """Whether a part of a subscript moves evenly, or a condition does not change, away from where it wraps around or ends."""
     if node.op == "%":
         return not isinstance(node.right, Const) or node.right.value >= SHORTEST_ROW
-    return node.op in ("+", "-", "*", "min", "max")
+    return node.op in ("+", "-", "*", "min", "max", *COMPARISONS, *LOGICAL)
 
 
 def _is_along_row(read: Read, stage: Stage) -> bool:

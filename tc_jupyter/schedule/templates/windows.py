@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.program import Const, IndexVar, Read, Select, walk
+from tc_jupyter.program.integers import has_read
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.reindexing import operand
 from tc_jupyter.schedule.schedule import Schedule
@@ -34,6 +35,14 @@ def copied(schedule: Schedule, pays: Callable[[Schedule, str], bool] = lambda *_
         if found is not schedule and pays(found, name):
             schedule = found
     return schedule
+
+
+def is_copy(stage: Stage) -> bool:
+    """Whether a stage is such a copy: an element, or what stands for it beyond the ends."""
+    value = stage.statement.value
+    if isinstance(value, Select) and not has_read(value.condition) and isinstance(value.otherwise, Const):
+        value = value.then
+    return stage.statement.operator == "=" and isinstance(value, Read) and not any(map(has_read, value.indices))
 
 
 def _tensors(graph: StageGraph, stage: Stage) -> tuple[str, ...]:
