@@ -27,7 +27,7 @@ class Interior:
 def interior(position: SizeExpr, index: str) -> Interior | None:
     """The interior along an index; `None` for what is linear nowhere."""
     conditions: list[SizeExpr] = []
-    value = _linear(position, index, 1, conditions)
+    value = _linear(position, index, conditions)
     moved = None if value is None else _weight(value, index)
     if value is None or moved is None or any(_weight(each, index) is None for each in conditions):
         return None
@@ -44,34 +44,35 @@ def tightest(conditions: list[SizeExpr]) -> tuple[SizeExpr, ...]:
     return tuple(each for each in found.values() if each.limits[0] is None or each.limits[0] < 0)
 
 
-def _linear(position: SizeExpr, index: str, sign: int, conditions: list[SizeExpr]) -> SizeExpr | None:
-    """A position with every atom that moves as it is in the interior; `sign` says whether it is added or subtracted."""
+def _linear(position: SizeExpr, index: str, conditions: list[SizeExpr]) -> SizeExpr | None:
+    """A position with every atom that moves as it is in the interior."""
     total = constant(position.offset)
     for mono, factor in position.terms.items():
         moving = [atom for atom in mono if index in of_atom(atom).indices]
         if not moving or all(isinstance(atom, Name) for atom in moving):
             total = total + SizeExpr({mono: factor}, 0)
             continue
-        inside = _atom(moving[0], index, sign if factor > 0 else -sign, conditions) if len(mono) == 1 else None
+        inside = _atom(moving[0], index, conditions) if len(mono) == 1 else None
         if inside is None:
             return None
         total = total + inside * factor
     return total
 
 
-def _atom(atom: Atom, index: str, sign: int, conditions: list[SizeExpr]) -> SizeExpr | None:
+def _atom(atom: Atom, index: str, conditions: list[SizeExpr]) -> SizeExpr | None:
     match atom:
         case Mod(numerator=numerator, divisor=divisor) if index not in divisor.indices:
-            value = _linear(numerator, index, sign, conditions)
+            value = _linear(numerator, index, conditions)
             if value is not None:
                 conditions += [value, divisor - 1 - value]
             return value
         case Extremum(kind=kind, arguments=arguments):
-            values = [_linear(each, index, sign, conditions) for each in arguments]
+            values = [_linear(each, index, conditions) for each in arguments]
             found = [each for each in values if each is not None]
             if len(found) < len(values):
                 return None
-            chosen = max(found, key=lambda each: sign * (_weight(each, index) or 0))
+            weights = {each: _weight(each, index) or 0 for each in found}
+            chosen = max(found, key=lambda each: (weights[each] != 0, weights[each]))
             above = 1 if kind == "min" else -1
             conditions += [(each - chosen) * above for each in found if each is not chosen]
             return chosen

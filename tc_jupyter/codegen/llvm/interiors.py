@@ -25,7 +25,17 @@ from tc_jupyter.loops.rewrite import block_with_expressions, substitute, with_bl
 from tc_jupyter.loops.simplify import first_rule
 from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite, walk
 from tc_jupyter.program.integers import has_read
-from tc_jupyter.ranges import SizeExpr, from_expr, interior, interval, nonnegative, tightest, to_condition, to_expr
+from tc_jupyter.ranges import (
+    SizeExpr,
+    constant,
+    from_expr,
+    interior,
+    interval,
+    nonnegative,
+    tightest,
+    to_condition,
+    to_expr,
+)
 
 from .polynomial import constant_value, mentions
 from .prepare import SHORT, upper_limit
@@ -55,6 +65,7 @@ class _Tiles:
             return block
         done: list[Stmt] = []
         tile: list[Stmt] = []
+        block = with_body(block, _with_copies(block, own))
         for stmt in block.body:
             alone = isinstance(stmt, Allocate) and len(block.body) == 1
             if not alone and not _is_around(stmt):
@@ -85,8 +96,11 @@ class _Tiles:
         left = tightest(tests)
         if not plain or len(left) > MOST_TESTS or (left and _is_tiny(tile)):
             return tile
-        body = block_with_expressions(Block(tuple(tile)), lambda expr: plain.get(expr) or first_rule(expr))
-        body = self.without_copies(body, own)
+        body = Block(tuple(tile))
+        for kind in (True, False):  # conditions first: they have positions in them
+            values = {node: value for node, value in plain.items() if isinstance(value, Const) == kind}
+            body = block_with_expressions(body, values.get)
+        body = self.without_copies(block_with_expressions(body, first_rule), own)
         if not left:
             return list(body.body)
         conditions = [Binary(">=", to_expr(each), int64(0), DType.BOOL) for each in left]
@@ -134,6 +148,20 @@ def _read(expr: Expr, copy: str, places: Sequence[Expr], value: Read) -> Expr | 
     found = substitute(value, at)
     assert isinstance(found, Read)
     return replace(found, indices=tuple(rewrite(index, first_rule) for index in found.indices))
+
+
+def _with_copies(block: Block, own: frozenset[str]) -> tuple[Stmt, ...]:
+    """The statements of a block, where copies stand in front of both versions of a tile, with the copies in both."""
+    *copies, last = block.body or (block,)
+    stored = {each.buffer for each in walk_statements(Block(tuple(copies))) if isinstance(each, Store)}
+    full = isinstance(last, If) and isinstance(last.condition, Binary) and _is_full(last.condition)
+    if not full or not stored or not stored <= own or any(map(_is_around, copies)):
+        return block.body
+    assert isinstance(last, If)
+    first, *others = (
+        Block((*copies, *each.body), each.comment) for each in (last.then, last.otherwise) if each is not None
+    )
+    return (replace(last, then=first, otherwise=others[0] if others else None),)
 
 
 def _used(block: Block, apart_from: Sequence[Stmt]) -> set[str]:
@@ -229,11 +257,14 @@ def _mostly(test: Binary) -> Iterator[_Border]:
     if condition.op != ">=" or not condition.arguments[0].indices:
         return
     total = condition.arguments[0]
-    split = total.linear_in(sorted(total.indices)[0])
-    if split is None or not split[0].is_constant:
-        return
-    holds = (split[0].constant < 0) == bool(total.names - total.indices)
-    yield _Border(test, Const(holds, DType.BOOL), (total if holds else -total - 1,))
+    for name in sorted(total.indices):
+        inside = interior(total, name)
+        split = None if inside is None else inside.value.linear_in(name)
+        if inside is not None and split is not None and split[0] != constant(0):
+            holds = (split[0].constant < 0) == bool(total.names - total.indices)
+            end = inside.value if holds else -inside.value - 1
+            yield _Border(test, Const(holds, DType.BOOL), (end, *inside.conditions))
+            return
 
 
 def _least(total: SizeExpr, loops: Sequence[For]) -> SizeExpr | None:

@@ -40,7 +40,7 @@ def copied(schedule: Schedule, pays: Callable[[Schedule, str], bool] = lambda *_
 def is_copy(stage: Stage) -> bool:
     """Whether a stage is such a copy: an element, or what stands for it beyond the ends."""
     value = stage.statement.value
-    if isinstance(value, Select) and not has_read(value.condition) and isinstance(value.otherwise, Const):
+    while isinstance(value, Select) and not has_read(value.condition) and isinstance(value.otherwise, Const):
         value = value.then
     return stage.statement.operator == "=" and isinstance(value, Read) and not any(map(has_read, value.indices))
 
