@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
 from tc_jupyter.loops.simplify import first_rule
 from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
@@ -55,16 +55,26 @@ MOST_PARTS = 4
 """More conditions than these parts decide stay tests."""
 
 
-def partition(block: Block) -> Block:
-    """Apply the rule to all loops inside."""
-    return with_body(block, (part for stmt in block.body for part in _partition(stmt)))
+def partition(block: Block, small: frozenset[str] = frozenset()) -> Block:
+    """Apply the rule to all loops inside, but for those that fill buffers of a tile, which is a tile without borders or not
+    (`interiors`).
+
+    Args:
+        small: such buffers.
+    """
+    return with_body(block, (part for stmt in block.body for part in _partition(stmt, small)))
 
 
-def _partition(stmt: Stmt) -> tuple[Stmt, ...]:
-    row = _row(stmt) if isinstance(stmt, For) else None
+def _partition(stmt: Stmt, small: frozenset[str]) -> tuple[Stmt, ...]:
+    if isinstance(stmt, Allocate) and all(constant_value(extent) is not None for extent in stmt.buffer.shape):
+        small = small | {stmt.buffer.name}
+    stores = (
+        {each.buffer for each in walk_statements(Block((stmt,))) if isinstance(each, Store)} if small else set[str]()
+    )
+    row = _row(stmt) if isinstance(stmt, For) and not stores & small else None
     parts, if_long = ((), False) if row is None else _parts(row)
     if row is None or not parts or (len(parts) == 1 and (if_long or not parts[0].known)):
-        return (with_blocks(stmt, partition),)
+        return (with_blocks(stmt, lambda block: partition(block, small)),)
     apart = tuple(row.part(part) for part in parts)
     if not if_long:
         return apart
