@@ -87,14 +87,16 @@ class _Tiles:
         """A tile away from the borders, and at one."""
         plain: dict[Expr, Expr] = {}
         tests: list[SizeExpr] = []
+        pays = False
         for border, loops in _borders(tile, ()):
             ends = [_least(condition, loops) for condition in border.conditions]
             known = [each for each in ends if each is not None and (each.indices or nonnegative(each))]
             if len(known) == len(ends) and not any(nonnegative(-each - 1) for each in known):
                 plain[border.node] = border.value
+                pays = pays or border.costs(loops)
                 tests += [each for each in known if not nonnegative(each)]
         left = tightest(tests)
-        if not plain or len(left) > MOST_TESTS or (left and _is_tiny(tile)):
+        if not plain or len(left) > MOST_TESTS or (left and (not pays or _is_tiny(tile))):
             return tile
         body = Block(tuple(tile))
         for kind in (True, False):  # conditions first: they have positions in them
@@ -220,6 +222,12 @@ class _Border:
     node: Expr
     value: Expr
     conditions: tuple[SizeExpr, ...]
+
+    def costs(self, loops: Sequence[For]) -> bool:
+        """Whether it takes a jump, a division, or something in every lane; the limit of a row takes next to nothing."""
+        divides = any(isinstance(each, Binary) and each.op in ("//", "%") for each in walk(self.node))
+        lanes = (loop.var for loop in loops if loop.kind == "vectorize")
+        return isinstance(self.value, Const) or divides or any(mentions(self.node, var) for var in lanes)
 
 
 def _borders(stmts: Sequence[Stmt], loops: tuple[For, ...]) -> Iterator[tuple[_Border, tuple[For, ...]]]:
