@@ -155,15 +155,24 @@ def _read(expr: Expr, copy: str, places: Sequence[Expr], value: Read) -> Expr | 
 def _with_copies(block: Block, own: frozenset[str]) -> tuple[Stmt, ...]:
     """The statements of a block, where copies stand in front of both versions of a tile, with the copies in both."""
     *copies, last = block.body or (block,)
-    stored = {each.buffer for each in walk_statements(Block(tuple(copies))) if isinstance(each, Store)}
+    stores = [each for each in walk_statements(Block(tuple(copies))) if isinstance(each, Store)]
     full = isinstance(last, If) and isinstance(last.condition, Binary) and _is_full(last.condition)
-    if not full or not stored or not stored <= own or any(map(_is_around, copies)):
+    fit = all(each.buffer in own and _is_copy(each) for each in stores) and not any(map(_is_around, copies))
+    if not full or not stores or not fit or not any(True for _ in _borders(copies, ())):
         return block.body
     assert isinstance(last, If)
     first, *others = (
         Block((*copies, *each.body), each.comment) for each in (last.then, last.otherwise) if each is not None
     )
     return (replace(last, then=first, otherwise=others[0] if others else None),)
+
+
+def _is_copy(store: Store) -> bool:
+    """Whether a store copies an element, or what stands for it beyond the ends."""
+    value = store.value
+    while isinstance(value, Select) and not has_read(value.condition):
+        value = value.then
+    return store.reduce is None and isinstance(value, Read)
 
 
 def _used(block: Block, apart_from: Sequence[Stmt]) -> set[str]:
