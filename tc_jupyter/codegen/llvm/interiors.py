@@ -31,12 +31,14 @@ from tc_jupyter.ranges import (
     from_expr,
     interior,
     interval,
+    is_held,
     nonnegative,
     tightest,
     to_condition,
     to_expr,
 )
 
+from .partition import is_copy
 from .polynomial import constant_value, mentions
 from .prepare import SHORT, upper_limit
 
@@ -90,7 +92,7 @@ class _Tiles:
         pays = False
         for border, loops in _borders(tile, ()):
             ends = [_least(condition, loops) for condition in border.conditions]
-            known = [each for each in ends if each is not None and (each.indices or nonnegative(each))]
+            known = [e for e in ends if e is not None and ((e.indices and is_held(e)) or nonnegative(e))]
             if len(known) == len(ends) and not any(nonnegative(-each - 1) for each in known):
                 plain[border.node] = border.value
                 pays = pays or border.costs(loops)
@@ -157,7 +159,7 @@ def _with_copies(block: Block, own: frozenset[str]) -> tuple[Stmt, ...]:
     *copies, last = block.body or (block,)
     stores = [each for each in walk_statements(Block(tuple(copies))) if isinstance(each, Store)]
     full = isinstance(last, If) and isinstance(last.condition, Binary) and _is_full(last.condition)
-    fit = all(each.buffer in own and _is_copy(each) for each in stores) and not any(map(_is_around, copies))
+    fit = all(each.buffer in own and is_copy(each) for each in stores) and not any(map(_is_around, copies))
     if not full or not stores or not fit or not any(True for _ in _borders(copies, ())):
         return block.body
     assert isinstance(last, If)
@@ -165,14 +167,6 @@ def _with_copies(block: Block, own: frozenset[str]) -> tuple[Stmt, ...]:
         Block((*copies, *each.body), each.comment) for each in (last.then, last.otherwise) if each is not None
     )
     return (replace(last, then=first, otherwise=others[0] if others else None),)
-
-
-def _is_copy(store: Store) -> bool:
-    """Whether a store copies an element, or what stands for it beyond the ends."""
-    value = store.value
-    while isinstance(value, Select) and not has_read(value.condition):
-        value = value.then
-    return store.reduce is None and isinstance(value, Read)
 
 
 def _used(block: Block, apart_from: Sequence[Stmt]) -> set[str]:

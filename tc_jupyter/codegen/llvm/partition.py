@@ -55,26 +55,32 @@ MOST_PARTS = 4
 """More conditions than these parts decide stay tests."""
 
 
-def partition(block: Block, small: frozenset[str] = frozenset()) -> Block:
-    """Apply the rule to all loops inside, but for those that fill buffers of a tile, which is a tile without borders or not
-    (`interiors`).
+def partition(block: Block, own: frozenset[str] = frozenset()) -> Block:
+    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`interiors`).
 
     Args:
-        small: such buffers.
+        own: the buffers of the tiles around.
     """
-    return with_body(block, (part for stmt in block.body for part in _partition(stmt, small)))
+    return with_body(block, (part for stmt in block.body for part in _partition(stmt, own)))
 
 
-def _partition(stmt: Stmt, small: frozenset[str]) -> tuple[Stmt, ...]:
-    if isinstance(stmt, Allocate) and all(constant_value(extent) is not None for extent in stmt.buffer.shape):
-        small = small | {stmt.buffer.name}
-    stores = (
-        {each.buffer for each in walk_statements(Block((stmt,))) if isinstance(each, Store)} if small else set[str]()
-    )
-    row = _row(stmt) if isinstance(stmt, For) and not stores & small else None
+def is_copy(store: Store) -> bool:
+    """Whether a store copies an element, or what stands for it beyond the ends."""
+    value = store.value
+    while isinstance(value, Select) and not has_read(value.condition):
+        value = value.then
+    return store.reduce is None and isinstance(value, Read)
+
+
+def _partition(stmt: Stmt, own: frozenset[str]) -> tuple[Stmt, ...]:
+    if isinstance(stmt, Allocate):
+        own = own | {stmt.buffer.name}
+    stores = [each for each in walk_statements(Block((stmt,))) if isinstance(each, Store)] if own else []
+    copies = bool(stores) and all(each.buffer in own and is_copy(each) for each in stores)
+    row = _row(stmt) if isinstance(stmt, For) and not copies else None
     parts, if_long = ((), False) if row is None else _parts(row)
     if row is None or not parts or (len(parts) == 1 and (if_long or not parts[0].known)):
-        return (with_blocks(stmt, lambda block: partition(block, small)),)
+        return (with_blocks(stmt, lambda block: partition(block, own)),)
     apart = tuple(row.part(part) for part in parts)
     if not if_long:
         return apart
