@@ -1,6 +1,7 @@
 """Draw the pictures of the README: cells as JupyterLab shows them, in Chromium.
 
-    python examples/make_pictures.py            # writes examples/*.png
+    python examples/make_pictures.py                   # writes examples/*.png
+    python examples/make_pictures.py --sheet FOLDER    # every view in every theme, large and narrow, on one page: FOLDER/index.html
 
 Two pictures are of cells below, the others of live views in the example notebooks, which are run for it from top to bottom. Needs the
 extra `test` and Chromium. The notebooks, the settings and the server's folders are temporary copies.
@@ -8,6 +9,7 @@ extra `test` and Chromium. The notebooks, the settings and the server's folders 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -41,6 +43,32 @@ VIEWS = {
 }
 """Of each notebook: the picture, and how the source of its cell begins."""
 
+SHEET = {
+    "card": "%%tc\ndef conv(float(N) B, float(K) W) -> (A) {\n    A(i) +=! B(i + k) * W(k)\n}",
+    "error": "%%tc\ndef wrong(float(N, K) A, float(K, M) B) -> (C, S) {\n    C(i, j) = A(i, k) * B(k, j)\n    S(j) +=! b(k, j)\n}",
+    "ranges": "tc.view(conv, 'ranges', N=8, K=3)",
+    "iteration_space": "tc.view(conv, 'iteration_space', N=8, K=3)",
+    "schedule": "s = stencil.schedule().split('O', 'i', factor=3).compute_at('T', 'O', 'i.outer')\ntc.view(stencil, 'schedule', schedule=s, N=14)",
+    "code": "tc.view(conv, 'code', kind='cuda')",
+    "benchmark": "tc.view(conv, 'benchmark', N=65536, K=9, sweep={'N': [4096, 16384, 65536]}, "
+    "against={'numpy': \"np.convolve(B, W[::-1], 'valid')\"})",
+    "tuning": "tc.view(conv, 'tuning', seconds=2, N=65536, K=9)",
+    "partitions": "tc.view(smooth, 'partitions', rank=2)",
+}
+BEFORE = [
+    "%load_ext tc_jupyter\nimport numpy as np\nimport tc_jupyter as tc",
+    "%%tc -q --allow TC321\ndef stencil(float(N) X) -> (O) {\n    T(i) = X(i - 1) + X(i + 1)\n    O(i) = T(i) + T(i + 2)\n}",
+    "%%sac -q\ndouble[*] smooth(double[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2.0 | [i] < [shape(a)[0] - 1] }; }",
+]
+LOOKS = {
+    "light": ("JupyterLab Light", 1, 1000),
+    "dark": ("JupyterLab Dark", 1, 1000),
+    "high contrast": ("JupyterLab Dark High Contrast", 1, 1000),
+    "200 %": ("JupyterLab Light", 2, 1400),
+    "narrow": ("JupyterLab Light", 1, 520),
+}
+"""Of each column of the sheet: theme, size of fonts as a multiple of the usual one, width of the window in pixels."""
+
 
 def free_port() -> int:
     with socket.socket() as made:
@@ -48,10 +76,10 @@ def free_port() -> int:
         return made.getsockname()[1]
 
 
-def write(folder: Path) -> None:
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+def write(path: Path, sources: list[str]) -> None:
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / "cells.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
 
 
 def serve(folder: Path, port: int) -> subprocess.Popen[bytes]:
@@ -140,16 +168,52 @@ def draw_views(page: Page, url: str, notebook: str, pictures: dict[str, str]) ->
         print(f"{name}: {(HERE / name).stat().st_size // 1000} kB")
 
 
+def write_sheet(page: Page, folder: Path, url: str, out: Path) -> None:
+    """Draw every view in every look, and a page that shows all of them."""
+    out.mkdir(parents=True, exist_ok=True)
+    sources = [*BEFORE, *SHEET.values()]
+    write(folder / "sheet.ipynb", sources)
+    themes = folder / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
+    rows = "<tr><th></th>" + "".join(f"<th>{look}</th>" for look in LOOKS) + "</tr>"
+    for look, (theme, scale, width) in LOOKS.items():
+        sizes = {"code-font-size": f"{13 * scale}px", "content-font-size1": f"{14 * scale}px", "ui-font-size1": f"{13 * scale}px"}
+        themes.write_text(json.dumps({"theme": theme, "overrides": sizes}))
+        page.set_viewport_size({"width": width, "height": 1400})
+        page.goto(f"{url}/lab/tree/sheet.ipynb?reset")
+        page.wait_for_selector(".jp-Notebook .jp-CodeCell .cm-content", timeout=60_000)
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready.then(() => null)")
+        page.keyboard.press("Control+b")
+        for index, source in enumerate(sources):
+            page.evaluate(SHOW, source)
+            page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell').then(() => null)")
+            if index >= len(BEFORE):
+                cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']").first
+                output = cell.locator(".jp-OutputArea-output").first
+                output.wait_for(timeout=60_000)
+                page.wait_for_timeout(6000 if "seconds" in source or "sweep" in source else 1500)
+                output.screenshot(path=out / f"{list(SHEET)[index - len(BEFORE)]}-{look.replace(' ', '')}.png")
+    for name in SHEET:
+        cells = "".join(f'<td><img src="{name}-{look.replace(" ", "")}.png" alt="{name}, {look}" width="480"></td>' for look in LOOKS)
+        rows += f"<tr><th>{name}</th>{cells}</tr>"
+    (out / "index.html").write_text(f"<!doctype html><title>Views</title><table>{rows}</table>", encoding="utf-8")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Draw the pictures of the README, or a sheet of all views.")
+    parser.add_argument("--sheet", type=Path, metavar="FOLDER", help="every view in every theme, for looking at")
+    sheet = parser.parse_args().sheet
     chromium = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder, port = Path(name), free_port()
-        write(folder)
+        write(folder / "cells.ipynb", CELLS)
         server = serve(folder, port)
         try:
             wait_for(f"http://127.0.0.1:{port}/api")
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
             page = browser.new_page(viewport={"width": 1000, "height": 1200}, device_scale_factor=1.5)
+            if sheet is not None:
+                write_sheet(page, folder, f"http://127.0.0.1:{port}", sheet)
+                return
             draw(page, f"http://127.0.0.1:{port}")
             for notebook, pictures in VIEWS.items():
                 shutil.copy(HERE / notebook, folder / notebook)

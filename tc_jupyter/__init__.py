@@ -17,6 +17,7 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `function`: what the user holds and calls;
 * `workloads`, `cpu_suite`, `sac_suite`, `plain_suite`: programs with the same in other libraries and in C, measured on the CPU;
 * `bench`, `ide`: suites against peers, answers for editors;
+* `lsp`: those answers for any editor;
 * `cli`, `notebook`: the command line, the magics and widgets.
 
 Worked example:
@@ -36,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler import Analysis, analyze
     from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
-    from .function import Function, Module, compile
+    from .function import Function, Module, compile, load
     from .notebook import view
     from .runtime.arrays import register_arrays
     from .runtime.doctor import doctor
@@ -56,6 +57,7 @@ _HOMES = {
     "Function": ".function",
     "Module": ".function",
     "compile": ".function",
+    "load": ".function",
     "view": ".notebook",
     "register_arrays": ".runtime.arrays",
     "doctor": ".runtime.doctor",
@@ -76,6 +78,7 @@ __all__ = [
     "doctor",
     "empty_cache",
     "explain",
+    "load",
     "register_arrays",
     "set_threads",
     "view",

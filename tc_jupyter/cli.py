@@ -19,9 +19,7 @@ from pathlib import Path
 
 from tc_jupyter.diagnostics import CallError, CompileError, explain, nearest
 from tc_jupyter.diagnostics.codes import ALL
-
-LARGEST = 1 << 24
-"""Bytes of a file that is read."""
+from tc_jupyter.files import LARGEST_TEXT, decoded, read_text
 
 KINDS = ("loops", "passes", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
@@ -34,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         status = COMMANDS[options.command](options)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # the language server closes it
+            sys.stdout.flush()
     except (CompileError, CallError) as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -68,6 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     emit.add_argument("--def", dest="name", metavar="NAME", help="which def (default: all)")
     emit.add_argument("--size", action="append", default=[], metavar="N=1000", help="value of a size; repeat for more")
 
+    formatted = commands.add_parser("format", help="lay a file out as cells are laid out")
+    _file(formatted)
+    formatted.add_argument("--check", action="store_true", help="change nothing; fail where something would change")
+
     explained = commands.add_parser("explain", help="meaning, example and cure of a code")
     explained.add_argument("code", metavar="TC301")
 
@@ -94,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     commands.add_parser("doctor", help="what is installed, which engine is used and why")
+    commands.add_parser("lsp", help="language server for .tc and .sac files, on standard input and output")
     lab = commands.add_parser("lab", help="JupyterLab on a copy of the quickstart notebook")
     lab.add_argument("--folder", metavar="DIR", help="where to put the copy (default: a new temporary folder)")
     lab.add_argument("--dry-run", action="store_true", help="make the copy, print the command, start nothing")
@@ -121,18 +125,14 @@ def _read(options: argparse.Namespace) -> tuple[str, str, str]:
     language = options.language or ("sac" if options.file.endswith(".sac") else "tc")
     name = "stdin" if options.file == "-" else options.file
     try:
-        if options.file == "-":
-            read = sys.stdin.buffer.read(LARGEST + 1)
-        else:
-            with Path(options.file).open("rb") as file:
-                read = file.read(LARGEST + 1)
+        if options.file != "-":
+            return read_text(Path(options.file)), name, language
+        read = sys.stdin.buffer.read(LARGEST_TEXT + 1)
+        if len(read) > LARGEST_TEXT:
+            raise SystemExit(_refuse(f"cannot read {name}: it has more than {LARGEST_TEXT:,} bytes"))
+        return decoded(read), name, language
     except OSError as problem:
         raise SystemExit(_refuse(f"cannot read {name}: {problem.strerror}")) from None
-    if len(read) > LARGEST:
-        raise SystemExit(_refuse(f"cannot read {name}: it has more than {LARGEST:,} bytes"))
-    try:
-        # universal line ends, as Python reads text
-        return read.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"), name, language
     except UnicodeDecodeError as problem:
         raise SystemExit(_refuse(f"cannot read {name}: it is no text in UTF-8 (byte {problem.start})")) from None
 
@@ -179,6 +179,35 @@ def _emit(options: argparse.Namespace) -> int:
     except (ValueError, RuntimeError, BackendError) as problem:
         print(f"tc-jupyter: {problem}", file=sys.stderr)
         return 1
+    return 0
+
+
+def _format(options: argparse.Namespace) -> int:
+    from tc_jupyter.ide import format_text  # noqa: PLC0415
+
+    text, name, language = _read(options)
+    found = format_text(text, language)
+    if found["refused"]:
+        return _refuse(f"{name} stays as it is: {found['refused']}")
+    if options.check:
+        return int(found["text"] != text)
+    if options.file == "-":
+        print(found["text"], end="")
+    elif found["text"] != text:
+        try:
+            Path(options.file).write_text(found["text"], encoding="utf-8")
+        except OSError as problem:
+            return _refuse(f"cannot write {name}: {problem.strerror}")
+    return 0
+
+
+def _lsp(options: argparse.Namespace) -> int:
+    del options
+    try:
+        from tc_jupyter.lsp import main as serve  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        return _refuse(f'the server needs {missing.name}: pip install "tc_jupyter[lsp]"')
+    serve()
     return 0
 
 
@@ -261,11 +290,13 @@ def _lab(options: argparse.Namespace) -> int:
 COMMANDS = {
     "check": _check,
     "emit": _emit,
+    "format": _format,
     "explain": _explain,
     "bench": _bench,
     "gpu-check": _gpu_check,
     "doctor": _doctor,
     "lab": _lab,
+    "lsp": _lsp,
 }
 
 

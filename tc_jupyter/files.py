@@ -8,6 +8,7 @@ Worked example: `read_own(path)` of a file with `abc` is `b"abc"`; of a pipe, a 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -32,3 +33,26 @@ def read_own(path: Path, largest: int = LARGEST) -> bytes:
         if foreign or not stat.S_ISREG(found.st_mode) or found.st_size > largest:
             raise OSError(f"{path} is not a plain file of this user with at most {largest} bytes")
         return file.read(largest)
+
+
+LARGEST_TEXT = 1 << 24
+"""Bytes of a text that a user names."""
+
+
+def read_text(path: Path, largest: int = LARGEST_TEXT) -> str:
+    """The text of a file that its user names, with universal line ends.
+
+    Raises:
+        OSError: it cannot be read, or has more than `largest` bytes.
+        UnicodeDecodeError: it is no text in UTF-8.
+    """
+    with path.open("rb") as file:
+        read = file.read(largest + 1)
+    if len(read) > largest:
+        raise OSError(errno.EFBIG, f"it has more than {largest:,} bytes", str(path))
+    return decoded(read)
+
+
+def decoded(read: bytes) -> str:
+    """The text of bytes in UTF-8 as Python reads text: without a mark of byte order, with universal line ends."""
+    return read.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")

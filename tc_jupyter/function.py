@@ -13,13 +13,18 @@ Worked example:
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
+
+import numpy as np
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
 from tc_jupyter.compiler.agreement import Judge
@@ -39,6 +44,7 @@ from tc_jupyter.compiler.definition import (
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
+from tc_jupyter.files import read_text
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, as_size
 from tc_jupyter.program.check_tc import python_name
@@ -73,6 +79,7 @@ def compile(
     specialize: Mapping[str, int] | bool | None = None,
     known: Mapping[str, Function] | None = None,
     tf32: bool = False,
+    name: str = "cell",
 ) -> Module:
     """Check a cell and make its defs callable.
 
@@ -86,6 +93,7 @@ def compile(
         known: functions that the text may call.
         tf32: products of `float32` matrices may use tensor cores on a GPU, with operands rounded to 10 bits of mantissa; errors are
             about 3e-4 of the result.
+        name: what messages call the text.
 
     Warns:
         DiagnosticWarning: one per warning of the text; notes are in `module.analysis.diagnostics`.
@@ -101,7 +109,9 @@ def compile(
         raise ValueError(f"check={check!r}: expected one of {', '.join(map(repr, CHECKS))}")
     if target not in TARGETS:
         raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
-    options = Options(text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32)
+    options = Options(
+        text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32, name=name
+    )
     with MAKING:
         analysis = _analysis(options)
         module = module_of(analysis, options)
@@ -109,9 +119,31 @@ def compile(
     return module
 
 
+def load(path: str | PathLike[str], language: str | None = None, **options: Any) -> Module:
+    """Compile a file: the defs of `kernels.tc`, or the functions of `kernels.sac`.
+
+    Args:
+        language: `tc` or `sac`; by default what the name of the file ends in, else `tc`.
+        options: those of `compile`. Messages name the file.
+
+    Raises:
+        OSError: the file cannot be read, or has more than `files.LARGEST` bytes.
+        UnicodeDecodeError: it is no text in UTF-8.
+        CompileError, TypeError, ValueError: as `compile`.
+    """
+    name = fspath(path)
+    language = language or ("sac" if name.endswith(".sac") else "tc")
+    return compile(read_text(Path(name)), language, name=name, **options)
+
+
 def _analysis(options: Options) -> Analysis:
     return analyze(
-        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
+        options.text,
+        language=options.language,
+        strict=options.strict,
+        allow=options.allow,
+        known=options.known,
+        name=options.name,
     )
 
 
@@ -165,8 +197,10 @@ class Module(Mapping[str, "Function"]):
         self.analysis = analysis
 
     def __getitem__(self, name: str) -> Function:
-        found = self._functions.get(name)
-        return found if found is not None else self._functions[python_name(name)]
+        found = self._functions.get(name) or self._functions.get(python_name(name) if isinstance(name, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        if found is None:
+            raise KeyError(f"this module has no function {name!r}; it has {', '.join(self._functions)}")
+        return found
 
     def __getattr__(self, name: str) -> Function:
         functions = self.__dict__.get("_functions", {})
@@ -297,11 +331,8 @@ class Function:
         analysis = _analysis(options)
         error = next((each for each in analysis.diagnostics if each.is_error), None)
         if error is not None:
-            message = f"`{self.written_name}` calls `{redefined}`, which was defined again: {error.message}"
-            help = (
-                f"run the cell of `{self.written_name}` again with a call that fits, or define `{redefined}` as before"
-            )
-            self._stale = Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+            between = next((each for each in self.callees.values() if each.stale is not None), None)
+            self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
             self._call = self._write = self._refuse
             return
         fresh = module_of(analysis, options)[self.written_name]
@@ -312,6 +343,20 @@ class Function:
         self._definition, self._call = fresh._definition, fresh._call
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
+
+    def _refusal(self, redefined: str, error: Diagnostic) -> Diagnostic:
+        """Why a call of this function fails: its own call of what was defined again does not fit."""
+        name = self.written_name
+        message = f"`{name}` calls `{redefined}`, which was defined again: {error.message}"
+        help = f"run the cell of `{name}` again with a call that fits, or define `{redefined}` as before"
+        return Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+
+    def _refusal_of(self, callee: Function, error: Diagnostic) -> Diagnostic:
+        """The same where a function that it calls is the one that does not fit."""
+        assert callee.stale is not None
+        own = f"`{callee.written_name}`"
+        message = f"`{self.written_name}` calls {own}, which{callee.stale.message.removeprefix(own)}"
+        return replace(callee.stale, span=error.span, label=error.label, labels=error.labels, message=message)
 
     def _outdate(self, redefined: str) -> None:
         """Compile the text again when it is asked for; nobody may ever do that."""
@@ -707,7 +752,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit.
             TypeError: a size is given instead of arrays, or a peer is neither a function nor an expression.
-            ValueError: a peer has the name of the function, or its expression is none; `seconds` is negative.
+            ValueError: a peer has the name of the function, changes its arguments, or its expression is none; `seconds` is
+                negative.
         """
         peers, seconds = checked_peers(against), checked_seconds(seconds)
         if self.__name__ in peers:
@@ -716,9 +762,14 @@ class Function:
         expected, judge = self(*arrays), self.judge(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
+        given = _digest(arrays) if peers else b""
         for name, peer in peers.items():
             candidates[name] = self._peer_call(name, peer, arrays)
             agrees[name] = judge(expected, candidates[name]())
+            if _digest(arrays) != given:
+                raise ValueError(
+                    f"against: {name!r} changes its arguments, which all candidates share: let it make new arrays"
+                )
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
@@ -814,6 +865,14 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def _digest(arrays: Iterable[Any]) -> bytes:
+    """A hash of all elements."""
+    digest = hashlib.blake2b()
+    for each in arrays:
+        digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8).data)
+    return digest.digest()
 
 
 def redefine(

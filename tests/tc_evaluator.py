@@ -1563,8 +1563,24 @@ class Run:
     def compiled(self, e, mode):
         key = (id(e), mode)
         if key not in self.code:
-            self.code[key] = (self.compile(e, "index" if mode is True else mode), e)
+            mode = "index" if mode is True else mode
+            code = self.compile(e, mode)
+            element = isinstance(e, Name | Apply) and (e.name in self.scalars or e.name in self.tensors)
+            if mode == "index" and element and self.type_of(e).dtype == "uint64":
+                code = self.in_64_bits(code)
+            self.code[key] = code, e
         return self.code[key][0]
+
+    def in_64_bits(self, code):
+        """A number of `uint64` in a subscript; one that `int64` does not hold is negative there, or stays in a part with its own type."""
+
+        def known(env):
+            value, error = code(env)
+            if value >= 1 << 63:
+                raise Unclear("a number of a subscript beyond 64 bits")
+            return value, error
+
+        return known
 
     def compile(self, e, mode):
         found = self.type_of(e)
@@ -1929,6 +1945,8 @@ class Run:
                 later = [
                     n for n in self.one.statements[number + 1 :] if isinstance(n, Statement) and n.target == s.target
                 ]
+                if s.target not in self.tensors and s.target not in waiting:
+                    self.begin_part(now, declared.get(s.target), later)
                 try:
                     if s.target in waiting:
                         self.begin(*waiting.pop(s.target), now, declared, given)
@@ -1946,7 +1964,9 @@ class Run:
                     reason.temporary = s.target not in declared
                     raise
         if any(self.unwritten.values()):
-            raise Refused("unwritten")
+            reason = Refused("unwritten")
+            reason.temporary = not any(places and name in declared for name, places in self.unwritten.items())
+            raise reason
         return {r.name: self.result(r) for r in self.one.results}
 
     def state_ranges(self, s, result):
@@ -1955,6 +1975,20 @@ class Run:
             known = isinstance(dim, Dimension) and dim.box and not self.indices_in(dim.high)
             if known and name not in s.ranges:
                 s.ranges[name] = (dim.low, dim.high)
+
+    def begin_part(self, s, result, later):
+        """A first statement may write a part of a dimension whose extent is stated, where a later one goes on there."""
+        for number, dim in enumerate((result and result.dims) or ()):
+            known = not isinstance(dim, str) or dim in self.sizes or dim in self.scalars
+            if number >= len(s.left) or s.left[number] in s.places or not known:
+                continue
+            if isinstance(dim, Dimension) and (dim.box or self.indices_in(dim.high)):
+                continue
+            names = [n.left[number] for n in later if n.left and number < len(n.left)]
+            others = [n.places[name] for n, name in zip(later, names, strict=False) if name in n.places]
+            if any(self.indices_in(e) for e in others):
+                s.places[f"@{number}"] = Name(s.left[number])
+                s.left = [*s.left[:number], f"@{number}", *s.left[number + 1 :]]
 
     def is_literal(self, e):
         return not any(isinstance(n, (Name, Extent)) or self.is_read(n) for n in walk(e))
@@ -2058,6 +2092,7 @@ class Run:
                 number = int(self.scalars[dim].values[0]) if dim in self.scalars else dim
                 fits = high - low == (number if isinstance(number, int) else self.sizes.setdefault(dim, high - low))
             elif not dim.box:
+                self.solve_size(dim.high, high - low)
                 fits = high - low == self.end(dim.high)
             elif isinstance(dim.high, Name) and self.is_index(dim.high.name):
                 self.sizes[dim.high.name] = high
@@ -2067,6 +2102,17 @@ class Run:
             if not fits:
                 raise Refused("sizes")
         return array
+
+    def solve_size(self, dim, extent):
+        """Finds the one size of a result's dimension that no parameter has, as `M` in `2*M`."""
+        new = {each.name for each in walk(dim) if isinstance(each, Name) and self.is_index(each.name)}
+        if len(new) == 1:
+            (name,) = new
+            values = []
+            for self.sizes[name] in (0, 1):
+                values.append(self.end(dim))
+            factor = values[1] - values[0]
+            self.sizes[name] = (extent - values[0]) // factor if factor else 0
 
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
@@ -2111,8 +2157,14 @@ class Run:
                 terms.append((target.values[place], target.errors[place]))
             kind = computed(target.dtype)
             found = terms[0] if s.op == "=" else combine(s.op, terms, kind)
-            self.unwritten.get(s.target, set()).discard(place)
+            self.writes(s, place)
             target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
+
+    def writes(self, s, place):
+        """An element is written; not where a statement needs what is there."""
+        reads = any(isinstance(each, Apply | Name) and each.name == s.target for each in walk(s.value))
+        if (s.op == "=" or s.fresh) and not reads:
+            self.unwritten.get(s.target, set()).discard(place)
 
     def place_points(self, s, target, ranges):
         """A statement whose left side says at each point which element is meant; points in order."""
@@ -2142,7 +2194,7 @@ class Run:
                 found.append((target.values[place], target.errors[place]))
             new = found[0] if s.op == "=" else combine(s.op, found, kind)
             target.values[place], target.errors[place] = convert(*new, kind, target.dtype)
-            self.unwritten.get(s.target, set()).discard(place)
+            self.writes(s, place)
 
     def position(self, s, declared, given):
         """`P(n) argmax=! X(n, m)`: the least position at which the extreme value is attained, that of the first NaN if there is one."""
@@ -2212,12 +2264,21 @@ class Run:
                 return self.leaves_out(test.value, not holds)
             case Binary(op="&&" | "||") if holds == (test.op == "&&"):
                 return self.leaves_out(test.left, holds) or self.leaves_out(test.right, holds)
-        if self.indices_in(test) or self.has_data(test):
+        if self.has_data(test):
             return False
+        if self.indices_in(test):
+            return self.is_certain(test, not holds)
         numbers = [self.type_of(n).dtype for n in walk(test) if isinstance(n, Name | Number)]
         if any(is_float(dtype) or dtype in ("bool", "uint64") for dtype in numbers):
             return False  # no condition on sizes
         return bool(self.compiled(test, "")({})[0]) != holds
+
+    def is_certain(self, test, holds):
+        """Whether a comparison is always `holds` because its indices cancel, as in `i != i - 2`."""
+        if not (isinstance(test, Binary) and test.op in COMPARE):
+            return False
+        difference = (self.sum_of(test.left) + self.sum_of(test.right).scaled(-1)).constant
+        return difference is not None and TESTS[test.op](difference, 0) == holds
 
     def target(self, s, ranges, declared, given):
         """The tensor that a statement writes, made by the first one."""

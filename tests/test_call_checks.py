@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -329,3 +331,21 @@ def flat(int8(N) X, int32(K) I) -> (Y) { Y(j) = X(I(j) * 4 + N - 40) }
     assert module.rows(np.broadcast_to(np.int8([[1, 2, 3]]), (1 << 60, 3))).tolist() == [6] * 4
     assert module.hashed(repeated(1 << 61), np.arange(8, dtype=np.int32)).tolist() == [0, 5, 2, 7, 4, 1, 6, 3]
     assert module.flat(repeated(1 << 40), integers(0, 9)).tolist() == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda m, x: m.f(np.float32), "`X` is an array `float32(N) X`; the class `float32` came"),
+        (lambda m, x: m.f(np.ndarray), "`X` is an array `float32(N) X`; the class `ndarray` came"),
+        (lambda m, x: m.g(x, float), "`s` is a number of type float32; the class `float` came"),
+        (lambda m, x: m.f(x, out=[x, x]), "help: pass an array, `out=Y`"),
+        (lambda m, x: m.g(x, 2, out=x), r"help: pass a tuple of arrays, `out=(Y, Z)`"),
+    ],
+)
+def test_a_class_and_a_wrong_count_of_outputs_are_told(call, said):
+    module = tc.compile(
+        "def f(float(N) X) -> (Y) { Y(i) = X(i) } def g(float(N) X, float s) -> (Y, Z) { Y(i) = X(i)*s Z(i) = X(i) }"
+    )
+    with pytest.raises(tc.CallError, match=re.escape(said)):
+        call(module, np.zeros(3, np.float32))

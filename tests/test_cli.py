@@ -302,3 +302,30 @@ def test_a_reader_that_goes_away_is_no_error(good):
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 0
+
+
+# format
+
+
+def test_format_writes_a_file_in_place_and_checks_without_writing(run, tmp_path):
+    path = tmp_path / "narrow.tc"
+    path.write_text("def f(float(N) X) -> (Y) {\nY(i)=X(i)\n}\n", encoding="utf-8")
+    assert run("format", str(path), "--check")[0] == 1
+    assert "Y(i)=X(i)" in path.read_text()
+    assert run("format", str(path)) == (0, "", "")
+    laid_out = path.read_text()
+    assert laid_out == "def f(float(N) X) -> (Y) {\n    Y(i) = X(i)\n}\n"
+    assert run("format", str(path), "--check")[0] == 0
+    assert run("format", str(path))[0] == 0
+    assert path.read_text() == laid_out
+
+
+def test_format_leaves_a_broken_file_alone(run, tmp_path, stdin):
+    path = tmp_path / "broken.tc"
+    path.write_text("def f(float(N) X -> (Y) { Y(i) = X(i) }", encoding="utf-8")
+    status, out, err = run("format", str(path))
+    assert (status, out) == (2, "")
+    assert "stays as it is: the text has a syntax error in line 1" in err
+    assert path.read_text() == "def f(float(N) X -> (Y) { Y(i) = X(i) }"
+    stdin(GOOD)
+    assert run("format", "-") == (0, "def conv(float(N) B, float(K) W) -> (A) {\n    A(i) +=! B(i + k) * W(k)\n}\n", "")

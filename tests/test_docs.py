@@ -69,15 +69,18 @@ def test_docstrings_name_sections_that_exist():
         assert title in titles[page], f"{page} has no section {title!r}"
 
 
-def test_the_code_of_the_python_page(capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("page", ["python", "teaching"])
+def test_the_code_of_a_page(page, capsys, monkeypatch, tmp_path):
     for package in ("llvmlite", "sympy", "anywidget"):
         pytest.importorskip(package)
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
     names = {}
-    blocks = re.findall(r"^```python\n(.*?)^```", PYTHON, re.MULTILINE | re.DOTALL)
-    assert len(blocks) > 8
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(blocks) > 3
     for code in blocks:
-        exec(compile(code, "python.md", "exec"), names)
+        exec(compile(code, f"{page}.md", "exec"), names)
         expected = re.findall(r"^ *print\(.*\) +# (.*)$", code, re.MULTILINE)
         assert capsys.readouterr().out.splitlines() == expected
 
@@ -117,3 +120,18 @@ def test_every_view_is_on_the_python_page():
         (row,) = [line for line in PYTHON.splitlines() if line.startswith(f'| `"{name}"` |')]
         options = [each for each in inspect.signature(view).parameters if each not in ("function", "sizes")]
         assert not [each for each in options if each not in row]
+
+
+def test_every_key_of_the_teaching_page_is_one_of_its_view():
+    views = pytest.importorskip("tc_jupyter.notebook.widgets.views")
+    view, seen = "", set()
+    for name, keys in re.findall(
+        r'^\| (`"\w+"`)? ?\| (.*?) \|', (DOCS / "teaching.md").read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        view = name.strip('`"') or view
+        source = inspect.getsource(inspect.getmodule(views.VIEWS[view]))
+        for key in re.findall(r"`([\w:]+?)(?:INDEX)?`", keys):
+            assert f'"{key}"' in source, f"{view}: {key}"
+            seen.add((view, key))
+    assert len(seen) > 15
+    assert {view for view, _ in seen} == set(views.VIEWS) - {"tuning"}

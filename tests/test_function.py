@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 import threading
 import traceback
 import warnings
@@ -378,6 +379,11 @@ def bench(f, **options):
     return f.benchmark(floats(3, 4), floats(4), **options)
 
 
+def doubled(A, B):
+    A *= 2
+    return A @ B
+
+
 @pytest.mark.parametrize(
     ("use", "error", "said"),
     [
@@ -409,6 +415,11 @@ def bench(f, **options):
         (lambda f: f.benchmark(R=64), TypeError, "`R` is a size: `benchmark` takes the arrays of a call, as in `mv."),
         (lambda f: f.tune(R=64), TypeError, "`R` is a size: `tune` takes the arrays of a call, as in `mv.tune(A, B)`"),
         (lambda f: bench(f, against={"mv": len}), ValueError, "against: 'mv' is the function itself: give the peer an"),
+        (
+            lambda f: bench(f, against={"a": doubled}),
+            ValueError,
+            "against: 'a' changes its arguments, which all candidates sh",
+        ),
         (lambda f: bench(f, against="A @ B"), TypeError, "against='A @ B': peers have names, as in `against={"),
         (lambda f: bench(f, against=["A @ B"]), TypeError, "against=['A @ B']: peers have names, as in `against={"),
         (lambda f: bench(f, against=len), TypeError, "against=<built-in function len>: peers have names, as in `"),
@@ -870,3 +881,20 @@ def test_a_remainder_by_a_size_takes_the_short_way():
     assert not hasattr(f._definition.dispatcher(), "__func__")  # no method: compiled, without the general path
     with pytest.raises(tc.CallError, match="TC603"):
         f(x, floats(0))
+
+
+def test_a_file_is_loaded_and_named_in_messages(tmp_path):
+    path = tmp_path / "kernels.tc"
+    path.write_bytes(b"\xef\xbb\xbfdef twice(float(N) X) -> (Y) {\r\n    Y(i) = 2 * X(i)\r\n}\r\n")
+    assert tc.load(path, target="cpu").twice(np.ones(2, np.float32)).tolist() == [2, 2]
+    path.write_text("def f(float(N, K) X) -> (Y) {\n    Y(i) = X(i, k)\n}\n")
+    with pytest.raises(tc.CompileError, match=rf"{re.escape(str(path))}:2:10"):
+        tc.load(str(path))
+    sac = tmp_path / "kernels.sac"
+    sac.write_text("double[*] twice(double[*] a) { return { iv -> 2.0 * a[iv] }; }\n")
+    assert tc.load(sac, target="cpu").twice(np.ones(2)).tolist() == [2, 2]
+    with pytest.raises(FileNotFoundError):
+        tc.load(tmp_path / "none.tc")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UnicodeDecodeError):
+        tc.load(path)

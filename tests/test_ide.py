@@ -10,8 +10,10 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter import ide
+from tc_jupyter.compiler import analyze
 from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.ide.cell import cell_of
+from tc_jupyter.ide.pieces import pieces_of
 from tc_jupyter.program import TC_FUNCTIONS
 from tc_jupyter.syntax import KEYWORDS, parse_sac, parse_tc, sac_to_text, to_text
 from tests.literate import all_cases
@@ -705,3 +707,29 @@ def test_renaming_means_the_same_everywhere_in_the_reference(references):
             after = [d.code.number for d in tc.analyze(changed(text, told["edits"]), language=language).diagnostics]
             assert sorted(set(after) - told_by_name) == sorted(set(before) - told_by_name), (found, text)
     assert count > 100
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("case", [c for c in all_cases() if c.language == "tc"], ids=lambda case: case.name)
+def test_messages_of_the_pieces_are_those_of_the_whole(case):
+    text = f"# first\n\n{case.program.strip()}\n\n\ndef another_one(float(N) X) -> (Y) {{ Y(i) = X(j) }}\n"
+    parts = pieces_of(text, "tc")
+    if parts is None:
+        return
+    found, whole = ide.check(text), analyze(text).to_json()
+    if not any(message["code"] == "TC103" for message in whole["diagnostics"]):
+        assert found["functions"] == whole["functions"]
+    # a character that stands in several defs is told once for each def, with a fix for that def
+    one, other = ([d for d in each["diagnostics"] if d["code"] != "TC103"] for each in (found, whole))
+    assert one == other
+
+
+def test_a_change_above_keeps_what_is_known_of_a_def():
+    text = "def f(float(N) X) -> (Y) { Y(i) = X(i) }\ndef g(float(N) X) -> (Z) {\n    Y = f(X)\n    Z(i) = Y(i)\n}\n"
+    first, second = pieces_of(text, "tc"), pieces_of(f"# more\n{text}", "tc")
+    assert [part.text for part in first] == [part.text for part in second]
+    assert [part.line(0) for part in second] == [1, 2]
+    assert first[1].line(4) == 0
+    assert [each["position"]["line"] for each in ide.hints(text)] == [0, 3]
+    one_line, recursive = "def f() -> (Y) { Y = 1 } def g() -> (Y) { Y = 1 }", text.replace("X(i)", "g(X)", 1)
+    assert [pieces_of(whole, "tc") for whole in (one_line, text + text, "x\n" + text, recursive)] == [None] * 4

@@ -156,3 +156,18 @@ def test_sums_of_halves_with_an_extent_of_a_scalar():
     for engine in ("cpu", "interpreter"):
         found = tc.compile(text, target=engine).f(np.arange(5, dtype=np.float16), 3)
         assert found.tolist() == [0, np.inf, 0]
+
+
+@pytest.mark.parametrize("then", ["Y(i) *= 2", "Y(i) += 1", "Y(i) = Y(i) + 2", "Y(i) max= 3"])
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_statement_that_needs_what_is_there_writes_no_element(then, target):
+    """What `where unique` has left out was read, and what the memory held came back."""
+    given = np.array([2, 0], np.int32), np.array([5, 6], np.float32)
+    head, first = "def f(int32(M) P, float(M) X) -> (float(4) Y) {", "Y(P(i)) = X(i) where unique"
+    f = tc.compile(f"{head} {first} {then} where i in 0:4 }}", target=target).f
+    with pytest.raises(tc.CallError, match=r"TC222(.|\n)*no statement writes `Y\(1\)`"):
+        f(*given)
+    g = tc.compile(f"{head} Y(i) = 1 where i in 0:4 {first} {then} where i in 0:4 }}", target=target).f
+    assert np.isfinite(g(*given)).all()
+    found = tc.analyze(f"def f(float(N) A) -> (Y) {{ Y(2*i) = A(i) {then} where i in 0:2*N - 1 }}")
+    assert "TC222" in [each.code.number for each in found.diagnostics]

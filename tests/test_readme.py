@@ -44,9 +44,9 @@ def test_the_python_runs(capsys):
 
 
 def test_commands_exist():
-    named = set(re.findall(r"`(?:tc-jupyter )?(check|emit|explain|bench|doctor|lab)\b", README))
+    named = set(re.findall(r"`(?:tc-jupyter )?(check|emit|format|explain|bench|doctor|lab|lsp)\b", README))
     assert named <= set(COMMANDS)
-    assert len(named) > 4
+    assert len(named) == 8
 
 
 def test_the_two_commands_are_first_and_complete():
@@ -107,4 +107,6 @@ def test_the_sac_function_runs_for_every_rank():
 
 
 def test_every_notebook_is_named():
-    assert all(f"examples/{path.name}" in README for path in (ROOT / "examples").glob("*.ipynb"))
+    assert "(tc_jupyter/docs/lessons.md)" in README
+    lessons = (ROOT / "tc_jupyter" / "docs" / "lessons.md").read_text(encoding="utf-8")
+    assert all(f"(../../examples/{path.name})" in lessons for path in (ROOT / "examples").glob("*.ipynb"))

@@ -156,6 +156,17 @@ def test_a_cast_wraps_where_arithmetic_does_not(value, expected, target):
     assert f(*arrays).tolist() == expected
 
 
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("bool(7) - A(i)", -1), ("bool(-1)*A(i)", 2), ("bool(0) + A(i)", 2), ("bool(0.5) + A(i)", 3)],
+)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float16"])
+def test_a_literal_cast_to_bool_is_0_or_1(value, expected, dtype, target):
+    f = tc.compile(f"def f({dtype}(N) A) -> (float(N) Y) {{ Y(i) = float({value}) }}", target=target).f
+    assert f(np.full(3, 2, dtype)).tolist() == [expected] * 3
+
+
 def test_a_literal_too_large_for_half_keeps_its_type():
     module = tc.compile("def f(half(N) h) -> (A, B, C) { A(i) = 100000 * h(i) B(i) = 1e6 * h(i) C(i) = inf * h(i) }")
     A, B, C = module.f(np.array([0.5], np.float16))

@@ -9,6 +9,7 @@ argument makes a second one.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -608,8 +609,8 @@ def cpu_text(source: KernelSource, kind: str, target: Target) -> str:
 
 
 def cuda_text(source: KernelSource, kind: str, target: Target) -> str:
-    """CUDA C++, PTX or machine code of one kernel."""
+    """CUDA C++ as a person reads it, without directives that name lines of the cell; PTX or machine code of one kernel."""
     if kind == "cuda":
-        return source.text
+        return re.sub(r'^#line \d+ ".*"\n', "", source.text, flags=re.MULTILINE)
     compiled = cuda.compile_source(source, target)
     return compiled.ptx if kind == "ptx" else sass(compiled.cubin)

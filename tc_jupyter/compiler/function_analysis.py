@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.diagnostics.work import allowed
-from tc_jupyter.program import Program
+from tc_jupyter.program import Program, lost_literals
 from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
 
 STEPS = 1_000_000
@@ -52,6 +52,6 @@ def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis
     with allowed(STEPS):
         ranges = infer_ranges(program)
         conditions = preconditions(program, ranges)
-    said = (*ranges.diagnostics, *conditions.diagnostics)
+    said = (*lost_literals(program), *ranges.diagnostics, *conditions.diagnostics)
     ok = ok and not any(diagnostic.is_error for diagnostic in said)
     return FunctionAnalysis(program, ranges, conditions, ok), said

@@ -63,6 +63,7 @@ INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends 
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")
 SAC_RESULT_TYPE = Code("TC254", "result-type", _E, "a result can never have its declared type")
 UNKNOWN_ROUNDS = Code("TC255", "unknown-rounds", _E, "how often a loop runs depends on computed values")
+LITERAL_RANGE = Code("TC265", "literal-range", _W, "a literal is too large or too small for the type that it takes")
 
 UNRESOLVED_RANGE = Code("TC301", "unresolved-range", _E, "the open indices occur only together")
 NEVER_INDEXES = Code("TC302", "never-indexes", _E, "an index indexes nothing")

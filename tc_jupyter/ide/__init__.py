@@ -12,9 +12,15 @@ from .complete import complete, signature
 from .hover import hover
 from .inspect import UnknownForm, defines, exports, inspect
 from .layout import format_text
+from .outline import KINDS, colours, hints, references, symbols
 from .refactor import definition, find_def, rename
 
 __all__ = [
+    "KINDS",
+    "colours",
+    "hints",
+    "references",
+    "symbols",
     "UnknownForm",
     "check",
     "complete",

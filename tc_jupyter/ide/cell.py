@@ -26,7 +26,7 @@ Json: TypeAlias = dict[str, Any]
 
 KEPT = 200_000
 """Longest text, in code points, that is kept for the next question."""
-WHOLE = 30_000
+WHOLE = 2_000
 """Above this many code points only the defs that a question is about are read."""
 
 
@@ -123,7 +123,7 @@ def cell_of(
     return _kept(text, language, mentioned) if len(text) <= KEPT else Cell(text, language, mentioned)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=512)
 def _kept(text: str, language: str, known: Known) -> Cell:
     return Cell(text, language, known)
 
@@ -134,7 +134,7 @@ def analysed(text: str, language: str, strict: bool, allow: tuple[str, ...], kno
     return make(text, language, strict, allow, known)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=512)  # one for each def of a long file (`pieces`)
 def _analyse(text: str, language: str, strict: bool, allow: tuple[str, ...], known: Known) -> Analysis:
     return analyze(text, language=language, strict=strict, allow=allow, known=known.functions)
 

@@ -10,8 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from tc_jupyter.compiler import with_meanings
+from tc_jupyter.diagnostics import Severity
+from tc_jupyter.syntax.parser import MOST_MESSAGES
 
 from .cell import Json, Known, analysed
+from .pieces import Piece, pieces_of
 from .words import CONSTANTS, REDUCTIONS, functions, operators, types
 from .words import keywords as words
 
@@ -33,9 +36,47 @@ def check(
         cells: the number of the cell that defined a name last.
         above: names that cells above define, whether they were run or not.
     """
-    mentioned = Known({name: value for name, value in (known or {}).items() if name in text})
-    found = analysed(text, language, strict, tuple(allow), mentioned)
-    said = with_meanings(found.diagnostics, found.source, namespace or {}, cells, above)
+    meaning = namespace or {}, cells, above
+    options = strict, tuple(allow)
+    parts = pieces_of(text, language)
+    if parts is None:
+        return _checked(text, language, known or {}, *options, *meaning)
+    found = [(part, _checked(part.text, language, known or {}, *options, *meaning)) for part in parts]
+    said = [part.moved(item) for part, data in found for item in data["diagnostics"] if _is_own(part, item)]
+    if len(said) > MOST_MESSAGES:
+        return _checked(text, language, known or {}, *options, *meaning)
+    said.sort(key=lambda item: (_RANK[item["severity"]], *_place(item["span"])))
+    functions = [
+        part.moved(each) for part, data in found for each in data["functions"] if each["name"] not in part.called
+    ]
+    return {**found[0][1], "functions": functions, "diagnostics": said}
+
+
+_RANK = {severity.value: rank for rank, severity in enumerate(Severity)}
+
+
+def _is_own(part: Piece, item: Json) -> bool:
+    """Whether a message is about the def itself, and not about one that it calls."""
+    return item["span"]["start"]["line"] < part.own
+
+
+def _place(span: Json) -> tuple[int, ...]:
+    return tuple(span[end][way] for end in ("start", "end") for way in ("line", "character"))
+
+
+def _checked(
+    text: str,
+    language: str,
+    known: Mapping[str, Any],
+    strict: bool,
+    allow: tuple[str, ...],
+    namespace: Mapping[str, Any],
+    cells: Mapping[str, int] | None,
+    above: Collection[str],
+) -> Json:
+    mentioned = Known({name: value for name, value in known.items() if name in text})
+    found = analysed(text, language, strict, allow, mentioned)
+    said = with_meanings(found.diagnostics, found.source, namespace, cells, above)
     return replace(found, diagnostics=said).to_json()
 
 

@@ -30,6 +30,7 @@ from tc_jupyter.syntax.printer import def_text
 
 from .cell import Cell, Json, analysed, cell_of, focus
 from .hover import shape_of, signature_line
+from .made_lines import Lines, lines_of, lines_of_locations
 
 LONGEST = 200_000
 """Code points of generated text that are returned."""
@@ -283,7 +284,7 @@ def code_view(
     note = None
     if len(made) > LONGEST:
         made, note = made[:LONGEST], f"the text is cut after {LONGEST} of {len(made)} characters"
-    lines = _lines_of(made, cell, name) if function.options.text == text else None
+    lines = _lines_of(made, form, cell, name) if function.options.text == text else None
     return {**answer, "text": made, "lines": lines, "note": note}
 
 
@@ -330,31 +331,16 @@ def _alone(cell: Cell, owner: int) -> Cell:
     return cell_of(focus(cell.text, cell.language, source.line_starts, line), cell.language, cell.known.functions)
 
 
-_DIRECTIVE = re.compile(r'#line (\d+) "(.*)"')
-_COMMENT = re.compile(r"\s*(?:#|//|;)\s?(.*)")
-_KERNEL = re.compile(r'(?:kernel |extern "C"|[{}]|define )')
-
-
-def _lines_of(made: str, cell: Cell, name: str) -> list[int | None] | None:
-    """Per line of generated text the line of the cell: by `#line` directives, and by the comments that quote statements."""
+def _lines_of(made: str, form: str, cell: Cell, name: str) -> Lines | None:
+    """Per line of generated text the line of the cell, where that is known."""
+    if form in ("ptx", "sass"):
+        return lines_of_locations(made, cell.source.name)
     owner = next(number for number, item in enumerate(cell.items) if item.name.name == name)
     found = cell.found(owner)
     quoted: dict[str, int] = {}
     for statement in found.program.statements if found is not None else ():
         quoted[" ".join(statement.text.split())] = cell.source.position(statement.span.start)[0]
-    lines: list[int | None] = []
-    current: int | None = None
-    for line in made.split("\n"):
-        directive, comment = _DIRECTIVE.match(line), _COMMENT.match(line)
-        if directive is not None:
-            current = int(directive.group(1)) - 1 if directive.group(2) == cell.source.name else None
-            lines.append(None)
-            continue
-        if comment is not None and " ".join(comment.group(1).split()) in quoted:
-            current = quoted[" ".join(comment.group(1).split())]
-        elif not line.strip() or _KERNEL.match(line):
-            current = None
-        lines.append(current)
+    lines = lines_of(made, quoted)
     return lines if any(line is not None for line in lines) else None
 
 

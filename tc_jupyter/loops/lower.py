@@ -48,6 +48,7 @@ from tc_jupyter.ranges import (
     floor_div,
     from_expr,
     interval,
+    keeps_its_form,
     maximum,
     minimum,
     mod,
@@ -398,13 +399,12 @@ class _Nest:
         return Read(place.buffer.name, _packed_expr(positions, place.layout), read.dtype, read.span)
 
     def _affine(self, subscript: Expr, scope: Scope) -> SizeExpr | None:
-        """The subscript as a size expression, or `None` where it depends on data, or a size may be 0.
+        """The subscript as a size expression, or `None` where it depends on data, a size may be 0, or another form may wrap around.
 
         Size expressions are simplified for sizes of 1 and more: `max(N - 1, 0)` is `N - 1` there.
         """
-        if self.bounds.whole or any(
-            isinstance(node, Read) and not self._is_scalar(node.tensor) for node in walk(subscript)
-        ):
+        on_data = any(isinstance(node, Read) and not self._is_scalar(node.tensor) for node in walk(subscript))
+        if self.bounds.whole or on_data or keeps_its_form(subscript):
             return None
         value = from_expr(subscript, scope)
         return None if any(isinstance(atom, Datum | Choice | Opaque) for atom in value.atoms()) else value

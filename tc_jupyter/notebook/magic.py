@@ -8,6 +8,7 @@ Worked example: after a cell `%%tc` with `def scale(float(N) X, float a) -> (Y) 
 
 from __future__ import annotations
 
+import builtins
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -120,6 +121,8 @@ class TcMagics(Magics, Configurable):
             if name in namespace and not isinstance(namespace[name], Function):
                 kind = type(namespace[name]).__name__
                 print(f"`{name}` was a value of type `{kind}` in this notebook; it is now the function of this cell")
+            elif name not in namespace and hasattr(builtins, name):
+                print(f"`{name}` is now the function of this cell; after `del {name}` it is that of Python again")
 
     def _refuse_cycles(self, analysis: Analysis, functions: Mapping[str, Function]) -> None:
         """Look at what functions of earlier cells call.

@@ -32,6 +32,7 @@ from .expr import (
 from .extents import solutions
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
+from .literals import lost_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
@@ -59,6 +60,7 @@ __all__ = [
     "factors_of",
     "keeps",
     "keeps_values",
+    "lost_literals",
     "python_name",
     "COMPARISONS",
     "LOGICAL",

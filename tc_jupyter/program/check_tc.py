@@ -22,15 +22,15 @@ from tc_jupyter.syntax import in_order, tree
 from . import extremes, logsums
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
-from .extents import difference, sizes_of, solutions, sum_of
+from .extents import difference, linear, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import TC_FUNCTIONS
-from .inline import Passed, inline_call
+from .inline import Passed, cannot_be_called, inline_call
 from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
-from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify, without_idle_casts
+from .typing import TYPE_NAMES, Typed, changes_where_stored, convert, fits, settle, unify, without_idle_casts
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -516,12 +516,15 @@ class _DefChecker:
             or end.name in scope.sizes.keys() | self.scalars.keys()
             or end.name[0].isdigit()
         ):
+            if not box and (name := self.new_size(end)) is not None:
+                return self.solved_dimension(tensor, number, end, name)
             found = self.dimension(dim)
             return found and (found[0] if box else None, found[1])
         start = self.end(dim.lower) if isinstance(dim, tree.DimensionBox) else None
         first = scope.result_sizes.get(end.name)
         if first is not None and not box and end.name not in scope.result_starts:
-            return None, Size(f"{first[0]}.{first[1]}", end.span)
+            found = scope.found_size(end.name, Size(f"{first[0]}.{first[1]}", end.span))
+            return None, replace(found, span=end.span)
         if first is not None:
             self.scope.report(codes.DUPLICATE_NAME, end.span, f"`{end.name}` names the end of another result already")
             return None
@@ -535,6 +538,41 @@ class _DefChecker:
             return None
         scope.result_starts[end.name] = start
         return start, Size(f"{tensor}.{number}", end.span)
+
+    def new_size(self, dim: tree.Expression) -> tree.Name | None:
+        """The one name in an expression that no parameter and no other result has: `M` in `2*M`."""
+        names = {item.name: item for item in tree.walk(dim) if isinstance(item, tree.Name)}
+        known = (
+            self.scope.sizes.keys() | self.scalars.keys() | self.scope.result_sizes.keys() | self.scope.tensors.keys()
+        )
+        new = [item for name, item in names.items() if name not in known and not name[0].isdigit()]
+        return new[0] if len(new) == 1 else None
+
+    def solved_dimension(
+        self, tensor: str, number: int, dim: tree.Expression, name: tree.Name
+    ) -> tuple[None, Expr] | None:
+        """The extent `2*M` of a result, from which `M` is found; `None` after a message."""
+        scope, word = self.scope, name.name
+        scope.sizes[word] = name.span
+        found = self.dimension(dim)
+        del scope.sizes[word]
+        if found is None:
+            return None
+        parts = linear(found[1], word)
+        if parts is None or parts[0] == int64(0):
+            message = f"`{word}` cannot be found from `{scope.source.slice(dim.span)}`"
+            help = (
+                f"a size that no parameter has stands alone, as in `float({word}) {tensor}`, or in a sum or a multiple"
+            )
+            scope.report(codes.UNSOLVED_SIZE, dim.span, message, help=help)
+            return None
+        self.size_name(name)
+        scope.used_sizes.add(word)
+        scope.result_sizes[word], scope.result_parts[word] = (tensor, number, name.span), parts
+        factor, rest = parts
+        value = scope.found_size(word, Size(f"{tensor}.{number}", name.span))
+        extent = value if factor == int64(1) else Binary("*", factor, value, INT64)
+        return None, replace(sum_of(extent, rest), span=dim.span)
 
     # statements
 
@@ -619,9 +657,11 @@ class _DefChecker:
                 return False
             node = replace(node, clauses=tuple(each for each in node.clauses if not isinstance(each, tree.Exists)))
             found = self.checked(extremes.value_statement(node, extreme, value))
+            if found is None:
+                return False
         dtype = self.draft.tensors[extreme.name].dtype
-        if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
-            value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+        if value is node.value and changes_where_stored(found.value, dtype):
+            value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
         found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
         told = any(item.is_error for item in self.scope.diagnostics[count:])
@@ -772,9 +812,9 @@ class _DefChecker:
             found = known.program_for(narrow)
         if isinstance(found, Program):
             return found
-        why = next((f": {item.message}" for item in found if item.is_error), "")
-        help = None if why else "the shape of its result depends on the numbers of a call: call it from Python"
-        self.scope.report(codes.DECLARED_TYPE, span, f"`{name}` cannot be called with these arguments{why}", help=help)
+        error = next((item for item in found if item.is_error), None)
+        help = error.help if error else "the shape of its result depends on the numbers of a call: call it from Python"
+        self.scope.report(codes.DECLARED_TYPE, span, cannot_be_called(name, error), help=help)
         return None
 
     def recursive(self, name: tree.Name) -> None:
@@ -1205,7 +1245,8 @@ class _StatementChecker:
         names: list[str] = []
         lets = {clause.name.name for clause in self.node.clauses if isinstance(clause, tree.Let)}
         for number, index in enumerate(self.node.indices or ()):
-            if not isinstance(index, tree.Name) or index.name in {*names, *lets} or self.is_number(index):
+            own = isinstance(index, tree.Name) and index.name not in {*names, *lets} and not self.is_number(index)
+            if not isinstance(index, tree.Name) or not own or self.is_part(number, index):
                 self.left_nodes[number] = index
             elif self.left_name(index):
                 names.append(index.name)
@@ -1216,6 +1257,30 @@ class _StatementChecker:
         """Whether a name on the left side is that of an integer, and so of one element."""
         info = self.scope.tensors.get(name.name)
         return info is not None and info.rank == 0 and info.dtype is not None and info.dtype.is_integer and info.written
+
+    def is_part(self, number: int, index: tree.Name) -> bool:
+        """Whether a first statement may write a part of a dimension: its extent is stated, and a later one goes on there.
+
+        Worked example: `Y(i) = A(i)` of `-> (float(N + M) Y) { Y(i) = A(i)  Y(N + j) = B(j) }`.
+        """
+        target, extent = self.node.target.name, self.stated(number)
+        if self.scope.tensors[target].written or extent is None or self.owner.declared_starts(target) is not None:
+            return False
+        whole = f"0:{self.scope.source.slice(extent.span)}".replace(" ", "")
+        ranges = (each for each in self.node.clauses if isinstance(each, tree.Where) and each.index.name == index.name)
+        if any(f"{self.text(each.lower)}:{self.text(each.upper)}".replace(" ", "") == whole for each in ranges):
+            return False
+        statements = (each for each in self.owner.node.statements if isinstance(each, tree.Comprehension))
+        others = ((each.indices or ())[number : number + 1] for each in statements if each.target.name == target)
+        return any(not isinstance(each, tree.Name) and self.has_free_names(each) for (each,) in filter(None, others))
+
+    def text(self, node: tree.Expression) -> str:
+        return self.scope.source.slice(node.span)
+
+    def has_free_names(self, node: tree.Expression) -> bool:
+        """Whether an expression has names that are neither sizes nor tensors, and so indices."""
+        names = {part.name for part in tree.walk(node) if isinstance(part, tree.Name)}
+        return any(self.scope.taken(name) is None for name in names)
 
     @property
     def rank(self) -> int:
@@ -1287,7 +1352,7 @@ class _StatementChecker:
             return None
         dim = declared[1][number]
         owner = self.scope.result_sizes.get(dim.name) if isinstance(dim, Size) else None
-        own = isinstance(dim, Size) and dim.name == f"{name}.{number}"
+        own = f"{name}.{number}" in sizes_of(dim)
         return None if own or (owner is not None and owner[:2] == (name, number)) else dim
 
     def how_many(self, number: int, dtype: DType) -> None:

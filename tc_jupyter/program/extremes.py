@@ -17,7 +17,7 @@ from dataclasses import replace
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.syntax import tree
 
-from .expr import Binary, Call, Expr, walk
+from .expr import Binary, Call, DType, Expr, walk
 from .positions import NO_POSITION
 
 OPERATORS = {"argmin=!": "min", "argmax=!": "max"}
@@ -76,6 +76,17 @@ def position_statement(
     chosen = tree.Conditional(same, at, nowhere, place)
     lets = needed(node.clauses, [value, at])
     return replace(node, operator="min=!", value=chosen, clauses=lets, at=at, extreme=None)
+
+
+def as_stored(value: tree.Expression, dtype: DType) -> tree.Expression:
+    """The value as an element of a type holds it: `int8(int8(X(n) * X(n)))`.
+
+    Comparisons do not wrap arithmetic around, and a cast to a wider type is part of it: only one to its own type is not
+    looked into.
+    """
+    for _ in range(2):
+        value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+    return value
 
 
 def row_major(reduced: Sequence[str], value: tree.Expression, clauses: Sequence[tree.Clause]) -> str | None:

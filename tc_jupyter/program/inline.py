@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.diagnostics import Span
+from tc_jupyter.diagnostics import Diagnostic, Span, codes
 from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Cast, Const, DType, Expr, Read, Size, int64, rewrite
@@ -57,6 +57,14 @@ class Inlined:
     equalities: tuple[Equality, ...]
     results: tuple[Tensor, ...]
     contradictions: tuple[tuple[int, str], ...]
+
+
+def cannot_be_called(name: str, reason: Diagnostic | None) -> str:
+    """What is said of a call of a function of another cell; the reason is one of that function."""
+    if reason is None:
+        return f"`{name}` cannot be called with these arguments"
+    arguments = "" if reason.code is codes.STALE_CALLER else " with these arguments"
+    return f"`{name}` cannot be called{arguments}: {reason.message}"
 
 
 def inline_call(callee: Program, passed: Sequence[Passed], prefix: str, span: Span) -> Inlined:

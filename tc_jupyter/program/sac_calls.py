@@ -31,6 +31,7 @@ from tc_jupyter.syntax.sac_tree import (
 
 from .expr import COMPARISONS, Const, DType, Expr, IndexVar, Read, Size, int64
 from .functions import FUNCTIONS
+from .inline import cannot_be_called
 from .program import Program
 from .sac_emit import NotSolvable, negate, with_call
 from .sac_helpers import Uses, accepts, closeness, count_uses, several
@@ -458,8 +459,7 @@ class Calls(WithLoops):
             self.refuse(
                 codes.DECLARED_TYPE,
                 node.span,
-                f"`{node.function.name}` cannot be called with these arguments"
-                + (f": {first.message}" if first else ""),
+                cannot_be_called(node.function.name, first),
                 help=(first.help if first else None) or "pass arrays of the ranks and types that it is written for",
             )
         if not isinstance(other, Program):

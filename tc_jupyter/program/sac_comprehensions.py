@@ -17,7 +17,7 @@ from tc_jupyter.syntax.tree import Name
 from .expr import Binary, Const, DType, Expr, IndexVar
 from .sac_bounds import fill_pending, open_names, pending, solve_round
 from .sac_boxes import Boxes
-from .sac_helpers import filled_draft, rank_of, several, stem, with_bounds_filled
+from .sac_helpers import component_names, filled_draft, rank_of, several, with_bounds_filled
 from .sac_ranks import index_lengths
 from .sac_signature import SolvedPartition
 from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, is_zero, sub
@@ -80,11 +80,7 @@ class Comprehensions(Boxes):
                 help="the last partition gives the shape of the result: write its extents, for example `shape(A)`",
             )
         length = self.index_length(clause, lower, upper, result, env, context)
-        names = (
-            [f"{stem(pattern.names[0].name)}{k}" for k in range(length)]
-            if pattern.vector
-            else [n.name for n in pattern.names]
-        )
+        names = component_names(pattern.names[0].name, length) if pattern.vector else [n.name for n in pattern.names]
         for bound, written in ((lower, generator and generator.lower), (upper, generator and generator.upper)):
             if bound is not None and len(bound) != length and written is not None:
                 self.refuse(

@@ -70,9 +70,9 @@ def item_or_single(items: tuple[Expr, ...] | None, single: Expr | None, k: int) 
     return single
 
 
-def stem(name: str) -> str:
-    """`iv` -> `i`: components of an index vector are called `i0`, `i1`."""
-    return name[:-1] if len(name) > 1 and name.endswith("v") else name
+def component_names(name: str, length: int) -> list[str]:
+    """What the components of an index vector are called: `iv0` and `iv1`, and the only one of it as the vector, `iv`."""
+    return [name] if length == 1 else [f"{name}{k}" for k in range(length)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from tc_jupyter.syntax.tree import Name
 from .expr import DType, Expr, IndexVar, Read, int64
 from .sac_comprehensions import Comprehensions
 from .sac_emit import FOLD_LEFT, FOLD_RIGHT, identity, zero
-from .sac_helpers import is_zero_like, known_operator, ordered_box, several, stem
+from .sac_helpers import component_names, is_zero_like, known_operator, ordered_box, several
 from .sac_sizes import ONE, ZERO, Interval, add, floordiv, index_names, maximum, mul, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, arithmetic, compute, convert, kind_text, promote, scalar
@@ -173,11 +173,7 @@ class WithLoops(Comprehensions):
                     f"the bound has {several(len(bound), 'component')} and the index {length}",
                     help=f"give {several(length, 'component')}",
                 )
-        names = (
-            [f"{stem(pattern.names[0].name)}{k}" for k in range(length)]
-            if pattern.vector
-            else [n.name for n in pattern.names]
-        )
+        names = component_names(pattern.names[0].name, length) if pattern.vector else [n.name for n in pattern.names]
         steps = self.steps(bounds, length, env, context) if offsets is not None else None
         begins = lows
         if steps is not None and offsets is not None:  # position `lower + offset + step*k` for the index `k`

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.syntax import elsewhere
 
-from .expr import DType, Expr, Size
-from .extents import sum_of
+from .expr import Binary, DType, Expr, Size, int64
+from .extents import difference, sum_of
 from .functions import TC_FUNCTIONS
 from .typing import Typed
 
@@ -69,6 +69,7 @@ class Scope:
         sizes: size names of the parameters, and where they stand.
         result_sizes: sizes that occur only in declared results: the tensor and dimension whose extent they name.
         result_starts: where one of those names the end of a box: its first index.
+        result_parts: where one stands in an expression, `factor * name + rest`: the factor and the rest.
         defs: defs of the cell, with the place of their names.
         callable_names: defs of the cell and functions of earlier cells.
         results: names of results, written or not.
@@ -83,10 +84,12 @@ class Scope:
     sizes: dict[str, Span] = field(default_factory=dict[str, Span])
     result_sizes: dict[str, tuple[str, int, Span]] = field(default_factory=dict[str, tuple[str, int, Span]])
     result_starts: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    result_parts: dict[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
     tensors: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
     results: dict[str, Span] = field(default_factory=dict[str, Span])
     later: dict[str, None] = field(default_factory=dict[str, None])
     used_sizes: set[str] = field(default_factory=set[str])
+    unknown: set[str] = field(default_factory=set[str])
 
     def report(
         self,
@@ -98,7 +101,12 @@ class Scope:
         help: str | None = None,
         fix: Fix | None = None,
     ) -> None:
-        """Add a message."""
+        """Add a message; a name that is unknown, and for which there is no fix, is told of once."""
+        if code is codes.UNKNOWN_NAME and fix is None:
+            name = self.source.slice(span)
+            if name in self.unknown:
+                return
+            self.unknown.add(name)
         self.diagnostics.append(Diagnostic(code, span, message, label, labels, help, fix))
 
     def taken(self, name: str) -> tuple[str, Span] | None:
@@ -131,6 +139,14 @@ class Scope:
         if info is None or not info.written:
             return None
         extent = Size(f"{tensor}.{dimension}", span)
+        return self.found_size(name, extent)
+
+    def found_size(self, name: str, extent: Expr) -> Expr:
+        """The value of a size name that only results have, from the extent that its dimension has."""
+        if name in self.result_parts:
+            factor, rest = self.result_parts[name]
+            multiple = difference(extent, rest)
+            return multiple if factor == int64(1) else Binary("//", multiple, factor, DType.INT64)
         return sum_of(self.result_starts[name], extent) if name in self.result_starts else extent
 
     def readable(self) -> Iterable[str]:

@@ -373,7 +373,10 @@ class ExpressionChecker:
             return None
         if node.dimension >= info.rank:
             message = f"`{name}` has {info.rank} {_plural('dimension', info.rank)}, counted from 0"
-            scope.report(codes.NO_SUCH_DIMENSION, node.span, message, labels=(Label(info.span, "declared here"),))
+            last = f"`{name}.{info.rank - 1}`"
+            help = f"the extent of its last dimension is {last}" if info.rank else "a number has no extent"
+            labels = (Label(info.span, "declared here"),)
+            scope.report(codes.NO_SUCH_DIMENSION, node.span, message, labels=labels, help=help)
             return None
         dim = info.dims[node.dimension]
         return Typed(replace(dim, span=node.span), INT64)
@@ -618,6 +621,8 @@ class ExpressionChecker:
             help, fix = self._instead(node)
             if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
                 help, fix = scope.did_you_mean(name, span, scope.readable())
+            if not self.names.left:  # perhaps a def, of tensors that are no indices
+                self.names.mistaken |= {each.name for each in node.arguments if isinstance(each, tree.Name)}
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
 
     def _instead(self, node: tree.Apply[tree.Expression]) -> tuple[str | None, Fix | None]:

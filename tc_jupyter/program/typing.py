@@ -242,7 +242,7 @@ def settle(typed: Typed, dtype: DType | None = None) -> Typed:
             small = abs(typed.exact) <= 1 << _FORMATS[wanted][0]
             value: int | float = float(typed.exact) if small else round_to(Fraction(typed.exact), wanted)
         else:
-            value = typed.exact if holds(typed.exact, wanted) else wrap(typed.exact, wanted)
+            value = number_in(typed.exact, wanted)
         return Typed(Const(value, wanted.compute, typed.span), wanted)
     if not wanted.is_float:
         wanted = typed.dtype  # a fraction keeps its own type; that it does not fit is reported elsewhere
@@ -357,6 +357,11 @@ def _is_of_type(expr: Expr, dtype: DType) -> bool:
     while isinstance(expr, Cast):
         expr = expr.operand
     return dtype.compute is dtype or isinstance(expr, Read | Const)
+
+
+def changes_where_stored(value: Expr, dtype: DType) -> bool:
+    """Whether an element that is stored may differ from the value that was computed: it is rounded, or wraps around."""
+    return dtype.compute is not dtype if dtype.is_float else dtype.is_integer and may_wrap(value)
 
 
 def without_idle_casts(expr: Expr) -> Expr:

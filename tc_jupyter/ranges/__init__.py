@@ -6,7 +6,7 @@ under which all accesses stay inside, and why. No number of a call is known here
 
 from .accesses import Access, Bound, Guard
 from .at_call import Bind, BoundNumbers, at_sizes, borders, make_bind
-from .convert import Scope, divided_by, from_expr, to_condition, to_expr
+from .convert import Scope, divided_by, from_expr, keeps_its_form, to_condition, to_expr
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
@@ -97,6 +97,7 @@ __all__ = [
     "failure",
     "floor_div",
     "from_expr",
+    "keeps_its_form",
     "hull",
     "index",
     "infer_ranges",

@@ -162,6 +162,19 @@ def is_polynomial(expr: Expr) -> bool:
             return False
 
 
+def keeps_its_form(expr: Expr) -> bool:
+    """Whether a subscript has to be computed as it is written.
+
+    Numbers of 64 bits may be so near to the ends of `int64` that another form wraps around, as `min(s + 1, N) - 1` does where
+    `min(s, N - 1)` does not.
+    """
+    wide = (
+        (node.dtype in (DType.INT64, DType.UINT64) and isinstance(node, Read)) or leaves_int64(node)
+        for node in walk(expr)
+    )
+    return not is_polynomial(expr) and any(wide)
+
+
 LIMITS_OF_SCALARS = tuple((1 << bits) - 1 for bits in (63, 47, 31, 20, 15, 8, 4, 1))
 """Tried in turn: what scalars are limited to so that a bound made of them does not wrap around."""
 

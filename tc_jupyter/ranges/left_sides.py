@@ -197,7 +197,7 @@ class Written:
 
     Attributes:
         proved: all of it. example: an element that none of them writes, as text; neither is known where the call has to look.
-        statements: those on it.
+        statements: those on it that do not need what is there.
     """
 
     proved: bool
@@ -209,9 +209,10 @@ def written_by(program: Program, ranges: Ranges, tensor: str) -> Written | None:
     """Whether all elements of a tensor are written; `None` where its first statement says so by itself."""
     before: list[Statement] = []
     for statement in program.statements:
-        if statement.target == tensor:
+        own = statement.target == tensor
+        if own and not (before and (statement.accumulate or tensor in statement.tensors_read())):
             before.append(statement)
-        elif before and tensor in statement.tensors_read():
+        elif not own and before and tensor in statement.tensors_read():
             break
     if not before or before[0].operator != "=" or not before[0].computed or tensor not in ranges.boxes:
         return None

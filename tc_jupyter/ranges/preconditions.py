@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
@@ -134,6 +135,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
     skipped = False
     checks: tuple[EqualityCheck, ...] = ()
     definitions: dict[str, SizeExpr] = {}
+    told_of: list[_Told] = []
     narrowed: set[tuple[str, str]] = set()  # indices of which a message says that they should run further
     span = program.span
     try:
@@ -143,13 +145,14 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
                 continue
             checker = _Checker(statement, ranges)
             items.extend(checker.run())
-            diagnostics.extend(checker.diagnostics)
+            told_of.extend(checker.told)
             diagnostics.extend(_range_messages(statement, ranges))
             told, names = _guard_messages(statement, ranges)
             diagnostics.extend(told)
             narrowed |= {(statement.name, name) for name in names}
             skipped = skipped or checker.skipped
         span = program.span
+        diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
         left_sides = left_side_messages(program, ranges)
@@ -206,7 +209,7 @@ class _Checker:
         # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
         self.facts = loop_facts(ranges.points(statement.name))
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
-        self.diagnostics: list[Diagnostic] = []
+        self.told: list[_Told] = []
         self.skipped = False
         self.branches = 0
 
@@ -226,7 +229,7 @@ class _Checker:
                 verdict = self.verdict(other or bound)
             again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.diagnostics.extend(_access_messages([item for item in items if id(item.bound) not in again], self))
+        self.told = _access_messages([item for item in items if id(item.bound) not in again], self)
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -347,9 +350,11 @@ class _Checker:
             if holds(part, self.facts) or self.proves(part):
                 continue
             refuted = refuted or holds(-part - 1, self.facts) or self.proves(-part - 1)
-            open_parts.append(solved(part))
+            open_parts.append(part)
         if not open_parts:
             return _Verdict("PROVED")
+        refuted = refuted or any(nonnegative(-one - other - 1) for one, other in combinations(open_parts, 2))
+        open_parts = [solved(part) for part in open_parts]
         return _Verdict("REFUTED" if refuted else "SIZE", tuple(open_parts))
 
     def on_data(self, lower: SizeExpr, datum: Datum) -> _Verdict:
@@ -492,13 +497,49 @@ def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
-def _access_messages(items: list[Precondition], checker: _Checker) -> list[Diagnostic]:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A message about an access, and what must not be negative for the access to stay inside."""
+
+    message: Diagnostic
+    needs: tuple[SizeExpr, ...]
+
+
+def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
+    """The messages without those that another one at its place makes needless: a loop of `%%sac` has each access once per round."""
+    places: dict[tuple[object, Span], list[_Told]] = {}
+    for each in told:
+        key = (
+            (each.message.code, each.message.span) if each.message.code in _OF_CALLS else (id(each), each.message.span)
+        )
+        kept = places.setdefault(key, [])
+        if not any(_implies(other, each) for other in kept):
+            kept[:] = [*(other for other in kept if not _implies(each, other)), each]
+    return [each.message for kept in places.values() for each in kept]
+
+
+_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK)
+
+
+def _implies(one: _Told, other: _Told) -> bool:
+    """Whether what one access needs is more than what another one needs."""
+    return bool(one.needs) and all(any(nonnegative(b - a) for a in one.needs) for b in other.needs)
+
+
+def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told]:
     """One message per access dimension and kind; both sides of a dimension are told together."""
     groups: dict[tuple[int, int, str], list[Precondition]] = {}
     for item in items:
         if item.bound is not None and item.kind != "PROVED":
             groups.setdefault((id(item.bound.access), item.bound.dimension, item.kind), []).append(item)
-    return [_access_message(group, group[0].bound, checker) for group in groups.values() if group[0].bound is not None]
+    return [
+        _Told(
+            _access_message(group, group[0].bound, checker),
+            tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
+        )
+        for group in groups.values()
+        if group[0].bound is not None
+    ]
 
 
 def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) -> Diagnostic:
@@ -528,6 +569,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, larger)
         if not e.indices and bound.side == "upper" and checker.ranges.program.language == "tc":
             return _behind_the_end(bound, span, message, needs)
+        if not e.indices and checker.ranges.program.language == "tc":
+            return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, "the first element has the index `0`")
         remainder = remainder_help(checker.ranges.program, access, bound.dimension) if bound.side == "lower" else None
         help_text, fix = remainder or (_begin_help(checker, bound) or _range_help(checker, e), None)
         return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
@@ -617,7 +660,9 @@ def _larger_help(checker: _Checker, bound: Bound) -> str | None:
     low, high = bounds[bound.dimension]
     bounds[bound.dimension] = (worst, high) if bound.side == "lower" else (low, worst + 1)
     larger = value_first(checker.ranges, tensor, bounds)
-    return f"the first statement on `{tensor}` says how large it is: to have more, begin with {larger}"
+    return (
+        f"the first statement on `{tensor}` says how large it is: state that in the result list, or begin with {larger}"
+    )
 
 
 def _behind_the_end(bound: Bound, span: Span, message: str, label: str) -> Diagnostic:
@@ -916,6 +961,21 @@ def _origin_messages(
     return result
 
 
+def _shifted(ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[SizeExpr, SizeExpr] | None) -> str | None:
+    """What makes an index begin at 0 where a range from 0 on would leave out elements: in `X(N - i)` it would be `X(0)`."""
+    if r.source != "inferred" or r.lower is None or r.upper is None or r.lower.indices:
+        return None
+    if ends is not None and nonnegative(ends[1] - r.upper):
+        return None
+    accesses = (each for each in ranges.accesses[statement.name] if any(r.index in e.indices for e in each.index))
+    access = next(accesses, None)
+    if access is None or access.read.border is not None:
+        return None
+    later = index(r.index) + r.lower
+    read = replace(access, index=tuple(e.substitute({r.index: later}) for e in access.index))
+    return f"write `{as_written(later)}` for `{r.index}`, as in `{read.text}` for `{access.text}`"
+
+
 def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension: int) -> Diagnostic:
     first = next((s for s in program.statements if s.target == tensor.name), None)
     box = ranges.boxes[tensor.name]
@@ -923,16 +983,17 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
     span = tensor.span
     name = str(dimension)
     labels: tuple[Label, ...] = ()
-    end = "..."
+    end, shifted = "...", None
     if first is not None and dimension < len(first.output_indices):
         item = first.output_indices[dimension]
         span, name = item.span, item.name
         labels = _origin_labels(ranges, first, item.name)
         found = next(r for r in ranges.indices[first.name] if r.index == item.name)
-        if found.source == "inferred" and (ends := whole(ranges, found)) is not None:
-            end = as_written(ends[1])
+        ends = whole(ranges, found) if found.source == "inferred" else None
+        end = as_written(ends[1]) if ends is not None else end
+        shifted = _shifted(ranges, first, found, ends)
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
-    help_text = f"to start at 0, guard the accesses and add `where {name} in 0:{end}`"
+    help_text = f"to start at 0, {shifted or f'guard the accesses and add `where {name} in 0:{end}`'}"
     if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text
         bounds = [(minimum(low, SizeExpr({}, 0)), high) for low, high in box.bounds]
         help_text = (

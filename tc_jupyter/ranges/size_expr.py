@@ -171,6 +171,8 @@ class Datum(_Keyed):
 
     def __post_init__(self) -> None:
         limits = UNLIMITED if self.dtype.is_float else self.dtype.limits
+        if self.dtype is DType.UINT64:  # beyond 2^63 - 1 it is negative where subscripts are computed, in `int64`
+            limits = DType.INT64.limits[0], self.dtype.limits[1]
         _finish(self, (5, self.tensor, *(index.key for index in self.index)), limits, self.index)
 
 

@@ -307,6 +307,8 @@ def _conversion(view: ArrayView, dtype: DType) -> str:
         return "pass the real and the imaginary part as two arrays"
     if view.library.name == "torch":
         return f"pass `.to(torch.{dtype.value})`"
+    if view.dtype_name.startswith("["):
+        return "pass one of its fields, as in `x['name']`"
     cure = f'pass `.astype("{dtype.value}")`'
     if dtype is DType.INT32 and view.dtype is DType.INT64:
         cure += "; a def whose result is made of indices gives `int64`, with `int32(...)` around its value `int32`"
@@ -325,13 +327,16 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
     if not isinstance(number, (bool, int, float)) or isinstance(value, (np.datetime64, np.timedelta64)):
         number = _as_number(value)
     if number is None:
-        came = shown_value(value) if isinstance(value, complex) else f"a `{type(value).__name__}`"
+        came = f"the class `{value.__name__}`" if isinstance(value, type) else f"a `{type(value).__name__}`"
+        came = shown_value(value) if isinstance(value, complex) else came
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {came} came"
         fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help="pass a number")
     problem = misfit(parameter.dtype, number)
     if problem:
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {shown_value(value)} {problem}"
-        fail(codes.ARGUMENT_TYPE, message, source, parameter.span)
+        whole = not parameter.dtype.is_float and isinstance(number, float) and math.isfinite(number)
+        help = "pass `bool(x)`" if parameter.dtype is DType.BOOL else "pass `int(x)`" if whole else None
+        fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help=help)
     return float(number) if parameter.dtype.is_float else number
 
 
@@ -499,7 +504,9 @@ def read_outputs(
     given: tuple[object, ...] = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if len(given) != len(results):
         message = f"`{program.name}` has {_count(len(results), 'result')}; `out=` has {len(given)}"
-        fail(codes.CALL_ARGUMENTS, message, program.source, program.span)
+        names = ", ".join(result.name for result in results)
+        help = f"pass an array, `out={names}`" if len(results) == 1 else f"pass a tuple of arrays, `out=({names})`"
+        fail(codes.CALL_ARGUMENTS, message, program.source, program.span, help=help)
     return tuple(
         _read_output(value, result, shape, device, program)
         for value, result, shape in zip(given, results, shapes, strict=True)

@@ -652,7 +652,8 @@ def view_of(value: object) -> ArrayView:
         ArgumentProblem: it is no array, or one whose elements cannot be reached.
     """
     library = library_of(value)
-    if library is None and hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
+    has_interface = hasattr(value, "__array_interface__") and not isinstance(value, (np.generic, type))
+    if library is None and has_interface:
         return _standard_view(value)  # an interface that only the instance has
     if library is None:
         raise _not_an_array(value)
@@ -661,6 +662,8 @@ def view_of(value: object) -> ArrayView:
 
 def _not_an_array(value: object) -> ArgumentProblem:
     kind = type(value)
+    if isinstance(value, type):  # which has the attributes of its instances
+        return ArgumentProblem("type", f"the class `{value.__name__}`", "pass an array")
     if kind.__module__.startswith(_SPARSE):
         return ArgumentProblem("device", f"a sparse `{kind.__name__}`", "pass `.toarray()`")
     if isinstance(value, (list, tuple)):
@@ -675,7 +678,16 @@ def _not_an_array(value: object) -> ArgumentProblem:
         )
     if hasattr(value, "__array__"):
         return ArgumentProblem("device", f"a `{kind.__name__}`", "pass `np.asarray(x)`")
-    return ArgumentProblem("type", "None" if value is None else f"a `{kind.__name__}`", "pass an array")
+    help = "pass `np.asarray(x)`" if _has_buffer(value) else "pass an array"
+    return ArgumentProblem("type", "None" if value is None else f"a `{kind.__name__}`", help)
+
+
+def _has_buffer(value: object) -> bool:
+    """Whether this is a `memoryview`, an `array.array` or the like, of which NumPy makes an array."""
+    try:
+        return memoryview(value).ndim > 0 and not isinstance(value, (bytes, bytearray))  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, BufferError):
+        return False
 
 
 def prepared(view: ArrayView) -> ArrayView:

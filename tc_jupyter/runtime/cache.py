@@ -61,7 +61,7 @@ def default_folder() -> Path | None:
     if wanted == "off":
         return None
     if wanted:
-        return Path(wanted)
+        return Path(wanted).expanduser()  # `%env` of a notebook leaves `~` as it is
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

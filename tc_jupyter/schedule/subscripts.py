@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tc_jupyter.program import Binary, Expr, Read, rebuild, rewrite, walk
-from tc_jupyter.ranges import Choice, Opaque, Scope, SizeExpr, decided, from_expr, to_expr
+from tc_jupyter.ranges import Choice, Opaque, Scope, SizeExpr, decided, from_expr, keeps_its_form, to_expr
 
 from .infer_bound import scope_of
 from .stage import Stage, StageGraph
@@ -38,7 +38,7 @@ def shortened(graph: StageGraph, stage: Stage) -> Stage:
 
 def _shorter(index: Expr, box: Mapping[str, tuple[SizeExpr, SizeExpr]], scope: Scope) -> Expr:
     cost = _cost(index)
-    if not cost[0]:
+    if not cost[0] or keeps_its_form(index):
         return index
     found = from_expr(index, scope)
     if any(isinstance(atom, Choice | Opaque) for atom in found.atoms()):

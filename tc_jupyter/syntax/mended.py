@@ -1,6 +1,7 @@
 """A statement as its fix makes it, so that one mistake hides no other.
 
-The tokens that an edit writes stand where the tokens stood that it takes away, and what is said of them points there.
+The tokens that an edit writes stand where the tokens stood that it takes away, and what is said of them points there. What another
+edit takes away is moved: when the statement is read, it stands where it stood.
 
 Worked example: `Y(i) = X(i) <> (float)2`; after the message about `<>` there is a token `!=`, and the cast is told, too.
 """
@@ -8,6 +9,7 @@ Worked example: `Y(i) = X(i) <> (float)2`; after the message about `<>` there is
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText
 
@@ -18,11 +20,20 @@ def mended(tokens: list[Token], fix: Fix) -> list[Token] | None:
     """The tokens after a fix; `None` where it changes more than these tokens, or a part of one."""
     found = tokens
     for edit in sorted(fix.edits, key=lambda edit: edit.span, reverse=True):
-        after = _edited(found, edit)
+        taken = [token for other in fix.edits if other is not edit for token in _inside(tokens, other)]
+        after = _edited(found, edit, taken)
         if after is None:
             return None
         found = after
     return found if found and found != tokens else None
+
+
+def in_place(tokens: list[Token]) -> list[Token]:
+    """The tokens with those that fixes moved where they stood; no other fix applies to them."""
+    return [
+        token if token.stood is None else replace(token, start=token.stood.start, end=token.stood.end)
+        for token in tokens
+    ]
 
 
 def writes_over(fix: Fix, written: Iterable[Edit]) -> bool:
@@ -35,7 +46,20 @@ def writes_over(fix: Fix, written: Iterable[Edit]) -> bool:
     )
 
 
-def _edited(tokens: list[Token], edit: Edit) -> list[Token] | None:
+def _inside(tokens: list[Token], edit: Edit) -> list[Token]:
+    return [token for token in tokens if edit.span.start <= token.start and token.end <= edit.span.end]
+
+
+def _say_where(written: list[Token], taken: list[Token]) -> None:
+    """Say of tokens, if they are those that were taken elsewhere, in their order, where they stood."""
+    first = 0
+    for token in written:
+        found = next((i for i in range(first, len(taken)) if taken[i].text == token.text), None)
+        if found is not None:
+            token.stood, first = taken[found].stood or taken[found].span, found + 1
+
+
+def _edited(tokens: list[Token], edit: Edit, elsewhere: list[Token]) -> list[Token] | None:
     start, end = edit.span.start, edit.span.end
     if not tokens or start < tokens[0].start or end > tokens[-1].end:
         return None
@@ -51,6 +75,7 @@ def _edited(tokens: list[Token], edit: Edit) -> list[Token] | None:
         return None
     for token in written:
         token.start, token.end, token.first = start, end, False
+    _say_where(written, elsewhere)
     if taken and written:
         written[0].first = taken[0].first
     return [*before, *written, *after]

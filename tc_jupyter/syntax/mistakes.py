@@ -91,6 +91,8 @@ def refused(
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
         return found
+    if what == "statement" and (found := _quantified(piece, position)):
+        return found
     if what == "statement" and token.type == "LBRACE":
         return _braces(piece, position)
     if what == "statement" and before is not None and (found := behind(piece, position)):
@@ -268,6 +270,16 @@ def _symbol(
     )
     if before is not None and before.type == "MINMAX" and after_word and "LPAR" in accepted:
         return _swapped(piece, position - 1)
+    if (
+        token.text == "+"
+        and "MINUS" in accepted
+        and after is not None
+        and after.type in (*STARTS_EXPRESSION, "MINUS", "SIGN")
+    ):
+        fix = Fix("leave it out", (Edit(Span(token.start, after.start), ""),))
+        return Diagnostic(
+            codes.SYNTAX_ERROR, token.span, "`+` stands between two operands", help="`-` alone is a sign", fix=fix
+        )
     if token.type == "DOT":
         return attribute(piece, position)
     if token.type == "RPAR" and before is not None and before.type == "COMMA" and what == "statement":
@@ -492,6 +504,30 @@ def _choice(piece: list[Token], position: int) -> Diagnostic | None:
     return Diagnostic(
         codes.SYNTAX_ERROR, piece[position].span, message, help=help, fix=Fix("write it with `? :`", edits)
     )
+
+
+_QUANTIFIERS = {"exists": "any=!", "exist": "any=!", "any": "any=!", "forall": "all=!", "all": "all=!"}
+
+
+def _quantified(piece: list[Token], position: int) -> Diagnostic | None:
+    """`Y(i) = exists m : X(i, m)`, which is `Y(i) any=! X(i, m)`; `None` if this is something else."""
+    words = (i for i in (position, position - 1) if i > 0 and piece[i].text in _QUANTIFIERS)
+    start = next(words, None)
+    if start is None or piece[start - 1].type in (*ENDS_EXPRESSION, "WHERE", "COMMA"):
+        return None
+    kinds = [token.type for token in piece[start + 1 : start + 3]]
+    if kinds not in (["NAME", "COLON"], ["NAME", "IN"], ["NAME", "COMMA"], ["NAME", "DOT"]):
+        return None
+    operator = _QUANTIFIERS[piece[start].text]
+    one = "one is true" if operator == "any=!" else "all are true"
+    help = (
+        f"`{operator}` says whether {one}, as in `Y(i) {operator} X(i, m) > 0`: `m` runs over everything it can index"
+    )
+    assigned, fix = piece[start - 1], None
+    if assigned.type == "ASSIGN" and kinds[1] != "IN" and start + 3 < len(piece):
+        fix = Fix(f"write `{operator}`", (Edit(Span(assigned.start, piece[start + 2].end), operator),))
+    message = f"no expression begins with `{piece[start].text}`"
+    return Diagnostic(codes.SYNTAX_ERROR, piece[start].span, message, help=help, fix=fix)
 
 
 _ALL = "a statement keeps all elements: choose their values, as in `X(i) > 0 ? X(i) : 0`"

@@ -23,7 +23,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from .build import CHAIN, BadRange, Build
 from .control import without_control
 from .foreign import chained, commanded, declared, domain, ended, paired, subscripted
-from .mended import mended, writes_over
+from .mended import in_place, mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
     DefTokens,
@@ -525,6 +525,8 @@ class _CellParser:
                 node, problem = None, sliced(tokens)
                 if problem is None:
                     node, problem = _parse(tokens, "statement", self.tensors)
+                if problem is None and any(token.stood for token in tokens):
+                    return _parse(in_place(tokens), "statement", self.tensors)[0], tokens
                 if problem is None:
                     return node, tokens
                 if tokens is not given and len(split_statements(tokens)) > 1:

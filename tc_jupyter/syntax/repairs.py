@@ -16,6 +16,7 @@ from .elsewhere import (
     LIMITS,
     MODULES,
     OF_MODULES,
+    OPERATORS,
     REDUCING,
     RENAMED,
     TYPES,
@@ -392,7 +393,7 @@ def _number(text: str, place: Span, first: bool) -> list[Token]:
 
 def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`y(i) sum=! X(i, k)`, `y(i) or= B(i, k)` and `y(i) max =! X(i, k)`: the word with its `=` and `!` becomes one operator."""
-    if not any(token.text in WORD_OPERATORS or token.type in ("BANG", "EQUALITY", *_SPACED) for token in tokens):
+    if not any(_is_operator_word(token) or token.type in ("BANG", "EQUALITY", *_SPACED) for token in tokens):
         return tokens
     openings = {close: opening for opening, close in closers(tokens).items()}
     kept: list[Token] = []
@@ -413,18 +414,42 @@ _SPACED = ("MINMAX", "SIGN", "FACTOR")
 
 def _operator_end(tokens: list[Token], start: int) -> int:
     """Where the `=` and `!` behind a word end that is meant for an operator; `start` where none is."""
-    word, two = tokens[start], tokens[start + 1 : start + 3]
+    word, first = tokens[start], _behind_index(tokens, start)
+    two = tokens[first : first + 2]
     if not two or (
         word.type != "NAME" and word.text not in ("min", "max", "+", "*") and word.text not in WORD_OPERATORS
     ):
         return start
-    touches, known = two[0].start == word.end, word.type == "NAME" and word.text in WORD_OPERATORS
+    touches, known = two[0].start == tokens[first - 1].end, word.type == "NAME" and _is_operator_word(word)
+    if (known or word.type == "MINMAX") and (end := _other_operator_end(two)):
+        return first + end
     marked = len(two) > 1 and two[0].end == two[1].start and {two[0].type, two[1].type} == {"ASSIGN", "BANG"}
     if two[0].type == "EQUALITY" and two[0].text == "!=":
-        return start + 2 if known or (word.type == "NAME" and touches) else start
+        return first + 1 if known or (word.type == "NAME" and touches) else start
     if marked or (len(two) > 1 and known and (two[0].type, two[1].type) == ("BANG", "ASSIGN")):
-        return start + 3 if known or touches or word.type != "NAME" else start
-    return start + 2 if two[0].type == "ASSIGN" and (known or word.type in _SPACED) else start
+        return first + 2 if known or touches or word.type != "NAME" else start
+    return first + 1 if two[0].type == "ASSIGN" and (known or word.type in _SPACED) else start
+
+
+def _is_operator_word(word: Token) -> bool:
+    return word.text in WORD_OPERATORS or reducing(word.text) in OPERATORS
+
+
+def _behind_index(tokens: list[Token], start: int) -> int:
+    """The place behind a word, and behind the index in brackets that may follow one of an operator: `argmax[m]=!`."""
+    first, word = start + 1, tokens[start]
+    has_index = first < len(tokens) and tokens[first].type == "LSQB" and tokens[first].start == word.end
+    if has_index and (word.type == "MINMAX" or _is_operator_word(word)):
+        near = range(first + 1, min(len(tokens), first + 8))
+        return next((i + 1 for i in near if tokens[i].type == "RSQB"), first)
+    return first
+
+
+def _other_operator_end(two: list[Token]) -> int:
+    """How many tokens behind a word assign otherwise: `==`, `+=` and `:=`."""
+    if two[0].text == "==" or two[0].type == "UPDATE":
+        return 1
+    return 2 if [token.text for token in two] == [":", "="] else 0
 
 
 def _plain_targets(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -570,9 +595,13 @@ def _is_head(tokens: list[Token], end: int, openings: dict[int, int]) -> bool:
 
 def _operator(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
     word, place = tokens[0], Span(tokens[0].start, tokens[-1].end)
-    text, mark = word.text.replace("_", "").lower(), "!" * any("!" in token.text for token in tokens)
+    text, mark = (
+        word.text.replace("_", "").lower(),
+        "!" * any("!" in token.text or token.text == "==" for token in tokens),
+    )
+    known = WORD_OPERATORS.get(word.text) or WORD_OPERATORS.get(text) or WORD_OPERATORS.get(reducing(word.text) or "")
     instead = INSTEAD[word.text].help if word.text in INSTEAD else REDUCING.get(reducing(word.text) or "")
-    plain, help = WORD_OPERATORS.get(word.text) or WORD_OPERATORS.get(text) or ("", instead)
+    plain, help = known or ("", instead)
     if text in ("min", "max", "+", "*"):
         plain, help = f"{text}={mark}", None
     elif not plain and help is None and (near := nearest(text, _OPERATORS)) is not None:

@@ -15,6 +15,7 @@ from typing import NoReturn
 from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
 from . import elsewhere
+from .sac_printer import type_text
 from .sac_tree import (
     Apply,
     ArrayLiteral,
@@ -156,6 +157,9 @@ _BITS = {
 }
 """Operators of C, and what to write."""
 
+_FOLDS = {"+": "sum", "*": "prod", "max": "maxval", "min": "minval", "any": "any", "all": "all"}
+"""Operators of `%%tc` that combine elements, and the functions that do it here."""
+
 _SUFFIXES = {
     "b": "int8",
     "s": "int16",
@@ -280,7 +284,8 @@ class _Parser:
 
     def _unknown(self, char: str, span: Span) -> None:
         help = "comments start with `//`" if char == "#" else "delete it"
-        self.say(codes.UNKNOWN_CHARACTER, span, f"`{char}` is not part of the language", help=help)
+        shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
+        self.say(codes.UNKNOWN_CHARACTER, span, f"{shown} is not part of the language", help=help)
 
     def no_operator(self, token: _Token) -> NoReturn:
         """Refuse an operator of C on bits."""
@@ -594,6 +599,7 @@ class _Parser:
         span = self.tokens[start].span | self.last.span
         pairs = zip(self.tokens[start : self.at], self.tokens[start + 1 : self.at + 1], strict=True)
         names = [name.text for name, equal in pairs if name.kind == "name" and equal.text in ("=", *COMPOUND)]
+        names += [token.text for token in self.tokens[start : start + 1] if token.kind == "name"]
         return BrokenAssign(tuple(dict.fromkeys(names)), span)
 
     def function_name(self) -> Name:
@@ -628,12 +634,40 @@ class _Parser:
         if self.accept(")"):
             return ()
         while True:
-            start = self.token.span
-            type_ = self.type()
-            found.append(SacParam(type_, self.name("after the type of a parameter"), start | self.last.span))
+            found.append(self.param())
             if self.accept(")"):
                 return tuple(found)
             self.expect(",", "or `)` after a parameter")
+
+    def param(self) -> SacParam:
+        begin = self.token.span
+        type_, pointers = self.type(), 0
+        while self.accept("*"):
+            pointers += 1
+        name = self.name("after the type of a parameter")
+        if pointers or self.is_at("["):
+            type_ = self.axes_of_c(type_, name, pointers, begin)
+        return SacParam(type_, name, begin | self.last.span)
+
+    def axes_of_c(self, type_: SacType | None, name: Name, pointers: int, begin: Span) -> SacType | None:
+        """`int a[]`, `int a[3][4]` and `int *a`: the type that is meant, after a message."""
+        axes: tuple[int | None, ...] = (None,) * pointers
+        while self.accept("["):
+            shape = (None,) if self.accept("]") else self.type_shape(self.last)
+            if not isinstance(shape, tuple):
+                return None
+            axes += shape
+        if type_ is None or isinstance(type_.shape, str):
+            meant, text = None, "int[.] a"
+        else:
+            meant = replace(type_, shape=(*axes, *type_.shape), written="")
+            text = f"{type_text(meant)} {name.name}"
+        span = begin | self.last.span
+        fix = Fix(f"write `{text}`", (Edit(span, text),)) if meant else None
+        message, help = "the axes of an array stand in its type", None if fix else f"as in `{text}`"
+        self.say(codes.SYNTAX_ERROR, span, message, help=help, fix=fix)
+        self.spoiled = True
+        return meant
 
     def type(self) -> SacType | None:
         """A type; `None` after a message when its shape or word is wrong but its end is clear."""
@@ -786,8 +820,14 @@ class _Parser:
         return If(condition, then, otherwise, begin | self.last.span, head)
 
     def for_loop(self) -> Loop:
-        begin = self.next().span
+        at, begin = self.at, self.next().span
         form = "write `for (i = 0; i < n; i++) { .. }`"
+        if (counted := self.counted()) is not None:
+            span = begin | self.last.span
+            self.at = at
+            self.skip_block()
+            message = "the head of a loop is `for (start; condition; step)`"
+            self.fail(message, span=span, help=f"write `for ({counted}) {{ .. }}`")
         self.expect("(", "after `for`", help=form)
         start = self.steps(";")
         self.expect(";", "after the start of `for`", help=form)
@@ -798,6 +838,40 @@ class _Parser:
         head = begin | self.last.span
         body = self.block("for")
         return Loop("for", start, condition, step, body, begin | self.last.span, head)
+
+    def counted(self) -> str | None:
+        """What the head `(i in 0..n)`, `(i in range(n))`, `i in 0:n` or `(int i : a)` is here; eats such a head."""
+        at, bracketed = self.at, self.accept("(")
+        if self.token.text in BASES or self.is_at("auto"):
+            self.next()
+        index, word = self.token, self.tokens[self.at + 1].text
+        if index.kind != "name" or word not in ("in", ":", "of"):
+            self.at = at
+            return None
+        self.at += 2
+        first, depth = self.at, 0
+        while self.token.kind not in ("end", "text") and not self.is_at(";", "{", "}"):
+            depth += self.is_at("(", "[") - self.is_at(")", "]")
+            if depth < 0:
+                break
+            self.next()
+        low, high = self.ends_of(
+            self.tokens[first : self.at - (depth == 0 and not bracketed and self.last.text == ":")]
+        )
+        return f"{index.text} = {low}; {index.text} < {high}; {index.text}++"
+
+    def ends_of(self, tokens: Sequence[_Token]) -> tuple[str, str]:
+        """The first number of `0..n`, `0:n`, `range(n)` or an array, and the one behind its last."""
+        texts = [token.text for token in tokens]
+        if texts[:2] == ["range", "("] and texts[-1] == ")":
+            parts = self.source.slice(tokens[2].span | tokens[-2].span).split(",") if len(tokens) > 3 else [""]
+            return (parts[0].strip(), parts[1].strip()) if len(parts) > 1 else ("0", parts[0].strip() or "n")
+        text = self.source.slice(tokens[0].span | tokens[-1].span) if tokens else "a"
+        for mark in ("...", "..", ":"):
+            low, found, high = text.partition(mark)
+            if found:
+                return low.strip() or "0", high.strip() or "n"
+        return "0", f"shape({text})[0]"
 
     def steps(self, close: str) -> tuple[Assign, ...]:
         found: list[Assign] = []
@@ -837,6 +911,7 @@ class _Parser:
         if self.is_at(","):
             return self.unpack(name)
         operator = self.token
+        self.no_reduction(name)
         if self.is_at(*COMPOUND):
             self.next()
             value = self.whole()
@@ -860,9 +935,22 @@ class _Parser:
             )
             self.fail(text, help=help)
         help = "a function is made of assignments `name = expression;`, `if`, loops and one `return`"
+        if self.is_at(*_RELATIONS):
+            help = "a condition stands in `if (condition)`, and between two `;` in `for (i = 0; i < n; i++)`"
         self.expect("=", f"after `{name.name}`", help=help)
         value = self.whole()
         return Assign(name, value, token.span | value.span)
+
+    def no_reduction(self, name: Name) -> None:
+        """Refuse `s +=! a[i]` and `s max=! a[i]` of `%%tc`."""
+        words = [token.text for token in self.tokens[self.at : self.at + 3]]
+        sign = words[0][:1] if words[0] in COMPOUND and words[1] == "!" else words[0] if words[1:] == ["=", "!"] else ""
+        if sign not in _FOLDS:
+            return
+        span = self.token.span | self.tokens[self.at + (1 if words[1] == "!" else 2)].span
+        called = _FOLDS[sign]
+        help = f"write `{name.name} = {called}(a);`, or `{name.name} = {called}({{ [i] -> .. }});` for elements that are computed"
+        self.fail(f"`{self.source.slice(span)}` belongs to `%%tc`", span=span, help=help)
 
     def _repeated_sign(self) -> str | None:
         """`++` or `--` behind a variable; eats it."""
@@ -909,12 +997,25 @@ class _Parser:
             sign = "++" if self.is_at("++") else "--"
             self.fail(f"`{sign}` stands behind its variable", help=f"write `n{sign};`")
         if token.kind == "name" and token.text not in RESERVED and self.tokens[self.at + 1].text == "(":
+            if self.writes_element():
+                help = f"write `{token.text} = {{ [i] -> .. }};`: the elements of an array are given at once"
+                self.fail("arrays are not changed in place", span=token.span, help=help)
             help = f"functions only compute: write `x = {token.text}(..);`, or delete the call"
             if token.text in ("print", "printf", "fprintf", "show"):
                 help = "functions only compute: delete the call, return the value, and print it in Python"
             self.fail("a call is no statement", span=token.span, help=help)
         if token.text == "def":
             self.fail("`def` belongs to `%%tc`", help="a function starts with its result type")
+
+    def writes_element(self) -> bool:
+        """Whether `s(i) = ..` or `s(i) +=! ..` stands here, as in `%%tc`."""
+        depth, at = 0, self.at + 1
+        while self.tokens[at].kind != "end" and self.tokens[at].text not in (";", "{", "}"):
+            depth += (self.tokens[at].text == "(") - (self.tokens[at].text == ")")
+            at += 1
+            if not depth:
+                break
+        return self.tokens[at].text in ("=", *COMPOUND) or self.tokens[at + 1].text == "="
 
     def declaration(self) -> None:
         """Say that a variable is declared, and read on behind its type."""

@@ -1,4 +1,4 @@
-"""Slices of array libraries: `X(i, :)`, `X[1:] - X[:-1]`, `X[:, None]`, `X(i, ...)`.
+"""Slices of array libraries: `X(i, :)`, `X(i, *)`, `X[1:] - X[:-1]`, `X[:, None]`, `X(i, ...)`.
 
 Worked example: `Y(i) = X[i, :]` is told once, and the fix writes `Y(i, j) = X(i, j)`.
 """
@@ -6,6 +6,7 @@ Worked example: `Y(i) = X[i, :]` is told once, and the fix writes `Y(i, j) = X(i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
@@ -39,6 +40,7 @@ class _Read:
 def sliced(piece: list[Token]) -> Diagnostic | None:
     """The message about the slices of a statement; `None` if it has none, or another mistake was told already."""
     sliced = any(token.type in ("COLON", "DOTS") or token.text in _NEW_AXES for token in piece)
+    sliced = sliced or any(one.text == "*" and other.type in ("COMMA", *_CLOSING) for one, other in pairwise(piece))
     if not sliced or any(token.type == "ERROR" for token in piece):
         return None
     reads = [read for read in _reads(piece) if read.slices or (read.axes and _is_element(piece, read))]
@@ -49,7 +51,7 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
     if any(token.type == "DOTS" for read in reads for each in read.slices for token in each):
         help = "write one index per dimension, as in `X(i, j)`"
         return Diagnostic(codes.SYNTAX_ERROR, place, "`...` stands for no indices", help=help)
-    help = "an index runs over everything it can index: write one for `:`, as in `X(i, j)`"
+    help = f"an index runs over everything it can index: write one for `{first[0].text}`, as in `X(i, j)`"
     if any(len(each) > 1 for read in reads for each in read.slices):
         help = "shift the index, as in `X(i + 1)`; where it runs over less, give its range: `where i in a:b`"
     if any(_is_new_axis(each) for read in reads for each in read.axes):
@@ -75,9 +77,16 @@ def _is_element(piece: list[Token], read: _Read) -> bool:
 
 def _is_slice(subscript: tuple[Token, ...]) -> bool:
     kinds = [token.type for token in subscript]
-    return kinds == ["DOTS"] or (
-        "COLON" in kinds and "QUESTION" not in kinds and not set(kinds) & {*_OPENING, *_CLOSING}
+    return (
+        kinds == ["DOTS"]
+        or _is_star(subscript)
+        or ("COLON" in kinds and "QUESTION" not in kinds and not set(kinds) & {*_OPENING, *_CLOSING})
     )
+
+
+def _is_star(subscript: tuple[Token, ...]) -> bool:
+    """Whether a subscript is the `*` of Fortran, SQL and formulas."""
+    return len(subscript) == 1 and subscript[0].text == "*"
 
 
 def _reads(piece: list[Token]) -> list[_Read]:
@@ -182,7 +191,7 @@ def _shift(subscript: tuple[Token, ...], shifted: bool) -> str | None:
     kinds = [token.type for token in subscript]
     if shifted and kinds[-3:] == ["COLON", "MINUS", "INTEGER"]:
         kinds = kinds[:-2]
-    if kinds == ["COLON"]:
+    if kinds == ["COLON"] or _is_star(subscript):
         return ""
     if kinds in (["INTEGER", "COLON"], ["NAME", "COLON"]):
         return subscript[0].text.lstrip("0")

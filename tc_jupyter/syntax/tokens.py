@@ -104,6 +104,8 @@ _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
 _ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:(?:[-+*/]|(?:arg)?(?:min|max)|any|all|lse)?=(?!=)|,)")
 """What stands behind the target of a statement."""
+_RANGE = re.compile(r"\s*[A-Za-z_]\w*\s+in\s+\S", re.ASCII)
+"""The range of an index, which begins no statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
 _BETWEEN = frozenset(
     {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
@@ -165,13 +167,20 @@ _MOST_DIGITS = 400  # of an integer: far beyond uint64, and below the length at 
 
 @dataclass(slots=True)
 class Token:
-    """A token. `type` is a terminal of the grammar; `first` says that it is the first on its line."""
+    """A token.
+
+    Attributes:
+        type: a terminal of the grammar.
+        first: whether it is the first one on its line.
+        stood: the place from which a fix moved it.
+    """
 
     type: str
     text: str
     start: int
     end: int
     first: bool = False
+    stood: Span | None = None
 
     @property
     def span(self) -> Span:
@@ -272,6 +281,13 @@ class _Scanner:
                 return self.slashes(start, end)
             case "python":
                 self.python(word, start, end)
+            case "semicolon" if _RANGE.match(self.text, end):
+                message, fix = (
+                    "clauses of `where` are separated by `,`",
+                    Fix("write `,`", (Edit(Span(start, end), ","),)),
+                )
+                self.report(codes.UNKNOWN_CHARACTER, start, end, message, fix=fix)
+                self.add("COMMA", ",", start, end)
             case "semicolon":
                 fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
                 self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)

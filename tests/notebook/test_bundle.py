@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -50,6 +51,14 @@ CELLS = {
     "eight axes": "def all8(float(A,B,C,D,E,F,G,H) X) -> (Y) { Y(a,b,c,d) +=! X(a,b,c,d,e,f,g,h) }",
     "convolution": CONV,
 }
+
+
+@pytest.mark.parametrize("name", [name for name in VIEWS if name != "partitions"])
+def test_lines_of_code_stay_lines(name):
+    html = tc.view(next(iter(tc.compile(CELLS["thirty stages"]).values())), name).bundle()["text/html"]
+    listings = re.findall(r"<pre[^>]*>", html)
+    assert all("white-space:pre;" in each for each in listings)
+    assert listings or name not in ("code", "schedule")
 
 
 @pytest.mark.some(3)

@@ -163,6 +163,13 @@ def test_a_value_that_is_replaced_is_said(session):
     assert "was a value" not in session.out
 
 
+def test_a_name_of_python_is_told(session):
+    session("%%tc -q\ndef print(float(N) X) -> (Y) { Y(i) = X(i) }")
+    assert "after `del print` it is that of Python again" in session.out
+    session("%%tc -q\ndef print(float(N) X) -> (Y) { Y(i) = 2 * X(i) }")
+    assert "del print" not in session.out
+
+
 def test_a_cell_may_call_functions_of_earlier_cells(session):
     session("%%tc\ndef twice(float(N) X) -> (Y) { Y(i) = 2 * X(i) }")
     report = session("%%tc\ndef four(float(N) X) -> (Y) {\n  H = twice(X)\n  Y(i) = 2 * H(i)\n}")

@@ -78,6 +78,24 @@ def test_a_caller_that_does_not_fit_says_so(session):
     np.testing.assert_array_equal(h(X), (5 * X + 1) * 10)
 
 
+def test_the_def_that_does_not_fit_is_named(session):
+    """`h` calls `g`, which calls `f`: the cell to run again is that of `g`."""
+    for cell in (f("X(i) * 2"), G, H):
+        session(cell)
+    session("%%tc\ndef f(float(N) X, float(N) W) -> (Y) { Y(i) = X(i) * W(i) }")
+    assert "`h` calls `g`, which calls `f`, which was defined again: `f` takes 2 arguments, not 1" in session.out
+    said = (
+        r"which calls `f`[^\n]*`f` takes 2 arguments(.|\n)*help: run the cell of `g` again .* or define `f` as before"
+    )
+    with pytest.raises(tc.CallError, match=said):
+        session.names["h"](X)
+    again = session.fails(H)
+    assert "`g` cannot be called: `g` calls `f`, which was defined again" in again
+    assert "run the cell of `g` again with a call that fits, or define `f` as before" in again
+    session(G.replace("f(X)", "f(X, X)"))
+    np.testing.assert_array_equal(session.names["h"](X), (X * X + 1) * 10)
+
+
 def test_functions_that_only_a_list_holds(session):
     session(f("X(i) * 2"))
     session(G)

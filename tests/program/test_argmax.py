@@ -68,3 +68,21 @@ def test_simulated():
     found = f.simulate(x)
     assert not found.findings
     np.testing.assert_array_equal(found.outputs[1], x.argmax(1))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("", "A(n)*A(n)", lambda a: a * a),
+        ("int64 ", "A(n)*A(n)", lambda a: a * a),
+        ("", "int64(A(n)*A(n)) + 1", lambda a: (a * a).astype(np.int64) + 1),
+        ("", "max(A(n)*A(n)/3, A(n) + A(n))", lambda a: np.maximum(a * a // np.int8(3), a + a)),
+    ],
+)
+def test_values_that_wrap_around_are_found_again(target, kind, value, expected):
+    f = compiled(f"def f(int8(N) A) -> ({kind}V, P) {{ V, P argmin=! {value} }}", target)
+    a = np.random.default_rng(5).integers(-128, 128, 50).astype(np.int8)
+    v, p = f(a)
+    assert v == expected(a).min()
+    assert p == expected(a).argmin()

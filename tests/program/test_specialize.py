@@ -38,7 +38,9 @@ def statements(text, *types, name=None):
 
 def test_a_map_is_one_statement():
     text = "float[*] f(float[*] A) { return { iv -> A[iv] + 1 }; }"
-    assert statements(text, (DType.FLOAT32, 2)) == ["result(i0, i1) = A[i0, i1] + 1 where i0 in 0:A_0, i1 in 0:A_1"]
+    assert statements(text, (DType.FLOAT32, 2)) == [
+        "result(iv0, iv1) = A[iv0, iv1] + 1 where iv0 in 0:A_0, iv1 in 0:A_1"
+    ]
     assert statements(text, (DType.FLOAT32, 0)) == ["result() = A + 1 where "]
 
 

@@ -48,7 +48,7 @@ def test_a_write_outside_of_what_the_first_statement_made():
     found = only(f"def f(float(T, 2*D) X) -> (Y) {{ {halves} where d in 0:D }}")
     start = "Y(i, j) = 0 where i in 0:T, j in 0:2*D"
     assert found.code.number == "TC311"
-    assert found.help.endswith(f"to have more, begin with `{start}`")
+    assert found.help.endswith(f"state that in the result list, or begin with `{start}`")
     halves = halves.replace("  Y", " where d in 0:D  Y")
     f = tc.compile(
         f"def f(float(T, 2*D) X) -> (Y) {{ {start}  {halves} where d in 0:D }}", target="cpu", allow="TC325"
@@ -63,7 +63,9 @@ def test_a_write_outside_of_what_is_stated_or_of_a_first_element():
     assert found[0].help == "state a larger `Y` in the result list, or write fewer elements with a `where` range"
     found = tc.analyze("def f(float(N) X) -> (Y) { Y(0) = 0  Y(i) = X(i) }").diagnostics
     assert [each.code.number for each in found] == ["TC322", "TC325"]
-    assert found[0].help.endswith("says how large it is: to have more, begin with `Y(i) = 0 where i in 0:N`")
+    assert found[0].help.endswith(
+        "says how large it is: state that in the result list, or begin with `Y(i) = 0 where i in 0:N`"
+    )
 
 
 def test_a_stated_size_that_the_first_statement_does_not_make():
@@ -99,3 +101,24 @@ def test_a_window_with_negative_padding_is_told_so():
         tc.CallError, match=r"a window cannot go so: `0 <= p` is false.*\n(.*\n)*help: steps are at least 1"
     ):
         f(np.ones(9, np.float32), np.ones(3, np.float32), -1)
+
+
+@pytest.mark.parametrize(
+    ("read", "help"),
+    [
+        ("X(N - i)", "write `i + 1` for `i`, as in `X(N - i - 1)` for `X(N - i)`"),
+        ("X(10 - i)", "write `i - N + 11` for `i`, as in `X(N - i - 1)` for `X(10 - i)`"),
+        ("X(i - 2)", "write `i + 2` for `i`, as in `X(i)` for `X(i - 2)`"),
+        ("X(i) - X(i - 1)", "guard the accesses and add `where i in 0:N`"),
+    ],
+)
+def test_a_range_from_0_on_leaves_no_element_out(read, help):
+    found = tc.analyze(f"def f(float(N) X) -> (Y) {{ Y(i) = {read} }}").diagnostics
+    assert [each.help for each in found if each.code.number == "TC321"] == [f"to start at 0, {help}"]
+
+
+@pytest.mark.parametrize("index", ["N + abs(s)", "max(N, s)", "-abs(s) - 1"])
+def test_what_two_conditions_exclude_is_told_at_once(index):
+    (found,) = tc.analyze(f"def f(float(N) X, int s) -> (Y) {{ Y = X({index}) }}").diagnostics
+    assert found.code.number == "TC311"
+    assert found.help in ("the last element has the index `N - 1`", "the first element has the index `0`")

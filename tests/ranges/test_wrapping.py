@@ -84,3 +84,36 @@ def test_a_clamp_on_both_sides_needs_no_check():
         "def f(float(N) X, int64(K) I) -> (Y) { Y(i) = X(max(min(I(i)*I(i), N-1), 0)) }"
     ).functions.values()
     assert {item.kind for item in found.preconditions} == {"PROVED"}
+
+
+LAST = 2**63 - 1
+FAR = {
+    "int64": [0, -1, LAST, -LAST - 1, 5],
+    "uint64": [0, 1, LAST, LAST + 1, 2 * LAST + 1],
+    "uint32": [0, 1, 2**32 - 1, 2**31, 5],
+}
+CLAMPED = (
+    "clamp({})",
+    "max(min({}, N - 1), 0)",
+    "clamp({} + 1)",
+    "clamp(max({}, 3))",
+    "clamp({}*{})",
+    "clamp({}/-1)",
+    "clamp(abs({}))",
+    "clamp(min({}, i))",
+)
+
+
+@pytest.mark.parametrize("dtype", FAR)
+@pytest.mark.parametrize("index", CLAMPED)
+def test_a_clamp_holds_at_the_ends_of_64_bits(dtype, index):
+    """The short form of a clamp, `min(x + 1, N) - 1`, wraps around there: the loop interpreter says that it leaves the array."""
+    for declared, read in ((f"{dtype}(M) I", "I(i)"), (f"{dtype} s", "s")):
+        end = "M" if "M" in declared else "5"
+        subscript = index.replace("{}", read)
+        text = f"def f(float(N) X, {declared}) -> (Y) {{ Y(i) = X({subscript}) where i in 0:{end} }}"
+        given = [np.array(FAR[dtype], dtype)] if "M" in declared else FAR[dtype]
+        slow, fast = (tc.compile(text, target=target, allow="TC236").f for target in ("interpreter", "cpu"))
+        for each in given:
+            found = slow(np.arange(10, dtype=np.float32), each)
+            np.testing.assert_array_equal(fast(np.arange(10, dtype=np.float32), each), found)

@@ -91,6 +91,13 @@ def test_no_folder_keeps_nothing(tmp_path):
         assert cache.clear() == 0
 
 
+def test_a_folder_may_begin_at_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("TC_JUPYTER_CACHE", "~/kept")
+    assert DiskCache.default().folder == tmp_path / "kept"
+
+
 def test_the_environment_chooses_the_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
     assert default_folder() == tmp_path

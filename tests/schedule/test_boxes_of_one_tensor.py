@@ -39,7 +39,7 @@ def test_rows_are_written_in_one_pass(body, rank, kernels):
 def test_boxes_that_are_apart_may_run_in_any_order():
     schedule = compiled(RELAX, 3, "interpreter").schedule()
     first, *_, last = schedule.stages
-    assert schedule.compute_with(last, first, "i1").graph.stage(last).attach.stage == first  # over five other boxes
+    assert schedule.compute_with(last, first, "iv1").graph.stage(last).attach.stage == first  # over five other boxes
 
 
 def test_boxes_that_meet_keep_their_order():

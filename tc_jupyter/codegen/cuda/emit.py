@@ -74,7 +74,7 @@ from .expressions import (
     value,
 )
 from .fragments import with_fragments
-from .helpers import helper_texts
+from .helpers import helper_texts, helpers_called
 from .launch import (
     GRID_AXES,
     GRID_LIMITS,
@@ -227,8 +227,9 @@ class _Emitter:
         arguments = self._arguments()
         if 8 * len(arguments) > MAX_PARAMETERS:
             self._refuse(f"kernel `{kernel.name}` needs {len(arguments)} parameters", "split the def into several")
-        head = [*self._header(launch), *self._helper_lines(), *self._signature(entry, arguments, launch), "{"]
-        lines = [*map(Line, head), *_without_unused(self.lines), Line("}")]
+        body = _without_unused(self.lines)
+        head = [*self._header(launch), *self._helper_lines(body), *self._signature(entry, arguments, launch), "{"]
+        lines = [*map(Line, head), *body, Line("}")]
         text, line_map = _assemble(lines, entry, self.source)
         return KernelSource(
             "cuda", text, entry, arguments, launch, kernel.buffers, tuple(self.workspace), line_map, self.index_bits
@@ -279,8 +280,10 @@ class _Emitter:
         lines.append(f"indices: {self.scope.index_type}")
         return ["// " + comment_text(part) for line in lines for part in line.splitlines() or [""]]
 
-    def _helper_lines(self) -> list[str]:
-        texts = helper_texts(self.scope.helpers, PRIMITIVES)
+    def _helper_lines(self, body: list[Line]) -> list[str]:
+        """The functions that the lines call; some were needed by a value that nobody uses in the end."""
+        called = helpers_called("\n".join(line.text.partition("//")[0] for line in body))
+        texts = helper_texts(self.scope.helpers & called, PRIMITIVES)
         return [line for text in texts for line in ("", *text.split("\n"))] + [""]
 
     def _signature(self, entry: str, arguments: tuple[Argument, ...], launch: Launch) -> list[str]:

@@ -230,6 +230,12 @@ _HOME = {"tc_value": "tc_bits", "tc_shared_address": "tc_shared"}
 """Functions that stand in another helper's text."""
 
 
+def helpers_called(code: str) -> set[str]:
+    """The helpers whose functions a text calls."""
+    names: list[str] = re.findall(r"\btc_\w+", code)
+    return {_HOME.get(name, name) for name in names}
+
+
 def helper_texts(used: Iterable[str], more: dict[str, str] | None = None) -> list[str]:
     """The texts of `used` helpers and of those that they use, each after what it needs.
 
@@ -242,8 +248,7 @@ def helper_texts(used: Iterable[str], more: dict[str, str] | None = None) -> lis
     def add(name: str) -> None:
         if name in done:
             return
-        for other in re.findall(r"\btc_\w+", texts[name]):
-            other = _HOME.get(other, other)
+        for other in sorted(helpers_called(texts[name])):
             if other != name and other in texts:
                 add(other)
         done.append(name)

@@ -15,14 +15,15 @@ from typing import Any
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks
+from tc_jupyter.ide.made_lines import Lines, lines_of, lines_of_locations, with_assignments
 from tc_jupyter.runtime import cpu, cuda, jit
 from tc_jupyter.runtime.nvrtc import BackendError
 from tc_jupyter.schedule import required_sizes
 from tc_jupyter.schedule.visits import TooManyPoints
 
-from .code_lines import Lines, lines_of, lines_of_locations, located, with_assignments, without_debug
+from .code_lines import located, without_debug
 from .execution import execution, execution_html, points_of
-from .picture import BAD, CODE, MUTED, Content, Control, Picture, code, folded, one_line, table, words
+from .picture import BAD, LISTING, MUTED, Content, Control, Picture, code, folded, one_line, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _TITLES = {
@@ -118,9 +119,9 @@ class Code(Picture):
         if self.kind in ("ptx", "sass"):
             return lines_of_locations(made, source.name)
         if self.kind in ("llvm", "asm"):
-            quoted = with_assignments(quoted, self.function.source("loops"), source.name)
+            quoted = with_assignments(quoted, self.function.source("loops"))
         if self.kind != "asm":
-            return lines_of(made, quoted, source.name)
+            return lines_of(made, quoted)
         found = self._assembled(quoted)
         count = made.count("\n") + 1
         return found[:count] if found is not None and len(found) >= count else [None] * count
@@ -133,7 +134,7 @@ class Code(Picture):
             made = self.function.definition().build(cpu.cpu_target())
             options = cpu.options_of(made.target)
             for n, source in enumerate(made.shown()):
-                twin = jit.assembly(located(source.text, lines_of(source.text, quoted, name), name), options)
+                twin = jit.assembly(located(source.text, lines_of(source.text, quoted), name), options)
                 lines = without_debug(twin, jit.assembly(source.text, options), name)
                 if lines is None:
                     return None
@@ -208,7 +209,5 @@ def _listing(texts: list[str], lines: Any, side: str, linked: set[int], live: bo
             f'<span data-line="{line}"{focus} style="margin-left:-6ch;box-shadow:-4px 0 hsl({hue},70%,50%)">'
             f'<span style="{MUTED}">{line + 1:5} </span>{escape(text)}</span>'
         )
-    style = (
-        CODE.replace("pre-wrap", "pre") + ";padding-left:calc(6ch + 4px)"
-    )  # room for numbers and stripes, to the left of every line
+    style = LISTING + ";padding-left:calc(6ch + 4px)"  # room for numbers and stripes, to the left of every line
     return f'<pre data-listing="{side}" style="{style};margin:4px 0;overflow:auto;max-height:32em;line-height:1.35">{chr(10).join(parts)}</pre>'

@@ -26,10 +26,14 @@ MUTED = "opacity:.78"
 # mixed with the colour of the text around: darker on a light page, lighter on a dark one, so always readable
 GOOD, BAD, NOTE = (f"color-mix(in srgb,{tone} 55%,currentColor)" for tone in ("#2e8b57", "#dc4440", "#3a7fd0"))
 ACCENT = "var(--jp-brand-color1,#1976d2)"
-CODE = (
+_CODE = (
     "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:.93em;"
-    "background:none;color:inherit;border:0;padding:0;white-space:inherit;overflow-wrap:break-word"
+    "background:none;color:inherit;border:0;padding:0"
 )
+CODE = f"{_CODE};white-space:inherit;overflow-wrap:break-word"
+"""Of code inside a sentence or a cell of a table."""
+LISTING = f"{_CODE};white-space:pre"
+"""Of lines of code, which stay lines."""
 _CELL = "padding:1px 14px 1px 0;text-align:left;border:0"
 STATIC_LIMIT = 60_000
 """Characters of static HTML of one view; larger pictures are drawn with fewer points."""

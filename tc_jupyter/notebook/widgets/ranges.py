@@ -10,6 +10,7 @@ Worked example: for `conv`, choosing `i` marks `B(i + k)`, and lowering `N` belo
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice, product
@@ -24,9 +25,9 @@ from .lattice import TensorBox, tensor_boxes
 from .picture import (
     ACCENT,
     BAD,
-    CODE,
     GOOD,
     LINE,
+    LISTING,
     MUTED,
     Content,
     Control,
@@ -167,7 +168,7 @@ class Ranges(Picture):
             controls.append(Control("predict", "check", "predict first", self.predict))
         if question is not None:
             parts.append(self._ask_for(question))
-            asked = f"shape of {question[0]}" if question[1] == SHAPE else f"range of {question[1]}: lower, upper"
+            asked = f"shape of {question[0]}" if question[1] == SHAPE else f"range of {question[1]}"
             controls.append(Control("guess", "text", asked, self.guess))
             controls.append(Control("give_up", "button", "show it"))
         elif live and self.predict:
@@ -191,7 +192,7 @@ class Ranges(Picture):
         if key[1] == SHAPE:
             return words(f"what is the shape of `{key[0]}`? Write its extents over the sizes, with commas between them")
         return words(
-            f"what is the range of `{key[1]}` in `{key[0]}`? Write `lower, upper` over the sizes; `upper` is not included"
+            f"what is the range of `{key[1]}` in `{key[0]}`? Write its two ends, as in `0 <= {key[1]} < N` or `0, N`"
         )
 
     def _source(self, numbers: Mapping[str, int] | None) -> str:
@@ -217,7 +218,7 @@ class Ranges(Picture):
                     pieces.append(f'<mark data-span="{span.start}:{span.end}"><b>{text}</b></mark>')
                 at = span.end
         pieces.append(escape(program.source.slice(Span(at, program.span.end))))
-        style = CODE.replace("pre-wrap", "pre")
+        style = LISTING
         return f'<pre style="{style};margin:4px 0;overflow:auto" aria-label="the def">{"".join(pieces)}</pre>'
 
     def _ranges(self, numbers: Mapping[str, int] | None, live: bool) -> str:
@@ -423,9 +424,9 @@ def compare_range(known: SizeNames, r: IndexRange, text: str) -> str | None:
     """`None` if `lower, upper` equals the range wherever it is not empty and the sizes are allowed; else what is wrong."""
     assert r.lower is not None
     assert r.upper is not None
-    ends = _split(text)
-    if len(ends) != 2:
-        return "write two expressions with a comma between them: `lower, upper`"
+    ends = _ends(text, r.index)
+    if ends is None:
+        return f"write the two ends, as in `0 <= {r.index} < N`, `[0, N)` or `0, N`; the second one is not included"
     tested = 0
     for sizes in _trials(known):
         numbers = known.all_numbers(sizes)
@@ -438,6 +439,25 @@ def compare_range(known: SizeNames, r: IndexRange, text: str) -> str | None:
         if (low < high or said[0] < said[1]) and said != (low, high):
             return f"not for {_at(sizes)}: you say {said[0]} to {said[1] - 1}, it is {low} to {high - 1}"
     return None if tested else "no small sizes are allowed here, so the answer cannot be compared"
+
+
+def _ends(text: str, name: str) -> tuple[str, str] | None:
+    """The two ends of a range in any of the ways in which it is written: the second one is not included.
+
+    Worked example: `0 <= i < N`, `0 <= i <= N - 1`, `[0, N)`, `[0, N[`, `[0, N - 1]`, `0:N` and `0, N` are all `("0", "N")`.
+    """
+    index = re.escape(name)
+    chain = re.fullmatch(rf"(.+?)(<=|≤|<){index}(<=|≤|<)(.+)", text.replace(" ", ""))
+    if chain is not None:
+        low, first, last, high = chain.groups()
+        return low if first != "<" else f"({low})+1", high if last == "<" else f"({high})+1"
+    interval = re.fullmatch(r"\[(.+)([)\]\[])", text.strip())
+    parts = _split(interval.group(1) if interval is not None else text)
+    if len(parts) == 1:
+        parts = parts[0].split(":")
+    if len(parts) != 2:
+        return None
+    return parts[0], f"({parts[1]})+1" if interval is not None and interval.group(2) == "]" else parts[1]
 
 
 def _split(text: str) -> list[str]:

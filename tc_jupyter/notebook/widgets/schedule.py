@@ -39,8 +39,8 @@ from .execution import Execution, execution, execution_html, points_of
 from .picture import (
     ACCENT,
     BAD,
-    CODE,
     LINE,
+    LISTING,
     Content,
     Control,
     Picture,
@@ -337,7 +337,7 @@ class ScheduleView(Picture):
                 )
             else:
                 lines.append(escape(line))
-        style = CODE.replace("pre-wrap", "pre")
+        style = LISTING
         return f'<pre data-loops="" style="{style};margin:6px 0;overflow:auto">{chr(10).join(lines)}</pre>'
 
     def _counts(self, bounds: Bounds, needs: dict[str, StageNeed] | str) -> str:
@@ -425,7 +425,7 @@ class ScheduleView(Picture):
         except (CompileError, TooManyPoints) as problem:
             return folded(title, words(one_line(problem)))
         at = min(self.message, len(lines) - 1)
-        style = CODE.replace("pre-wrap", "pre")
+        style = LISTING
         shown = [
             f'<b aria-current="step">▸ {escape(line)}</b>' if live and n == at else f"  {escape(line)}"
             for n, line in enumerate(lines)
@@ -440,7 +440,7 @@ class ScheduleView(Picture):
         return folded(title, (f"<div>message {at + 1} of {len(lines)} {buttons}</div>" if live else "") + inner)
 
     def _python(self, python: str, live: bool) -> str:
-        style = CODE.replace("pre-wrap", "pre")
+        style = LISTING
         copy = '<button type="button" data-copy="python">copy as Python</button>' if live else ""
         return f'<div><b>as Python</b> {copy}</div><pre data-python="" style="{style};margin:2px 0;overflow:auto">{escape(python)}</pre>'
 
@@ -449,7 +449,7 @@ class ScheduleView(Picture):
             text = self.function.with_schedule(self.schedule).source("loops")[:_LONGEST]
         except (CompileError, ValueError, RuntimeError) as problem:
             return words(f"no loops: {one_line(problem)}", "✗", BAD)
-        style = CODE.replace("pre-wrap", "pre")
+        style = LISTING
         return folded(
             "generated loops",
             f'<pre style="{style};margin:2px 0;overflow:auto;max-height:28em">{escape(text)}</pre>',

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.ide.made_lines import lines_of, lines_of_locations
 from tc_jupyter.notebook.widgets.benchmark import BenchmarkView, random_arguments
 from tc_jupyter.notebook.widgets.code import Code
-from tc_jupyter.notebook.widgets.code_lines import lines_of, lines_of_locations
 from tc_jupyter.notebook.widgets.peers import einsum_of
 from tc_jupyter.notebook.widgets.views import view
 
@@ -63,7 +63,7 @@ def test_machine_code_and_assembly_are_read_by_their_locations():
 
 def test_code_after_a_producer_belongs_to_its_consumer_again():
     made = "kernel k\n  # C\n  for i\n    allocate B\n    # B\n    for B.j\n      B = A\n    for j\n      C = B\n"
-    assert lines_of(made, {"C": 2, "B": 1}, "cell") == [None, 2, 2, 2, 1, 1, 1, 2, 2, None]
+    assert lines_of(made, {"C": 2, "B": 1}) == [None, 2, 2, 2, 1, 1, 1, 2, 2, None]
 
 
 def test_a_form_that_cannot_be_made_is_said():

@@ -63,7 +63,7 @@ def test_predictions_count_every_way_to_write_a_range():
     assert compare_range(picture.known, r, "0, N - K + 1") is None
     assert compare_range(picture.known, r, "K - K, 1 + N - K") is None
     assert "you say" in str(compare_range(picture.known, r, "0, N - K"))
-    assert "two expressions" in str(compare_range(picture.known, r, "0"))
+    assert "the two ends" in str(compare_range(picture.known, r, "0"))
     assert "no size `M`" in str(compare_range(picture.known, r, "0, M"))
 
 
@@ -154,3 +154,34 @@ def test_bad_values_and_open_ranks():
     assert "whole number" in picture.content().html
     f = next(iter(tc.compile("int[*] twice(int[*] a) { return { iv -> 2 * a[iv] }; }", language="sac").values()))
     assert "known at the call" in view(f, "ranges").bundle()["text/html"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "0 <= i < N - K + 1",
+        "0<=i<=N-K",
+        "-1 < i < 1 + N - K",
+        "[0, N-K+1)",
+        "[0,N-K]",
+        "[0, N-K+1[",
+        "0:N - K + 1",
+        "0, N + 1 - K",
+    ],
+)
+def test_an_answer_in_any_way_of_writing(answer):
+    picture = view(function(CONV), "ranges", predict=True, N=8, K=3).picture
+    picture.apply({"guess": answer})
+    assert picture.solved == {("A", "i")}
+    picture.apply({"guess": answer.replace("i", "k").replace("1", "2")})
+    assert picture.solved == {("A", "i")}
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "0", "0 <= i", "0 <= j < N", "[0, N", "[[", "0:1:2", "i < i < i", "0 <= i <", "(", ","]
+)
+def test_an_answer_that_is_no_range(answer):
+    picture = view(function(CONV), "ranges", predict=True, N=8, K=3).picture
+    picture.apply({"guess": answer})
+    assert picture.solved == set()
+    assert picture.problem

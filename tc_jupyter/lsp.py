@@ -1,0 +1,304 @@
+"""A language server for `.tc` and `.sac` files: `tc-jupyter lsp` speaks the Language Server Protocol on standard input and output.
+
+Comes in: requests of an editor. Goes out: the answers of `ide`, with positions as the editor counts them. A file stands alone: it
+calls functions of its own. Needs the extra `lsp` (pygls).
+
+Worked example: with `C(i) = A(i, k)` in the text, the editor gets the message TC204 and a quick fix that writes `+=!`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
+
+from tc_jupyter import ide
+
+LONGEST = 200_000
+"""Code points of a text that is answered about; above that there is a message only."""
+
+SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "note": types.DiagnosticSeverity.Information,
+}
+TOKENS = {
+    "function": "function",
+    "def": "function",
+    "tensor": "variable",
+    "index": "parameter",
+    "size": "typeParameter",
+    "scalar": "variable",
+    "let": "variable",
+    "type": "type",
+}
+"""What editors call a kind of name."""
+SYMBOLS = {"def": types.SymbolKind.Function, "tensor": types.SymbolKind.Array, "scalar": types.SymbolKind.Number}
+COMPLETIONS = {
+    "index": types.CompletionItemKind.Variable,
+    "tensor": types.CompletionItemKind.Field,
+    "size": types.CompletionItemKind.TypeParameter,
+    "scalar": types.CompletionItemKind.Constant,
+    "def": types.CompletionItemKind.Function,
+    "function": types.CompletionItemKind.Function,
+    "keyword": types.CompletionItemKind.Keyword,
+    "type": types.CompletionItemKind.Class,
+}
+
+LEGEND = types.SemanticTokensLegend(sorted(set(TOKENS.values())), [types.SemanticTokenModifiers.Declaration])
+
+
+class Document:
+    """A text of an editor with positions in both ways of counting: code points here, what was agreed on there."""
+
+    def __init__(self, document: TextDocument) -> None:
+        self.document = document
+        self.language = "sac" if document.uri.endswith(".sac") or document.language_id == "sac" else "tc"
+        self.text = document.source
+        self.lines = document.lines or [""]
+
+    def inside(self, position: types.Position) -> dict[str, int]:
+        """A position of the editor."""
+        found = self.document.position_codec.position_from_client_units(self.lines, position)
+        return {"line": found.line, "character": found.character}
+
+    def outside(self, position: Mapping[str, int]) -> types.Position:
+        """A position for the editor."""
+        here = types.Position(position["line"], position["character"])
+        return self.document.position_codec.position_to_client_units(self.lines, here)
+
+    def range(self, span: Mapping[str, Any]) -> types.Range:
+        """A span for the editor."""
+        return types.Range(self.outside(span["start"]), self.outside(span["end"]))
+
+    def edits(self, edits: Sequence[Mapping[str, Any]]) -> list[types.TextEdit]:
+        """Edits for the editor."""
+        return [types.TextEdit(self.range(each["span"]), each["text"]) for each in edits]
+
+    def edit(self, edits: Sequence[Mapping[str, Any]]) -> types.WorkspaceEdit:
+        """Edits of this text alone."""
+        return types.WorkspaceEdit({self.document.uri: self.edits(edits)})
+
+    @property
+    def messages(self) -> list[Mapping[str, Any]]:
+        """What there is to say about the text."""
+        return ide.check(self.text, self.language)["diagnostics"]
+
+
+server = LanguageServer("tc-jupyter", "1", types.TextDocumentSyncKind.Incremental)
+
+
+def _document(uri: str) -> Document:
+    return Document(server.workspace.get_text_document(uri))
+
+
+# messages ------------------------------------------------------------------------------------------------------------------------
+
+
+@server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+@server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
+    """Send the messages about a text that was opened or changed."""
+    document = _document(params.text_document.uri)
+    if len(document.text) > LONGEST:
+        place = types.Range(types.Position(0, 0), types.Position(0, 0))
+        found = [types.Diagnostic(place, f"the file has more than {LONGEST:,} characters: it is not analysed")]
+    else:
+        found = [_diagnostic(document, each) for each in document.messages]
+    version = document.document.version
+    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.document.uri, found, version))
+
+
+@server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+def forget(params: types.DidCloseTextDocumentParams) -> None:
+    """Take the messages about a text away."""
+    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
+
+
+def _diagnostic(document: Document, found: Mapping[str, Any]) -> types.Diagnostic:
+    help_text = f"\nhelp: {found['help']}" if found["help"] else ""
+    related = [
+        types.DiagnosticRelatedInformation(
+            types.Location(document.document.uri, document.range(label["span"])), label["text"] or found["name"]
+        )
+        for label in found["labels"]
+    ]
+    return types.Diagnostic(
+        document.range(found["span"]),
+        found["message"] + help_text,
+        SEVERITIES[found["severity"]],
+        found["code"],
+        source="tc-jupyter",
+        related_information=related,
+    )
+
+
+@server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions([types.CodeActionKind.QuickFix]))
+def fixes(params: types.CodeActionParams) -> list[types.CodeAction]:
+    """The fixes of the messages at a place."""
+    document = _document(params.text_document.uri)
+    found: list[types.CodeAction] = []
+    for message in document.messages:
+        place = document.range(message["span"])
+        if message["fix"] is None or place.end < params.range.start or params.range.end < place.start:
+            continue
+        edit = document.edit(message["fix"]["edits"])
+        said = [_diagnostic(document, message)]
+        title = str(message["fix"]["title"])
+        found.append(types.CodeAction(title, types.CodeActionKind.QuickFix, said, is_preferred=True, edit=edit))
+    return found
+
+
+# names ---------------------------------------------------------------------------------------------------------------------------
+
+
+@server.feature(types.TEXT_DOCUMENT_HOVER)
+def hover(params: types.HoverParams) -> types.Hover | None:
+    """What stands at a position, and for an index why its range is what it is."""
+    document = _document(params.text_document.uri)
+    found = ide.hover(document.text, document.inside(params.position), document.language)
+    if found is None:
+        return None
+    lines = [f"```{document.language}\n{found['title']}\n```", *found["lines"], *filter(None, [found["documentation"]])]
+    return types.Hover(
+        types.MarkupContent(types.MarkupKind.Markdown, "\n\n".join(lines)), document.range(found["span"])
+    )
+
+
+@server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["(", ",", " "]))
+def complete(params: types.CompletionParams) -> list[types.CompletionItem]:
+    """What may stand at a position."""
+    document = _document(params.text_document.uri)
+    found = ide.complete(document.text, document.inside(params.position), document.language)
+    if found is None:
+        return []
+    place = document.range(found["span"])
+    return [
+        types.CompletionItem(
+            item["label"],
+            kind=COMPLETIONS.get(item["type"], types.CompletionItemKind.Text),
+            detail=item.get("detail"),
+            sort_text=f"{number:04}",
+            text_edit=types.TextEdit(place, item.get("apply", item["label"])),
+        )
+        for number, item in enumerate(found["items"])
+    ]
+
+
+@server.feature(types.TEXT_DOCUMENT_SIGNATURE_HELP, types.SignatureHelpOptions(["(", ","]))
+def signature(params: types.SignatureHelpParams) -> types.SignatureHelp | None:
+    """The parameters of the call around a position."""
+    document = _document(params.text_document.uri)
+    found = ide.signature(document.text, document.inside(params.position), document.language)
+    if found is None:
+        return None
+    parameters = [types.ParameterInformation((start, end)) for start, end in found["parameters"]]
+    shown = types.SignatureInformation(found["label"], found["documentation"], parameters)
+    return types.SignatureHelp([shown], 0, found["active"])
+
+
+@server.feature(types.TEXT_DOCUMENT_DEFINITION)
+def definition(params: types.DefinitionParams) -> types.Location | None:
+    """Where a name is introduced."""
+    document = _document(params.text_document.uri)
+    found = ide.definition(document.text, document.inside(params.position), document.language)
+    if found is None or found["span"] is None:
+        return None
+    return types.Location(document.document.uri, document.range(found["span"]))
+
+
+@server.feature(types.TEXT_DOCUMENT_REFERENCES)
+def references(params: types.ReferenceParams) -> list[types.Location]:
+    """All places of a name."""
+    document = _document(params.text_document.uri)
+    found = ide.references(document.text, document.inside(params.position), document.language)
+    wanted = [each for each in found if params.context.include_declaration or not each["introduces"]]
+    return [types.Location(document.document.uri, document.range(each["span"])) for each in wanted]
+
+
+@server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+def prepare_rename(params: types.PrepareRenameParams) -> types.Range | None:
+    """The name at a position, if it can be renamed."""
+    document = _document(params.text_document.uri)
+    found = ide.rename(document.text, document.inside(params.position), None, document.language)
+    return None if found is None else document.range(found["span"])
+
+
+@server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+def rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
+    """Give a name another text, everywhere; a name that would mean something else is refused with a message."""
+    document = _document(params.text_document.uri)
+    found = ide.rename(document.text, document.inside(params.position), params.new_name, document.language)
+    if found is not None and found["refused"]:
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, found["refused"]))
+        return None
+    return None if found is None else document.edit(found["edits"])
+
+
+# the whole text ------------------------------------------------------------------------------------------------------------------
+
+
+@server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+def symbols(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+    """Defs with their tensors."""
+    document = _document(params.text_document.uri)
+    return [_symbol(document, each) for each in ide.symbols(document.text, document.language)]
+
+
+def _symbol(document: Document, found: Mapping[str, Any]) -> types.DocumentSymbol:
+    children = [_symbol(document, each) for each in found.get("children", ())]
+    whole, place = document.range(found["span"]), document.range(found["place"])
+    return types.DocumentSymbol(found["name"], SYMBOLS[found["kind"]], whole, place, children=children)
+
+
+@server.feature(types.TEXT_DOCUMENT_FORMATTING)
+def formatting(params: types.DocumentFormattingParams) -> list[types.TextEdit]:
+    """The text as `format_text` lays it out; a text with mistakes stays."""
+    document = _document(params.text_document.uri)
+    found = ide.format_text(document.text, document.language)
+    if found["refused"] or found["text"] == document.text:
+        return []
+    return [types.TextEdit(types.Range(types.Position(0, 0), _end(document)), found["text"])]
+
+
+def _end(document: Document) -> types.Position:
+    last = document.lines[-1]
+    if last.endswith(("\n", "\r")):
+        return types.Position(len(document.lines), 0)
+    return document.outside({"line": len(document.lines) - 1, "character": len(last)})
+
+
+@server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
+    """The ranges of each statement, at its end."""
+    document = _document(params.text_document.uri)
+    found: list[types.InlayHint] = []
+    for each in ide.hints(document.text, document.language):
+        place = document.outside(each["position"])
+        if params.range.start <= place <= params.range.end:
+            reasons = "\n".join(each["because"])
+            found.append(types.InlayHint(place, each["text"], padding_left=True, tooltip=reasons))
+    return found
+
+
+@server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
+def semantic_tokens(params: types.SemanticTokensParams) -> types.SemanticTokens:
+    """The kind of every name, as numbers relative to the name before."""
+    document = _document(params.text_document.uri)
+    data, line, start = list[int](), 0, 0
+    for each in ide.colours(document.text, document.language):
+        place = document.range(each["span"])
+        here, character = place.start.line, place.start.character
+        kind = LEGEND.token_types.index(TOKENS[each["kind"]])
+        column = character - start if here == line else character
+        data += [here - line, column, place.end.character - character, kind, int(each["introduces"])]
+        line, start = here, character
+    return types.SemanticTokens(data)
+
+
+def main() -> None:
+    """Serve on standard input and output until the editor ends."""
+    server.start_io()

@@ -1,0 +1,229 @@
+"""The language server, asked as an editor asks it: through its standard input and output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pygls")
+
+ROOT = Path(__file__).parents[1]
+TEXT = """# 𝛼 is no name, but may stand in a comment
+def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i + k) * W(k) }
+def rows(float(N, M) A) -> (S) {
+    S(i) = A(i, j)  # 𝛽
+}
+"""
+
+
+class Client:
+    """A client that sends one message and reads until the answer comes; notifications are kept."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "tc_jupyter.cli", "lsp"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self.number = 0
+        self.told: list[dict[str, Any]] = []
+
+    def send(self, message: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        length = 0
+        while (line := self.process.stdout.readline().strip()) != b"":
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        assert length, "the server ended"
+        return json.loads(self.process.stdout.read(length))
+
+    def ask(self, method: str, params: Any = None) -> Any:
+        self.number += 1
+        self.send({"id": self.number, "method": method, "params": params})
+        while (answer := self.read()).get("id") != self.number or "method" in answer:
+            self.told.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def tell(self, method: str, params: Any) -> None:
+        self.send({"method": method, "params": params})
+
+    def open(self, uri: str, text: str, language: str = "tc") -> list[dict[str, Any]]:
+        """Open a text; returns its messages."""
+        self.tell(
+            "textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": language, "version": 1, "text": text}}
+        )
+        return self.messages(uri)
+
+    def messages(self, uri: str) -> list[dict[str, Any]]:
+        while True:
+            found = self.read()
+            if found.get("method") == "textDocument/publishDiagnostics" and found["params"]["uri"] == uri:
+                return found["params"]["diagnostics"]
+            self.told.append(found)
+
+
+@pytest.fixture(scope="module")
+def client():
+    made = Client()
+    made.capabilities = made.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}})["capabilities"]
+    made.tell("initialized", {})
+    yield made
+    made.ask("shutdown")
+    made.tell("exit", None)
+    assert made.process.wait(30) == 0
+
+
+@pytest.fixture(scope="module")
+def opened(client):
+    client.found = client.open("file:///a.tc", TEXT)
+    return client
+
+
+def at(line: int, character: int, uri: str = "file:///a.tc") -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+
+
+def span(line: int, start: int, end: int) -> dict[str, Any]:
+    return {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+
+
+def column(line: int, text: str) -> int:
+    """Where a part of a line begins, in units of UTF-16, as an editor counts."""
+    return len(TEXT.split("\n")[line].partition(text)[0].encode("utf-16-le")) // 2
+
+
+def whole(uri: str = "file:///a.tc") -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}}
+
+
+def test_messages(opened):
+    (found,) = opened.found
+    assert (found["code"], found["severity"]) == ("TC204", 1)
+    assert found["message"] == "`=` does not combine the values over `j`"
+    assert found["range"] == span(3, 9, 10)
+    assert found["relatedInformation"][0]["message"] == "`j` is not on the left"
+
+
+def test_a_fix(opened):
+    asked = {**whole(), "range": span(3, 9, 9), "context": {"diagnostics": []}}
+    (found,) = opened.ask("textDocument/codeAction", asked)
+    assert found["title"] == "replace `=` by `+=!`"
+    assert found["edit"]["changes"] == {"file:///a.tc": [{"range": span(3, 9, 10), "newText": "+=!"}]}
+    elsewhere = {**asked, "range": span(1, 0, 3)}
+    assert opened.ask("textDocument/codeAction", elsewhere) == []
+
+
+def test_hover_says_why(opened):
+    found = opened.ask("textDocument/hover", at(1, column(1, "i) +=!")))
+    assert "0 <= i < N - K + 1" in found["contents"]["value"]
+    assert "because 0 <= i + k < N" in found["contents"]["value"]
+    assert opened.ask("textDocument/hover", at(0, 5)) is None
+
+
+def test_completion(opened):
+    found = opened.ask("textDocument/completion", at(1, column(1, "k) * W")))
+    by_name = {item["label"]: item for item in found}
+    assert by_name["i"]["detail"] == "0 <= i < N - K + 1"
+    assert by_name["rows"]["textEdit"]["newText"] == "rows("
+
+
+def test_signature(opened):
+    text = TEXT.replace("S(i) = A(i, j)", "S(i) +=! fma(A(i, j), ")
+    opened.open("file:///s.tc", text)
+    line = text.split("\n")[3]
+    found = opened.ask("textDocument/signatureHelp", at(3, line.index("), ") + 3, "file:///s.tc"))
+    assert found["signatures"][0]["label"].startswith("fma(")
+    assert found["activeParameter"] == 1
+
+
+def test_definition_references_and_rename(opened):
+    place = at(1, column(1, "k) * W"))
+    found = opened.ask("textDocument/references", {**place, "context": {"includeDeclaration": True}})
+    places = [span(1, column(1, "k) * W"), column(1, "k) * W") + 1), span(1, column(1, "k) }"), column(1, "k) }") + 1)]
+    assert [each["range"] for each in found] == places
+    size = at(1, column(1, "N) X"))
+    assert opened.ask("textDocument/definition", size)["range"]["start"] == size["position"]
+    assert opened.ask("textDocument/prepareRename", place) == places[0]
+    edits = opened.ask("textDocument/rename", {**place, "newName": "tap"})["changes"]["file:///a.tc"]
+    assert [(each["range"], each["newText"]) for each in edits] == [(each, "tap") for each in places]
+    assert opened.ask("textDocument/rename", {**place, "newName": "i"}) is None
+    assert "`i` is in scope already" in opened.told[-1]["params"]["message"]
+
+
+def test_symbols(opened):
+    found = opened.ask("textDocument/documentSymbol", whole())
+    assert [each["name"] for each in found] == ["conv", "rows"]
+    assert [each["name"] for each in found[0]["children"]] == ["X", "W", "Y"]
+    assert found[1]["range"]["end"] == {"line": 4, "character": 1}
+
+
+def test_format(opened):
+    opened.open("file:///f.tc", "def f(float(N) X) -> (Y) {\nY(i)=X(i)\n}\n")
+    options = {"options": {"tabSize": 4, "insertSpaces": True}}
+    (found,) = opened.ask("textDocument/formatting", {**whole("file:///f.tc"), **options})
+    assert found["newText"] == "def f(float(N) X) -> (Y) {\n    Y(i) = X(i)\n}\n"
+    assert found["range"] == {"start": {"line": 0, "character": 0}, "end": {"line": 3, "character": 0}}
+    opened.open("file:///b.tc", "def f(float(N) X -> (Y) {")
+    assert opened.ask("textDocument/formatting", {**whole("file:///b.tc"), **options}) == []
+
+
+def test_hints_show_ranges(opened):
+    found = opened.ask("textDocument/inlayHint", {**whole(), "range": span(1, 0, 99)})
+    assert [each["label"] for each in found] == ["0 <= i < N - K + 1, 0 <= k < K"]
+    assert found[0]["position"] == {"line": 1, "character": column(1, " }")}
+
+
+def test_semantic_tokens(opened):
+    names = opened.capabilities["semanticTokensProvider"]["legend"]["tokenTypes"]
+    data = opened.ask("textDocument/semanticTokens/full", whole())["data"]
+    assert len(data) % 5 == 0
+    line = start = 0
+    found = []
+    for delta, column_, length, kind, declared in zip(*(data[k::5] for k in range(5)), strict=True):
+        line, start = line + delta, column_ if delta else start + column_
+        found.append((line, start, length, names[kind], declared))
+    assert (1, 4, 4, "function", 1) in found
+    assert (1, column(1, "N) X"), 1, "typeParameter", 0) in found
+    assert (1, column(1, "X(i + k)"), 1, "variable", 0) in found
+    assert {kind for *_, kind, _ in found} == {"function", "typeParameter", "variable", "parameter"}
+
+
+def test_positions_are_those_of_utf_16(opened):
+    text = "def f(float(N) X) -> (Y) { # 𝛼𝛼\n    Y(i) = X(i)  Z = X(i) # 𝛽\n}"
+    found = opened.open("file:///u.tc", text)
+    opened.tell(
+        "textDocument/didChange",
+        {
+            "textDocument": {"uri": "file:///u.tc", "version": 2},
+            "contentChanges": [{"range": span(0, 27, 33), "text": "# ok"}],
+        },
+    )
+    again = opened.messages("file:///u.tc")
+    assert [each["range"] for each in found] == [each["range"] for each in again]
+
+
+def test_the_other_language(opened):
+    sac = "double[*] twice(double[*] a) { return { iv -> 2.0 * a[iv] }; }\n"
+    assert opened.open("file:///a.sac", sac, "sac") == []
+    found = opened.open("file:///b.sac", sac.replace("a[iv]", "b[iv]"), "sac")
+    assert [each["code"] for each in found] == ["TC201"]
+
+
+def test_a_file_that_is_closed_has_no_messages(opened):
+    opened.open("file:///c.tc", TEXT)
+    opened.tell("textDocument/didClose", whole("file:///c.tc"))
+    assert opened.messages("file:///c.tc") == []
+
+
+def test_a_file_that_is_too_long_is_told(opened):
+    (found,) = opened.open("file:///l.tc", "#" + "x" * 200_001)
+    assert "it is not analysed" in found["message"]
