@@ -65,7 +65,7 @@ def wanted(name: str, x: Any, k: Any, mode: str) -> Any:
             return np.max([at(u - 1, v - 1) for u in range(3) for v in range(3)], axis=0)
         case _:
             top, left = (2, 3) if name == "wide" else (1, 1)
-            total = sum(k[u, v] * at(u - top, v - left) for u in range(k.shape[0]) for v in range(k.shape[1]))
+            total: Any = sum(k[u, v] * at(u - top, v - left) for u in range(k.shape[0]) for v in range(k.shape[1]))
             return total[::2, ::2] if name == "steps" else total
 
 
