@@ -22,6 +22,7 @@ from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.schedule import Target
 
 from .collapse import collapse, collapse_reductions
+from .first_places import first_places
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
 from .interiors import apart
@@ -185,6 +186,11 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         lambda work: work.having(find(work.body, work.flat)),
     ),
     ("narrow", "positions are found in 32 bits where these are enough", _on_body(narrow)),
+    (
+        "first places",
+        "an extreme and the first place that has it are found in one pass",
+        lambda work: work.having(first_places(work.body, work.target)),
+    ),
     (
         "join",
         "rows that lie one behind the other have vectors across their ends",
