@@ -234,6 +234,8 @@ class IndexRange:
         round: in which it was found; 0 for `where` and `target`.
         source: `where`, `inferred` or `target`.
         because: the bounds that shaped it, one line each.
+        text: the range at each point, `0 <= k < i + 1`; where it differs from point to point, `lower` is the least beginning
+            and `upper` the largest end.
     """
 
     statement: str
@@ -245,6 +247,7 @@ class IndexRange:
     source: str
     because: tuple[str, ...]
     ends: tuple[SizeExpr, SizeExpr] = field(repr=False, compare=False)
+    text: str = field(default="", repr=False, compare=False)
 
     @property
     def sympy(self) -> tuple[Any, Any]:
@@ -259,7 +262,7 @@ class IndexRange:
         return range_latex(self.index, lower, upper)
 
     def __str__(self) -> str:
-        return f"{self.statement}: {self.lower} <= {self.index} < {self.upper}"
+        return f"{self.statement}: {self.text or f'{self.lower} <= {self.index} < {self.upper}'}"
 
 
 MOST_RANK = 8
@@ -1036,7 +1039,9 @@ def _index_range(item: InferredRange) -> IndexRange:
     assert item.upper is not None
     lower, upper = to_python(item.lower), to_python(item.upper)
     ends = (item.lower, item.upper)
-    return IndexRange(item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends)
+    return IndexRange(
+        item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends, item.text
+    )
 
 
 def described_signature(found: FunctionAnalysis) -> str:

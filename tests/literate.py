@@ -163,8 +163,7 @@ def ranges(case: Case, options: tuple[str, ...]) -> str:
             name = target if counts[target] == 1 else f"{target}#{counts[target]}"
             for item in statement["indices"]:
                 found = f"round {item['round']}" if item["source"] == "inferred" else item["source"]
-                lower, upper = (item[end] if item[end] is not None else "?" for end in ("lower", "upper"))
-                rows.append((f"{function['name']}.{name}", found, f"{lower} <= {item['name']} < {upper}"))
+                rows.append((f"{function['name']}.{name}", found, item["text"]))
     several = len({row[0] for row in rows}) > 1
     return "\n".join(f"{row[0] + '  ' if several else ''}{row[1]:<9} {row[2]}" for row in rows)
 

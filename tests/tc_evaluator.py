@@ -110,6 +110,8 @@ class Statement:
     unique: bool = False
     at: object = None
     extreme: tuple | None = None
+    filters: list = field(default_factory=list)
+    """Conditions as clauses."""
 
 
 @dataclass
@@ -143,6 +145,14 @@ class Def:
     parameters: list
     results: list
     statements: list
+    words: set = field(default_factory=set)
+    """Everything that is written in it."""
+
+
+@dataclass
+class Constant:
+    tensor: Tensor
+    values: list
 
 
 TYPE_NAMES = {
@@ -155,7 +165,7 @@ TOKEN = re.compile(
     |(?P<number>0x[0-9a-fA-F]*\.[0-9a-fA-F]*p[+-]?\d+|0x[0-9a-fA-F]+|0b[01]+
        |(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?f?(?!\w)|\d+[eE][+-]?\d+f?(?!\w)|\d+(?:u|l|ll|ul|ull)?(?!\w))
     |(?P<name>\w+)
-    |(?P<op>->|\+=!|\*=!|min=!|max=!|\+=|\*=|<=|>=|==|!=|&&|\|\||[-+*/%<>!?:=(){},.\[\]])""",
+    |(?P<op>->|\+=!|\*=!|min=!|max=!|\+=|\*=|<<|>>|<=|>=|==|!=|&&|\|\||\^\^|[-+*/%<>!?:=(){},.\[\]&|^~])""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -195,7 +205,18 @@ TRUTHS = {"any": "max", "all": "min"}
 class Parser:
     """Recursive descent; a statement ends where no operator follows."""
 
-    LEVELS = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
+    LEVELS = (
+        ("||",),
+        ("&&",),
+        ("==", "!="),
+        ("<", "<=", ">", ">="),
+        ("|",),
+        ("^^",),
+        ("&",),
+        ("<<", ">>"),
+        ("+", "-"),
+        ("*", "/", "%"),
+    )
 
     def __init__(self, text):
         self.tokens, self.at = tokens(text), 0
@@ -221,13 +242,40 @@ class Parser:
             raise Rejected(f"{word!r} expected at {self.peek()!r}")
 
     def cell(self):
-        defs = {}
-        while self.take("def"):
+        defs, constants = {}, []
+        while self.peek() in ("def", "const"):
+            if self.take("const"):
+                constants.append(self.constant())
+                continue
+            self.next()
+            start = self.at
             one = self.definition()
+            one.words = {word for _, word in self.tokens[start : self.at]}
             defs[one.name] = one
+        for one in defs.values():
+            one.statements = [*(c for c in constants if c.tensor.name in one.words), *one.statements]
         if self.kind() != "end":
             raise Rejected(f"a def expected at {self.peek()!r}")
         return defs
+
+    def constant(self):
+        tensor = self.tensor()
+        self.need("=")
+        return Constant(tensor, self.values(tensor.dims, tensor.dtype))
+
+    def values(self, dims, dtype):
+        if not dims:
+            sign = -1 if self.take("-") else 1
+            value = self.primary().value
+            return [sign * (to_float(float(value), dtype) if is_float(dtype) else value)]
+        self.need("[")
+        found = []
+        for number in range(dims[0]):
+            if number:
+                self.need(",")
+            found += self.values(dims[1:], dtype)
+        self.need("]")
+        return found
 
     def definition(self):
         name = self.next()
@@ -270,6 +318,8 @@ class Parser:
         return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
+        if self.take("const"):
+            return self.constant()
         if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
             targets = [self.next()]
             while self.take(","):
@@ -325,6 +375,9 @@ class Parser:
         if self.take("exists"):
             statement.exists.append(self.primary())
             return
+        if self.peek(1) not in ("in", "="):
+            statement.filters.append(self.expression())
+            return
         name = self.next()
         if self.take("in"):
             low = self.expression()
@@ -359,7 +412,15 @@ class Parser:
     def unary(self):
         if self.kind() == "op" and self.peek() in ("-", "!"):
             return Unary(self.next(), self.unary())
-        return self.primary()
+        value = self.inverted()
+        return Binary("^", value, self.unary()) if self.take("^") else value
+
+    def inverted(self):
+        if not self.take("~"):
+            return self.primary()
+        if self.kind() == "op" and self.peek() in ("-", "!"):
+            return Unary("~", Unary(self.next(), self.inverted()))
+        return Unary("~", self.inverted())
 
     def primary(self):
         kind, word = self.kind(), self.next()
@@ -587,6 +648,18 @@ def spacing(value, dtype):
     return max(abs(value) * 2.0 ** (1 - FLOAT_BITS[dtype]), {"float16": 6e-8, "float64": 5e-324}.get(dtype, 1.5e-45))
 
 
+def shifted(op, x, y, width):
+    """A shift by the width or more, or by a negative number, shifts everything out; the sign stays."""
+    if op == "<<":
+        return x << y if 0 <= y < width else 0
+    return x >> (y if 0 <= y < width else width)
+
+
+BITS = {"&": lambda x, y: x & y, "|": lambda x, y: x | y, "^^": lambda x, y: x ^ y}
+SHIFTS = ("<<", ">>")
+JOINED = {"&": "&&", "|": "||", "^^": "!="}
+
+
 def floor_divide(a, b):
     return a // b if b else 0
 
@@ -725,13 +798,13 @@ ONE = {
     "logb": logb, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(np.float64(x)), "cbrt": np.cbrt,
     "rcbrt": lambda x: 1 / np.cbrt(np.float64(x)), "erf": special.erf, "erfc": special.erfc, "erfcx": special.erfcx,
     "erfinv": special.erfinv, "erfcinv": special.erfcinv, "normcdf": special.ndtr, "normcdfinv": special.ndtri,
-    "lgamma": special.gammaln, "tgamma": special.gamma, "j0": special.j0, "j1": special.j1, "y0": special.y0, "y1": special.y1,
+    "lgamma": special.gammaln, "tgamma": special.gamma, "digamma": special.psi, "j0": special.j0, "j1": special.j1, "y0": special.y0, "y1": special.y1,
     "cyl_bessel_i0": special.i0, "cyl_bessel_i1": special.i1, "fabs": abs, "sigmoid": special.expit,
     "relu": lambda x: math.nan if x != x else max(x, 0.0),
 }  # fmt: skip
 MANY = {
     "atan2": (2, np.arctan2), "copysign": (2, np.copysign), "fdim": (2, fdim), "fdivide": (2, None), "fmax": (2, np.fmax),
-    "fmin": (2, np.fmin), "fmod": (2, np.fmod), "hypot": (2, np.hypot), "nextafter": (2, np.nextafter), "pow": (2, pow_),
+    "fmin": (2, np.fmin), "fmod": (2, np.fmod), "hypot": (2, np.hypot), "nextafter": (2, np.nextafter), "pow": (2, pow_), "polygamma": (2, lambda n, x: special.polygamma(round(n), x)),
     "remainder": (2, lambda x, y: math.remainder(x, y) if math.isfinite(x) and y else math.nan),
     "rhypot": (2, lambda x, y: 1 / np.hypot(np.float64(x), np.float64(y))), "fma": (3, None),
     "norm3d": (3, lambda *x: math.hypot(*x)), "rnorm3d": (3, lambda *x: 1 / np.float64(math.hypot(*x))),
@@ -742,7 +815,28 @@ KEPT = {
     "abs": abs, "sign": lambda x: x if x != x else float((x > 0) - (x < 0)), "ceil": np.ceil, "floor": np.floor,
     "round": half_away, "rounded": lambda x: x, "trunc": np.trunc,
 }  # fmt: skip
-FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max"}
+FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max", "uniform", "normal"}
+
+
+def philox(seed, counter):
+    """Two words of Philox4x32-10."""
+    k, c, low = [seed % 2**32, seed // 2**32 % 2**32], [n % 2**32 for n in [*counter, 0, 0, 0]], 2**32 - 1
+    for _ in range(10):
+        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(q >> 32) ^ c[1] ^ k[0], q & low, (p >> 32) ^ c[3] ^ k[1], p & low]
+        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+    return c[:2]
+
+
+def drawn(name, seed, counter):
+    """A random number, and how far it may be away."""
+    one, two = (word >> 8 for word in philox(seed, counter))
+    if name == "uniform":
+        return one / 2**24, 0.0
+    value = math.sqrt(-2 * math.log((one + 1) / 2**24)) * math.cos(2 * math.pi * two / 2**24)
+    return to_float(value, "float32"), 4e-7 * abs(value) + 1e-7
+
+
 JUMPS = {"fmod", "remainder", "nextafter", "logb", "copysign"}
 SIGNS = {"copysign", "atan2", "rcbrt", "nextafter", "y0", "y1", "rsqrt", "tgamma", "lgamma", "log", "pow", "fdivide"}
 """What may tell one zero from the other, or has a pole there."""
@@ -1104,6 +1198,10 @@ class Run:
             self.need_bool(e.value)
             return Type("bool")
         inner = self.type_of(e.value)
+        if e.op == "~":
+            if inner.dtype == "bool" or is_float(inner.dtype):
+                raise Rejected("TC212")
+            return Type(inner.dtype) if inner.weak is None else Type(literal_type(~inner.weak), ~inner.weak)
         if inner.weak is not None:
             return Type(literal_type(-inner.weak), -inner.weak, inner.varies)
         return Type("int32" if inner.dtype == "bool" else inner.dtype)
@@ -1116,11 +1214,38 @@ class Run:
         left, right = self.type_of(e.left), self.type_of(e.right)
         if e.op in COMPARE:
             return Type("bool")
+        if e.op == "^":
+            return self.typed_power(left, right)
+        if e.op in (*BITS, *SHIFTS):
+            if left.dtype == right.dtype == "bool" and e.op in BITS:
+                return Type("bool")
+            if (
+                is_float(left.dtype)
+                or is_float(right.dtype)
+                or (e.op in SHIFTS and right.weak is not None and right.weak < 0)
+            ):
+                raise Rejected("TC212 or TC206")
         if left.weak is not None and right.weak is not None:
             value = weak_arithmetic(e.op, left.weak, right.weak)
             return Type(literal_type(value), value, left.varies or right.varies)
         common = meet_types(left, right)
         return Type("int32" if common == "bool" else common)
+
+    def typed_power(self, left, right):
+        """An integer has powers that are literals and not negative."""
+        if is_float(right.dtype) or right.dtype == "bool":
+            raise Rejected("TC212")
+        if not is_float(left.dtype):
+            if right.weak is None or right.weak < 0:
+                raise Rejected("TC212 or TC206")
+            if left.weak is None:
+                return Type("int32" if left.dtype == "bool" else left.dtype)
+            return Type(literal_type(left.weak**right.weak), left.weak**right.weak)
+        if left.weak is None:
+            return Type(left.dtype)
+        if right.weak is None:
+            return Type("float32")
+        return Type("float32", float(left.weak) ** right.weak, left.varies)
 
     def typed_apply(self, e):
         if e.name in self.tensors or e.name in self.scalars:
@@ -1135,6 +1260,10 @@ class Run:
         if e.name not in FUNCTIONS:
             raise Rejected("TC201")
         args = [self.type_of(a) for a in e.args]
+        if e.name in ("uniform", "normal"):
+            if not 2 <= len(args) <= 5 or any(is_float(t.dtype) or t.dtype == "bool" for t in args):
+                raise Rejected("TC212 or TC213")
+            return Type("float32")
         if e.name in ("min", "max"):
             weak = [t.weak for t in args]
             if None not in weak and not any(t.varies for t in args):
@@ -1148,19 +1277,61 @@ class Run:
 
     # ranges
 
+    def moving(self, s):
+        """The ranges of reduction indices that differ from point to point: an index or an element is in an end of them."""
+        return {
+            name: ends
+            for name, ends in s.ranges.items()
+            if name not in s.left and any(self.indices_in(e) or self.has_data(e) for e in ends)
+        }
+
+    def conditions(self, s):
+        """What says which points there are: ends of ranges, those first that others need; then conditions as clauses."""
+        waiting, found = dict(self.moving(s)), []
+        while waiting:
+            free = [
+                name
+                for name, ends in waiting.items()
+                if not {n for e in ends for n in self.indices_in(e)} & waiting.keys()
+            ]
+            if not free:
+                raise Rejected("TC305")
+            for name in free:
+                low, high = waiting.pop(name)
+                found += [Binary("<=", low, Name(name)), Binary("<", Name(name), high)]
+        return found, list(s.filters)
+
+    def hull(self, ends, found):
+        """The least beginning and the largest end of a range, where other indices have theirs."""
+        names = sorted({n for e in ends for n in self.indices_in(e)})
+        points = [dict(zip(names, at, strict=True)) for at in itertools.product(*(range(*found[n]) for n in names))]
+        if not points:
+            raise Unclear("a range that no point has")
+        low, high = (f(self.number(e, env) for env in points) for f, e in zip((min, max), ends, strict=True))
+        return low, max(low, high)
+
     def ranges_of(self, s):
         """The range of every index of a statement, by the rounds."""
-        where = {name: tuple(self.whole(end) for end in ends) for name, ends in s.ranges.items()}
+        moving = self.moving(s)
+        where = {n: tuple(self.whole(end) for end in ends) for n, ends in s.ranges.items() if n not in moving}
         plain = [name for name in s.left if name not in s.places]
-        inside = [*s.places.values(), s.value, *s.exists]
+        ends, filters = self.conditions(s)
+        for e in filters:
+            self.need_bool(e)
+        inside = [*s.places.values(), s.value, *s.exists, *ends, *filters]
         order = list(dict.fromkeys([*plain, *(n for e in inside for n in self.in_order(e))]))
         placed = {n for e in s.places.values() for n in self.in_order(e)}
         if s.op == "=" and s.fresh and [n for n in order if n not in plain and n not in placed]:
             raise Rejected("TC204")
-        if set(where) - set(order):
+        if (set(where) | set(moving)) - set(order):
             raise Rejected("TC307")
         found = {name: where[name] for name in order if name in where}
-        sides = [side for e in inside for side in self.sides(e, ())]
+        held = [(e, True) for e in (*ends, *filters)]
+        around = [tuple(held)] * (len(s.places) + 1) + [tuple(held[: len(ends)])] * len(s.exists)
+        around += [tuple(held[:k]) for k in range(len(held))]
+        sides = [side for e, guards in zip(inside, around, strict=True) for side in self.sides(e, guards)]
+        later = {name: e for name, e in moving.items() if not any(map(self.has_data, e))}
+        self.follow(later, found)
         open_ = [name for name in order if name not in found]
         limits_, looked, aside = {}, set(), True
         while open_:
@@ -1170,6 +1341,9 @@ class Run:
                     continue
                 looked.add(number)
                 (name,) = here
+                if name in later:
+                    looked.discard(number)
+                    continue
                 limit = self.solved(side, name, found)
                 if limit is not None:
                     limits_.setdefault(name, []).append(limit)
@@ -1178,7 +1352,8 @@ class Run:
                 low = max(x for k, x in limits_[name] if k == "lower")
                 high = min(x for k, x in limits_[name] if k == "upper") + 1
                 found[name] = (low, high)
-            open_ = [name for name in open_ if name not in done]
+            self.follow(later, found)
+            open_ = [name for name in open_ if name not in found]
             if not done:
                 if not aside:
                     break
@@ -1188,12 +1363,66 @@ class Run:
                 if name in open_:
                     found[name] = box
                     open_.remove(name)
+        self.follow(later, found)
+        open_ = [name for name in open_ if name not in found]
         if open_ and any(isinstance(n, Bordered) for e in (s.value, *s.exists) for n in walk(e)):
             raise Unclear("a window over a border")
         if open_:
-            raise Rejected("TC301 TC302 TC303 TC309")
+            raise Rejected("TC105 TC301 TC302 TC303 TC309 TC340")
         found |= {name: self.placed_range(s, number, found) for number, name in enumerate(s.left) if name in s.places}
         return {name: found[name] for name in [*s.left, *(n for n in order if n not in s.left)]}
+
+    def follow(self, later, found):
+        """Give ranges that follow from others theirs, as far as these are found."""
+        more = True
+        while more:
+            known = [n for n, e in later.items() if all(i in found for end in e for i in self.indices_in(end))]
+            for name in known:
+                found[name] = self.hull(later.pop(name), found)
+            more = bool(known)
+
+    def points(self, s, names, ranges, env):
+        """The points of some indices that take part, as `env`, behind those that are in it."""
+        ends, filters = self.conditions(s)
+        tests = [self.compiled(e, "") for e in ends], [self.compiled(e, "") for e in filters]
+        extra = [self.compiled(e, "") for e in s.exists]
+        for point in itertools.product(*(range(*ranges[name]) for name in names)):
+            env.update(zip(names, point, strict=True))
+            if not self.all_hold(tests[0], env):
+                continue
+            for e in extra:
+                e(env)
+            if self.all_hold(tests[1], env):
+                yield point
+
+    def all_hold(self, tests, env):
+        for test in tests:
+            value, error = test(env)
+            if error:
+                raise Unclear("a condition that depends on rounding")
+            if not value:
+                return False
+        return True
+
+    def look_at_ends(self, s, ranges):
+        """Ranges that elements end begin before they end, and stay inside."""
+        moving = self.moving(s)
+        for name, ends in moving.items():
+            if not any(map(self.has_data, ends)):
+                continue
+            needed, more = set(), {n for e in ends for n in self.indices_in(e)}
+            while more - needed:
+                needed |= more
+                more = {n for m in needed & moving.keys() for e in moving[m] for n in self.indices_in(e)}
+            names = [n for n in ranges if n in needed]
+            conditions = [e for e in self.conditions(s)[0] if set(self.in_order(e)) <= needed]
+            tests, codes = [self.compiled(e, "") for e in conditions], [self.compile_subscript(e) for e in ends]
+            for point in itertools.product(*(range(*ranges[n]) for n in names)):
+                env = dict(zip(names, point, strict=True))
+                if self.all_hold(tests, env):
+                    low, high = (code(env)[0] for code in codes)
+                    if not ranges[name][0] <= low <= high <= ranges[name][1]:
+                        raise Refused("ends")
 
     def placed_range(self, s, number, found):
         """The range of a dimension whose subscript is an expression: of the target, stated, of a small type, or what indices reach."""
@@ -1327,8 +1556,23 @@ class Run:
                 if e.name in self.sizes:
                     return plain(self.sizes[e.name])
                 return plain(self.scalars[e.name].values[0]) if e.name in self.scalars else self.atom(e)
+            case Unary(op="~"):
+                if self.type_of(e).dtype.startswith("u"):
+                    return self.atom(e)
+                return self.sum_of(e.value, symbolic).scaled(-1) + plain(-1)
             case Unary():
                 return self.sum_of(e.value, symbolic).scaled(-1)
+            case Binary(op="^", right=Number(value=number)) if 0 < number < 5:
+                found = base = self.sum_of(e.left, symbolic)
+                for _ in range(number - 1):
+                    found = found.times(base)
+                return found
+            case Binary(op="<<", right=Number(value=number)) if number < 8:
+                return self.sum_of(Binary("*", e.left, Number(2**number, "int32", True)), symbolic)
+            case Binary(op=">>", right=Number(value=number)) if number < 8:
+                return self.sum_of(Binary("/", e.left, Number(2**number, "int32", True)), symbolic)
+            case Binary(op="&", right=Number(value=number)) if number & (number + 1) == 0 and number < 127:
+                return self.sum_of(Binary("%", e.left, Number(number + 1, "int32", True)), symbolic)
             case Binary():
                 left, right = self.sum_of(e.left, symbolic), self.sum_of(e.right, symbolic)
                 if e.op == "+":
@@ -1655,6 +1899,9 @@ class Run:
 
         def negative(env):
             value, error = inner(env)
+            if e.op == "~":
+                ones = limits(dtype)[1] if dtype.startswith("u") else -1
+                return (ones - value if mode else wrap(ones - value, dtype)), error
             return (-value if is_float(dtype) or mode else wrap(-value, dtype)), error
 
         return negative
@@ -1662,6 +1909,8 @@ class Run:
     def compile_binary(self, e, mode):
         if e.op in ("&&", "||"):
             return self.compile_logic(e)
+        if e.op == "^":
+            return self.compile_power(e, mode)
         left, right = self.type_of(e.left), self.type_of(e.right)
         common = meet_types(left, right)
         if e.op in COMPARE:
@@ -1684,9 +1933,10 @@ class Run:
     def compile_integer(self, e, common, a, b, mode):
         steps = {
             "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
-            "/": floor_divide, "%": floor_remainder,
+            "/": floor_divide, "%": floor_remainder, **BITS,
         }  # fmt: skip
-        step = steps[e.op]
+        width = 64 if mode else int(re.sub(r"\D", "", common))
+        step = steps.get(e.op) or (lambda x, y: shifted(e.op, x, y, width))
         fixed = e.op in ("/", "%") and not self.indices_in(e.right) and not self.has_data(e.right)
 
         def whole(env):
@@ -1699,6 +1949,55 @@ class Run:
             return (value if mode else wrap(value, common)), 0.0
 
         return whole
+
+    def compile_power(self, e, mode):
+        dtype, exponent = self.type_of(e).dtype, self.type_of(e.right)
+        a = self.operand(e.left, dtype, mode)
+        if not is_float(dtype):
+
+            def whole(env):
+                x, error = a(env)
+                found = int(x) ** exponent.weak
+                return (0, UNSURE) if error else (found if mode else wrap(found, dtype), 0.0)
+
+            return whole
+        ring, number = FLOATS[computed(dtype)], exponent.weak
+        b = self.float_operand(e.right, dtype)
+
+        def power(env):
+            x, y = a(env), b(env)
+            if UNSURE in (x[1], y[1]):
+                return 0.0, UNSURE
+            if number == 0:
+                return 1.0, 0.0
+            if number is None or abs(number) > 8:
+                return apply("pow", pow_, [x, y], computed(dtype))
+            found = x
+            for _ in range(abs(number) - 1):
+                found = ring.mul(found, x)
+                if found[1] == UNSURE:
+                    return 0.0, UNSURE
+            return found if number > 0 else ring.div((1.0, 0.0), found)
+
+        return power
+
+    def joined(self, e):
+        """`e` with `&&` and `||` where `&` and `|` join truth values."""
+        match e:
+            case Apply():
+                return Apply(e.name, tuple(self.joined(a) for a in e.args))
+            case Unary():
+                return Unary(e.op, self.joined(e.value))
+            case Binary():
+                left, right = self.joined(e.left), self.joined(e.right)
+                if e.op in JOINED and self.type_of(left).dtype == self.type_of(right).dtype == "bool":
+                    return Binary(JOINED[e.op], left, right)
+                return Binary(e.op, left, right)
+            case Choice():
+                return Choice(*(self.joined(c) for c in children(e)))
+            case Bordered():
+                return Bordered(*(self.joined(c) for c in children(e)))
+        return e
 
     def compile_comparison(self, e, common):
         test = TESTS[e.op]
@@ -1790,6 +2089,8 @@ class Run:
             return self.compile_cast(e)
         found = self.type_of(e)
         args = [self.type_of(a) for a in e.args]
+        if e.name in ("uniform", "normal"):
+            return self.compile_random(e)
         if e.name in ("min", "max"):
             return self.compile_extreme(e, found.dtype, mode)
         if e.name in KEPT and not is_float(found.dtype):
@@ -1807,6 +2108,18 @@ class Run:
             return lambda env: keep(e.name, *parts[0](env))
         function = ONE[e.name] if e.name in ONE else MANY[e.name][1]
         return lambda env: apply(e.name, function, [part(env) for part in parts], dtype)
+
+    def compile_random(self, e):
+        parts = [self.compiled(a, "") for a in e.args]
+
+        def number(env):
+            found = [part(env) for part in parts]
+            if any(error for _, error in found):
+                return 0.0, UNSURE
+            seed, *counter = (int(value) for value, _ in found)
+            return drawn(e.name, seed, counter)
+
+        return number
 
     def float_operand(self, e, common):
         if is_float(self.type_of(e).dtype) or self.type_of(e).weak is not None:
@@ -1931,7 +2244,9 @@ class Run:
         """Literals that wait for the next statement on their target, and their places in the log."""
         for number, s in enumerate(self.one.statements):
             self.types, self.code, self.discharged = {}, {}, {}
-            if isinstance(s, CallDef):
+            if isinstance(s, Constant):
+                self.constant(s)
+            elif isinstance(s, CallDef):
                 self.need_known(s.args, waiting)
                 self.call(s.targets, s.callee, s.args, declared)
             elif self.is_call(s):
@@ -1957,7 +2272,18 @@ class Run:
                         self.log.append(None)
                         continue
                     self.need_known(
-                        [n.name for e in (now.value, *now.exists) for n in walk(e) if hasattr(n, "name")], waiting
+                        [
+                            n.name
+                            for e in (
+                                now.value,
+                                *now.exists,
+                                *now.filters,
+                                *(e for ends in now.ranges.values() for e in ends),
+                            )
+                            for n in walk(e)
+                            if hasattr(n, "name")
+                        ],
+                        waiting,
                     )
                     (self.position if now.op in POSITIONS else self.statement)(now, declared, given)
                 except Refused as reason:
@@ -1968,6 +2294,15 @@ class Run:
             reason.temporary = not any(places and name in declared for name, places in self.unwritten.items())
             raise reason
         return {r.name: self.result(r) for r in self.one.results}
+
+    def constant(self, s):
+        name, dims = s.tensor.name, s.tensor.dims
+        made = Array(s.tensor.dtype, [0] * len(dims), dims, list(s.values))
+        if not dims:
+            self.scalars[name] = made
+            return
+        self.tensors[name], self.dims[name] = made, [plain(n) for n in dims]
+        self.log.append((name, {letter: (0, n) for letter, n in zip("ijkl", dims, strict=False)}))
 
     def state_ranges(self, s, result):
         """The ranges that the declared box of a result gives its first statement."""
@@ -2003,7 +2338,10 @@ class Run:
             raise Unclear("two literals, or two ranks")
         value = put_for(later.value, first.target, first.value)
         exists = [put_for(e, first.target, first.value) for e in later.exists]
-        asked = Statement(later.target, later.left, later.op, later.fresh, value, later.ranges, {}, exists)
+        filters = [put_for(e, first.target, first.value) for e in later.filters]
+        asked = Statement(
+            later.target, later.left, later.op, later.fresh, value, later.ranges, {}, exists, filters=filters
+        )
         ranges = dict(first.ranges)
         if set(first.left) - set(ranges):
             try:
@@ -2026,22 +2364,45 @@ class Run:
         lets = {}
         for name, e in s.lets.items():
             lets[name] = replaced(e, lets)
-        ranges = {name: tuple(replaced(end, lets) for end in ends) for name, ends in s.ranges.items()}
-        exists = [replaced(e, lets) for e in s.exists]
-        at = None if s.at is None else replaced(s.at, lets)
+
+        def plainly(e):
+            return self.joined(replaced(e, lets))
+
+        ranges = {name: tuple(map(plainly, ends)) for name, ends in s.ranges.items()}
+        exists = [plainly(e) for e in s.exists]
+        filters = [plainly(e) for e in s.filters]
+        at = None if s.at is None else plainly(s.at)
         if s.op in TRUTHS:
-            return self.of_truth(s, replaced(s.value, lets), ranges, exists)
-        places = {name: replaced(e, lets) for name, e in s.places.items()}
+            return self.of_truth(s, plainly(s.value), ranges, exists, filters)
+        places = {name: plainly(e) for name, e in s.places.items()}
         if any(name in lets for name in s.left or []):
             raise Unclear("a let on the left")
-        value = replaced(s.value, lets)
+        value = plainly(s.value)
+        if s.left is None and s.op == "=" and not (lets or ranges or exists or filters):
+            return self.with_indices(s, value)
         return Statement(
-            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
+            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme, filters
         )
 
-    def of_truth(self, s, value, ranges, exists):
+    def with_indices(self, s, value):
+        """`W = U * V` for arrays of one box, element by element."""
+        arrays = [
+            n.name for n in walk(value) if isinstance(n, Name) and n.name in self.tensors and self.tensors[n.name].shape
+        ]
+        left = list("ijkl"[: len(self.tensors[arrays[0]].shape)]) if arrays else []
+        boxes = [self.tensors[name].box for name in [*arrays, *([s.target] if s.target in self.tensors else [])]]
+        if arrays and any(len(box) != len(left) for box in boxes):
+            raise Rejected("TC202")
+        if arrays and any(isinstance(n, Apply) and n.name not in {*FUNCTIONS, *TYPE_NAMES} for n in walk(value)):
+            raise Unclear("a read beside whole arrays")
+        if any(box != boxes[0] for box in boxes if arrays):
+            raise Refused("sizes")
+        own = {name: Apply(name, tuple(map(Name, left))) for name in arrays}
+        return Statement(s.target, left, s.op, s.fresh, replaced(value, own))
+
+    def of_truth(self, s, value, ranges, exists, filters):
         left = s.left or []
-        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists, s.places)
+        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists, s.places, filters=filters)
         if self.type_of(value).dtype != "bool":
             raise Rejected("TC212")
         return found
@@ -2117,9 +2478,16 @@ class Run:
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
-        for e in (*s.places.values(), s.value, *s.exists):
+        for e in (
+            *s.places.values(),
+            s.value,
+            *s.exists,
+            *s.filters,
+            *(e for ends in self.moving(s).values() for e in ends),
+        ):
             self.check_divisors(e, "index" if e in s.places.values() else "")
         ranges = self.ranges_of(s)
+        self.leaves_points_out(s)
         if place is None:
             self.log.append((s.target, ranges))
         else:
@@ -2128,6 +2496,7 @@ class Run:
             raise Refused("range")
         self.check_types(s)
         target = self.target(s, ranges, declared, given)
+        self.look_at_ends(s, ranges)
         reduced = [name for name in ranges if name not in s.left]
         points = math.prod(high - low for low, high in ranges.values())
         if points > MOST_POINTS:
@@ -2138,18 +2507,16 @@ class Run:
         if points:
             for name, (low, high) in zip(s.left, target.box, strict=True):
                 if ranges[name][0] < low or ranges[name][1] > high:
+                    if s.filters:
+                        raise Unclear("a target that is too small for points that may be left out")
                     raise Refused("outside")
-        value, extra = self.stored(s, target), [self.compiled(e, "") for e in s.exists]
+        value = self.stored(s, target)
         where = [range(*ranges[name]) for name in s.left]
-        inner = [range(*ranges[name]) for name in reduced]
         for left in itertools.product(*where):
             env = dict(zip(s.left, left, strict=True))
-            terms = []
-            for point in itertools.product(*inner):
-                env.update(zip(reduced, point, strict=True))
-                for e in extra:
-                    e(env)
-                terms.append(value(env))
+            terms = [value(env) for _ in self.points(s, reduced, ranges, env)]
+            if not terms and s.op == "=" and s.filters:
+                continue
             place = target.place(left)
             if place is None:
                 raise Unclear("an element outside of the target onto which nothing is combined")
@@ -2166,20 +2533,27 @@ class Run:
         if (s.op == "=" or s.fresh) and not reads:
             self.unwritten.get(s.target, set()).discard(place)
 
+    def leaves_points_out(self, s):
+        """`=` with a condition only onto a target that earlier statements fill."""
+        if s.op != "=" or not (s.filters or self.moving(s)):
+            return
+        if s.target not in self.tensors or self.unwritten.get(s.target):
+            raise Rejected("TC222")
+        if s.target in self.unwritten:
+            raise Unclear("whether it is proved that a target is filled")
+
     def place_points(self, s, target, ranges):
         """A statement whose left side says at each point which element is meant; points in order."""
-        value, extra = self.stored(s, target), [self.compiled(e, "") for e in s.exists]
+        value = self.stored(s, target)
         places = {name: self.compile_left(e) for name, e in s.places.items()}
         names = [name for name in ranges if name not in s.places]
         terms, kind = {}, computed(target.dtype)
-        for point in itertools.product(*(range(*ranges[name]) for name in names)):
-            env = dict(zip(names, point, strict=True))
+        env = {}
+        for _ in self.points(s, names, ranges, env):
             left = tuple(places[name](env) if name in places else env[name] for name in s.left)
             place = target.place(left)
             if place is None:
                 raise Refused("outside")
-            for e in extra:
-                e(env)
             terms.setdefault(place, []).append(value(env))
         if s.op == "=" and any(len(each) > 1 for each in terms.values()):
             raise Refused("twice")
@@ -2204,12 +2578,17 @@ class Run:
         if (left or []) != s.left:
             raise Rejected("TC223")
         value_type = self.type_of(s.value)
-        reduced = [n for n in self.indices_in(s.value) if n not in s.left]
+        conditions = [e for part in self.conditions(s) for e in part]
+        if conditions and any(isinstance(n, Binary) and n.op == "*" for n in walk(s.value)):
+            raise Unclear("whether a value is exact")
+        reduced = list(dict.fromkeys(n for e in (s.value, *conditions) for n in self.indices_in(e) if n not in s.left))
         at = s.at or (Name(reduced[0]) if len(reduced) == 1 else None)
         if at is None or is_float(self.type_of(at).dtype) or not reduced:
             raise Rejected("TC223")
         logged = len(self.log)
-        best = Statement(name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists)
+        best = Statement(
+            name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists, filters=s.filters
+        )
         self.statement(best, declared, given)
         if name is None:
             del self.log[logged], self.tensors[best.target]
@@ -2221,8 +2600,7 @@ class Run:
         dtype = value_type.dtype
         for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
             env, found = dict(zip(s.left, left, strict=True)), []
-            for point in itertools.product(*(range(*ranges[n]) for n in reduced)):
-                env.update(zip(reduced, point, strict=True))
+            for _ in self.points(best, reduced, ranges, env):
                 value, error = convert(*code(env), computed(dtype), dtype)
                 place, doubt = number(env)
                 found.append((value, error, place, doubt))
@@ -2342,8 +2720,10 @@ def as_float(t):
 
 def weak_arithmetic(op, a, b):
     if isinstance(a, int) and isinstance(b, int):
+        if op in SHIFTS:
+            return shifted(op, a, b, 1 << 10)
         steps = {"+": a + b, "-": a - b, "*": a * b, "/": floor_divide(a, b), "%": floor_remainder(a, b)}
-        return steps[op]
+        return BITS[op](a, b) if op in BITS else steps[op]
     if op in ("/", "%"):
         if b == 0:
             return math.nan if a == 0 or op == "%" else math.copysign(math.inf, a)

@@ -41,8 +41,10 @@ NUMPY = {"bfloat16": ml_dtypes.bfloat16}
 class Maker:
     """Draws the text of one def."""
 
-    def __init__(self, random, helpers=(), left_sides=False):
+    def __init__(self, random, helpers=(), left_sides=False, points=False):
         self.random = random
+        self.points = points
+        """Conditions leave points out, and ranges differ from point to point."""
         self.helpers = helpers
         self.left_sides = left_sides
         self.typed = {}
@@ -53,6 +55,7 @@ class Maker:
         self.dims, self.dtypes = {}, {}
         self.lines, self.made = [], []
         self.ranged, self.lets = set(), []
+        self.constants = []
 
     def pick(self, *options):
         return self.random.choice(options)
@@ -79,6 +82,8 @@ class Maker:
             self.parameter(name, dtype, dims)
         if not self.sizes:
             self.parameter("D", usual, [sizes[0]])
+        if self.points:
+            self.parameter("Ptr", self.pick("int32", "int64", "uint8"), [self.pick(*sizes)])
         if self.left_sides or self.chance(45):
             self.parameter("Id", self.pick(*INTEGERS), [self.pick(*sizes)])
         if self.chance(15):
@@ -127,6 +132,14 @@ class Maker:
             f"{self.size()} - 1 - {i}",
             f"({i} + {c})/{c + 1}",
             f"{i}/2",
+            self.pick(
+                f"{i} >> 1",
+                f"({i} << 1) + {c}",
+                f"{i} & {self.pick(1, 3)}",
+                f"{self.size()} + ~{i}",
+                f"{i} ^^ 1",
+                f"{i}^2",
+            ),
         ]
         if i != j:
             forms += [f"{i} + {j}", f"{i} - {j}", f"{i} + {j} - {c}", f"2*{i} + {j}", f"{i}/2 + {j}", f"({i} - {j})/2"]
@@ -181,7 +194,7 @@ class Maker:
         return text, self.both(tests) if tests else None
 
     def readable(self):
-        names = [n for n in self.tensors if n not in ("Id", "P", "Ok")]
+        names = [n for n in self.tensors if n not in ("Id", "P", "Ok", "Ptr")]
         return [*names, *self.made[-2:], *(n for n in ("Id",) if n in self.tensors)]
 
     def test(self, e, extent):
@@ -204,7 +217,7 @@ class Maker:
     def leaf(self, indices, depth):
         kind = self.random.randint(0, 15)
         if kind == 0:
-            return self.literal()
+            return self.constant(indices) if self.chance(20) else self.literal()
         if kind == 1:
             return self.pick(*indices, *self.sizes, *self.scalars) if indices else self.literal()
         text, test = self.read(indices, 1 if depth else 0)
@@ -224,10 +237,34 @@ class Maker:
             else self.pick("1", "2")
         )
 
+    def constant(self, indices):
+        """A number or an element of a constant, which is new."""
+        name = f"C{self.random.randint(0, 10**6)}"
+        dtype = self.pick("int32", "uint8", "float", "double", "half")
+        numbers = [
+            "0",
+            "3",
+            "250",
+            "7",
+            *([] if dtype == "uint8" else ["-2"]),
+            *([] if "int" in dtype else ["0.5", "-1e-1"]),
+        ]
+        if not indices or self.chance(25):
+            self.constants.append(f"const {dtype} {name} = {self.pick(*numbers)}")
+            return name
+        rank = self.pick(1, 1, 2)
+        rows = [f"[{', '.join(self.pick(*numbers) for _ in range(4))}]" for _ in range(2 if rank == 2 else 1)]
+        listed = f"[{', '.join(rows)}]" if rank == 2 else rows[0]
+        self.constants.append(f"const {dtype}({'2, ' * (rank == 2)}4) {name} = {listed}")
+        parts = [f"{self.index(indices)} & 1"] * (rank == 2) + [f"{self.index(indices)} {self.pick('& 3', '% 4')}"]
+        return f"{name}({', '.join(parts)})"
+
     def value(self, indices, depth):
         if depth <= 0:
             return self.leaf(indices, 0)
-        kind = self.random.randint(0, 27)
+        kind = self.random.randint(0, 31)
+        if kind > 27:
+            return self.powers(indices, depth) if kind < 30 else self.bits(indices, depth)
         if kind < 7:
             return self.leaf(indices, depth)
         a = self.value(indices, depth - 1)
@@ -250,6 +287,23 @@ class Maker:
             return f"({self.pick(*self.lets)} + {a})"
         return f"({self.condition(indices, depth - 1)} ? {a} : {self.value(indices, depth - 1)})"
 
+    def powers(self, indices, depth):
+        a = self.value(indices, depth - 1)
+        number = self.pick("2", "2", "2", "3", "4", "5", "0", "1", "-1", "-2", "11", "(1 + 1)", self.index(indices))
+        if number in ("-1", "-2", "11") or not number.isdigit():
+            a = f"float({a})"
+        return self.pick(f"({a})^{number}", f"-({a})^{number}", f"{self.leaf(indices, 0)}^2")
+
+    def bits(self, indices, depth):
+        """Operators on bits of integers, whatever the operands are."""
+        kind = self.pick("int32", "int32", "int64", "uint8", "int8", "uint32", "int16")
+        a = f"{kind}({self.value(indices, depth - 1)})"
+        b = f"{self.pick(kind, kind, 'int32')}({self.leaf(indices, 0)})"
+        return self.pick(
+            f"({a} & {self.pick(1, 3, 7, 12, '0xFF')})", f"({a} & {b})", f"({a} | {b})", f"({a} ^^ {b})", f"~{a}", f"({a} << {self.pick(0, 1, 3, 7, 31)})",
+            f"({a} >> {self.pick(1, 2, 7, 40)})", f"({a} << ({b} & 3))", f"({a} >> {b})", f"({a} >> 1 & {b} ^^ 5 | 8)", f"(1 << ({b} & 15))", f"~-{a}",
+        )  # fmt: skip
+
     def readable_leaf(self, indices):
         return (
             [self.leaf(indices, 0) for _ in range(2)]
@@ -264,7 +318,7 @@ class Maker:
             f"exp(-abs({x}))", f"sqrt(abs({x}))", f"tanh({x})", f"sin({x})", f"cos({x})", f"sigmoid({x})", f"relu({x})", f"erf({x})",
             f"log(1 + abs({x}))", f"log1p(abs({x}))", f"expm1(0.1*{x})", f"atan({x})", f"atan2({x}, {y})", f"hypot({x}, {y})", f"pow(abs({x}), 1.5)",
             f"fmod({x}, {y})", f"remainder({x}, {y})", f"fma({x}, {y}, 1)", f"fmax({x}, {y})", f"fmin({x}, {y})", f"copysign({y}, {x})",
-            f"fdim({x}, {y})", f"norm3d({x}, {y}, 2)", f"rsqrt({y})", f"cbrt({x})", f"exp2({x})", f"log2({y})", f"j0({y})", f"lgamma({y})", f"tgamma({y})",
+            f"fdim({x}, {y})", f"norm3d({x}, {y}, 2)", f"rsqrt({y})", f"cbrt({x})", f"exp2({x})", f"log2({y})", f"j0({y})", f"lgamma({y})", f"tgamma({y})", f"digamma({y})", f"uniform({self.pick(1, 7)}, {self.index(indices)}, {self.size()})", f"normal({self.size()}, {self.index(indices)})", f"polygamma({self.pick(0, 1, 2, 3)}, {y})",
             f"cospi({x})", f"sinpi({x})", f"asinh({x})", f"normcdf({x})", f"erfc({x})", f"fabs({x})", f"rhypot({x}, {y})", f"fdivide({x}, {y})",
         )  # fmt: skip
 
@@ -282,6 +336,8 @@ class Maker:
             return "flag"
         if kind < 11 and depth > 0:
             a, b = self.condition(indices, depth - 1), self.condition(indices, depth - 1)
+            if self.chance(30):
+                return f"(({a}) {self.pick('&', '|', '^^')} ({b}))"
             return f"({a} {self.pick('&&', '||')} {b})"
         if kind == 11:
             return f"!({self.condition(indices, depth - 1)})"
@@ -364,6 +420,7 @@ class Maker:
             clauses.append(
                 f"exists {self.plain_read(self.pick(*(t for t in self.tensors if self.tensors[t])), indices, 0)}"
             )
+        clauses = self.with_points(clauses, left, inner, op == "=" and not self.chance(3))
         clauses = self.shuffled(clauses) if self.chance(30) else clauses
         line = self.line(name, left, op, value + behind, clauses)
         self.lines.append(f"{before}{line[len(name) : line.index(' ' + op)]}, {line}" if before else line)
@@ -371,6 +428,22 @@ class Maker:
             self.tensors[made], self.dims[made] = rank, [None] * rank
             self.made.append(made)
         self.lets = []
+
+    def whole(self, number):
+        """A statement on arrays without indices, most of them of one shape."""
+        arrays = [t for t in self.tensors if self.tensors[t] and t not in ("Ok", "P")]
+        first = self.pick(*arrays)
+        same = [t for t in arrays if self.dims[t] == self.dims[first]]
+        ranked = [t for t in arrays if self.tensors[t] == self.tensors[first]]
+        other = self.pick(*same) if self.chance(80) else self.pick(*ranked)
+        value = self.pick(
+            first, f"{first} * {other} + 1", f"max({first}, {other})", f"abs({first} - {other})", f"{first} > 1 ? {other} : -{other}",
+            f"float({first})^2", f"{first} + {self.pick(*self.sizes)}", f"sqrt(abs({first} * 0.5))",
+        )  # fmt: skip
+        self.lines.append(f"T{number} = {value}")
+        rank = self.tensors[first]
+        self.tensors[f"T{number}"], self.dims[f"T{number}"] = rank, [None] * rank
+        self.made.append(f"T{number}")
 
     def placed(self, number):
         """A statement whose left side has subscripts that are expressions, on a new tensor or on one that is there."""
@@ -396,10 +469,44 @@ class Maker:
         clauses = self.clauses(used, value, self.chance(50))
         if op == "=" and self.chance(60):
             clauses.append("unique")
+        plain = [e for e in left if e in used]
+        clauses = self.with_points(
+            clauses, plain, [n for n in used if n not in plain], op == "=" and name not in self.made
+        )
         self.lines.append(self.line(name, left, op, value, clauses))
         if name not in self.made:
             self.tensors[name], self.dims[name] = rank, [None] * rank
             self.made.append(name)
+
+    def with_points(self, clauses, left, inner, whole):
+        """The clauses with ranges that differ from point to point, and with conditions unless the `whole` target is written."""
+        if not self.points or self.chance(15):
+            return clauses
+        found = []
+        for clause in clauses:
+            index = clause.split(" ", 1)[0]
+            others = [n for n in (*left, *inner[: inner.index(index)]) if n != index] if index in inner else []
+            moves = others and re.match(r"\w+ (in|= \[)", clause) and self.chance(70)
+            found.append(f"{index} in {self.moving_ends(others)}" if moves else clause)
+        ranged = {clause.split(" ", 1)[0] for clause in clauses}
+        for index in inner:
+            others = [n for n in (*left, *inner[: inner.index(index)]) if n != index]
+            if index not in ranged and others and self.chance(60):
+                found.append(f"{index} in {self.moving_ends(others)}")
+        if not whole:
+            found += [self.condition([*left, *inner], self.pick(0, 0, 1)) for _ in range(self.pick(0, 1, 1, 2))]
+        return found
+
+    def moving_ends(self, others):
+        i, n, c = self.pick(*others), self.size(), self.pick(1, 2)
+        if self.chance(35):
+            return self.pick(
+                f"Ptr({i}):Ptr({i} + 1)", f"Ptr({i}):Ptr({i} + 1)", f"0:Ptr({i})", f"Ptr({i}):{n}", f"{i}:max(Ptr({i}), {i})", f"0:min(Ptr({i}), {n})"
+            )  # fmt: skip
+        return self.pick(
+            f"0:{i} + 1", f"0:{i}", f"{i}:{n}", f"{i} + 1:{n}", f"{i}:{i} + {c}", f"max({i} - {c}, 0):min({i} + {c}, {n})", f"0:{n} - {i}",
+            f"{i}/2:{i} + 1", f"0:2*{i}", f"0:min({n}, {i} + {self.pick(*others)})", f"0:{i} % 3",
+        )  # fmt: skip
 
     def place(self, name, dimension, points):
         """One subscript of a left side; `None` for an element of any size."""
@@ -437,6 +544,8 @@ class Maker:
             clauses.append(
                 f"{index} in {self.pick('0:1', '1:max(2, ' + self.pick(*self.sizes) + ') - 1', '0:min(2, ' + self.pick(*self.sizes) + ')')}"
             )
+        if self.points and self.chance(60):
+            clauses.append(self.condition(left, 1))
         if kind < 2:
             self.lines.append(self.line(name, left, "=", f"{own} * 2 + 1", clauses))
         elif kind == 2:
@@ -478,9 +587,11 @@ class Maker:
     def definition(self, name, statements):
         self.signature()
         for number in range(statements):
-            if self.left_sides and self.chance(70):
+            if self.left_sides and self.chance(30 if self.points else 70):
                 self.placed(number)
-            elif self.made and self.chance(14):
+            elif self.chance(7):
+                self.whole(number)
+            elif self.made and self.chance(30 if self.points else 14):
                 self.update()
             elif self.helpers and self.chance(50):
                 self.call()
@@ -493,9 +604,11 @@ class Maker:
             results.append(self.made[-1])
         self.results = results
         shown = [self.stated(t) for t in results]
-        body = "\n".join(f"    {line}" for line in self.lines)
+        inside = self.chance(50)
+        body = "\n".join(f"    {line}" for line in [*(self.constants if inside else []), *self.lines])
         self.name, self.ranks = name, [self.tensors[t] for t in results]
-        return f"def {name}({', '.join(self.parameters)}) -> ({', '.join(shown)}) {{\n{body}\n}}"
+        outside = "".join(f"{line}\n" for line in ([] if inside else self.constants))
+        return f"{outside}def {name}({', '.join(self.parameters)}) -> ({', '.join(shown)}) {{\n{body}\n}}"
 
     def stated(self, name):
         """A result, now and then with a type and names of its extents."""
@@ -536,6 +649,12 @@ def cell(random):
 def cell_of_left_sides(random):
     """The text of a cell with a def `f` whose statements have expressions on the left."""
     return Maker(random, left_sides=True).definition("f", random.randint(1, 3))
+
+
+def cell_of_points(random):
+    """The text of a cell with a def `f` whose statements leave points out."""
+    left_sides = random.random() < 0.4
+    return Maker(random, left_sides=left_sides, points=True).definition("f", random.randint(1, 3))
 
 
 def cell_sizes(random):
@@ -631,6 +750,12 @@ def drawn_left_sides(seed):
     """The same for a cell with expressions on the left."""
     random = Random(seed)
     return cell_of_left_sides(random), cell_sizes(random), seed
+
+
+def drawn_points(seed):
+    """The same for a cell whose statements leave points out."""
+    random = Random(seed)
+    return cell_of_points(random), cell_sizes(random), seed
 
 
 # arguments
@@ -750,6 +875,10 @@ def arguments_of(one, sizes, data):
             found.append((bool(value > 1) if p.dtype == "bool" else value, p.dtype))
             continue
         shape = tuple(extent_of(d, sizes) for d in p.dims)
+        if p.name == "Ptr":  # mostly the beginnings of rows
+            values = np.sort(random.integers(0, int(random.choice([1, 3, 6, 12])), shape))
+            found.append(((values if random.random() < 0.9 else values[::-1]).astype(p.dtype), p.dtype))
+            continue
         key = (p.dtype, shape)
         if key in flat and random.random() < 0.15:
             found.append((flat[key], p.dtype))  # one array for two parameters
@@ -880,14 +1009,16 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **expected.sizes,
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
-    known_ranges, parts = function.ranges.indices, (".max", ".min", ".value", ".sum")  # of statements on positions
+    known_ranges, parts = function.ranges.indices, (".max", ".min", ".value", ".sum", ".first")  # of positions
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
     for s, (_, ranges) in zip(statements, expected.log, strict=True):
-        here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in function.ranges.indices[s.name]}
+        found = function.ranges.indices[s.name]
+        here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in found}
+        moving = {r.index for r in found if r.ends is not None}
         for name, limits in ranges.items():
             name = s.output_indices[int(name[1:])].name if name.startswith("@") else name  # a dimension, not an index
-            if name not in here and f"{s.target}.sum" in known_ranges:
+            if name in moving or (name not in here and {f"{s.target}.sum", f"{s.target}.first"} & known_ranges.keys()):
                 continue  # the logarithm of a sum that other statements made
             assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"
 

@@ -49,6 +49,7 @@ from tc_jupyter.program import (
     Select,
     Size,
     Unary,
+    bits,
     children,
     walk,
 )
@@ -534,6 +535,8 @@ def _called(call: Call, arguments: list[Values]) -> Values:
             return np.abs(known[0])
         case "sign":
             return np.sign(known[0])
+        case name if name in bits.OPERATORS:
+            return bits.on_arrays(name, *known)
         case "min" | "max":
             return reduce(np.minimum if call.function == "min" else np.maximum, known)
         case _:

@@ -102,6 +102,7 @@ def _index(index: IndexRange) -> dict[str, Any]:
         "kind": index.kind,
         "lower": _text(index.lower),
         "upper": _text(index.upper),
+        "text": index.text,
         "round": index.round,
         "source": index.source,
         "because": list(index.reasons),

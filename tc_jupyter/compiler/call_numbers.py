@@ -20,7 +20,7 @@ from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, walk
 from tc_jupyter.ranges import python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
-from tc_jupyter.ranges.data import AnyCheck, DataCheck, PointCheck, UniqueCheck, check_data
+from tc_jupyter.ranges.data import AnyCheck, DataCheck, EndCheck, PointCheck, UniqueCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
 from tc_jupyter.runtime.arguments import Number
 from tc_jupyter.runtime.arrays import ArrayView, host_values
@@ -103,18 +103,22 @@ class CallNumbers:
 
     def limits(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView]
-    ) -> tuple[tuple[str, int, int], ...] | None:
-        """The index tensor of a check with the smallest and largest element that it may have, if that is all it asks."""
+    ) -> tuple[tuple[str, int, int, bool], ...] | None:
+        """The index tensor of a check with the smallest and largest element that it may have, and whether its elements
+        have to rise, if that is all it asks.
+        """
         if number >= len(self.items):
             return () if self._whole(numbers) else None
         item = self.items[number]
+        if isinstance(item, EndCheck):
+            return item.limits(numbers.sizes)
         if not isinstance(item, DataCheck) or item.tensor not in tensors:
             return None
         if not item.is_active(numbers.sizes):
             return ()
         whole = tuple(slice(0, extent) for extent in tensors[item.tensor].shape)
         limits = item.limits(numbers.sizes) if item.region_at(numbers.sizes) == whole else None
-        return None if limits is None else ((item.tensor, *limits),)
+        return None if limits is None else ((item.tensor, *limits, False),)
 
     def _passes_on_device(self, item: DataCheck, numbers: Numbers, tensors: Mapping[str, ArrayView]) -> bool:
         """On a GPU the extreme values are found there; only a failing scan brings the data over."""

@@ -40,7 +40,9 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Unary,
+    bits,
     keeps,
+    random_numbers,
     walk,
     with_condition,
 )
@@ -636,6 +638,10 @@ class _Point:
     def _call(self, expr: Call) -> Array:
         arguments = [self._of(each) for each in expr.arguments]
         name = expr.function
+        if name in random_numbers.WORDS:
+            return random_numbers.word(name, *arguments).astype(np.int64)
+        if name in bits.OPERATORS:
+            return bits.on_arrays(name, *arguments)
         if name in ("min", "max"):
             return reduce(_OPERATORS[name], arguments)
         if name in _EXACT and not expr.arguments[0].dtype.is_float and name not in ("abs", "sign", "relu"):

@@ -58,6 +58,8 @@ FACTORED_SUM = Code("TC239", "factored-sum", _N, "a sum of products computes few
 INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers that meets a float is rounded down")
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")
+BITS_COMPARED = Code("TC243", "bits-compared", _W, "bits of a condition and a number are compared")
+CONSTANT = Code("TC244", "constant", _E, "a constant does not hold what its type says")
 PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies do not fit")
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")
@@ -91,6 +93,9 @@ UNREAD_INPUT = Code("TC329", "unread-input", _N, "elements of an input are never
 CUT_TO_MINIMUM = Code("TC330", "cut-to-minimum", _W, "two sizes bound one index and the smaller wins")
 GUARDED_CUT = Code("TC331", "guarded-cut", _W, "a guarded access cuts the range of a reduction index")
 PADDED_WINDOW = Code("TC332", "padded-window", _N, "a strided window over a border gives an index its range")
+UNLIMITED_RANGE = Code(
+    "TC340", "unlimited-range", _E, "nothing says how far a range that differs from point to point may run"
+)
 NO_BOUND = Code("TC351", "no-bound", _E, "the last partition has no upper bound")
 DOT_IN_LAST = Code("TC352", "dot-in-last", _E, "`.` cannot be the upper bound here")
 DEAD_PARTITION = Code("TC354", "dead-partition", _W, "a partition is hidden by earlier ones")

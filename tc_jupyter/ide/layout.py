@@ -63,7 +63,11 @@ def _same(parsed: tree.Parsed | sac_tree.SacParsed, text: str, language: str) ->
 
 
 def _tc_items(parsed: tree.Parsed, source: SourceText) -> Iterable[_Item]:
-    for number, item in enumerate(parsed.unit.defs):
+    parts = sorted([*parsed.unit.constants, *parsed.unit.defs], key=lambda part: part.span.start)
+    for number, item in enumerate(parts):
+        if isinstance(item, tree.Constant):
+            yield _Item(item.span, statement_text(item), gap=number > 0 and isinstance(parts[number - 1], tree.Def))
+            continue
         first = item.statements[0].span.start if item.statements else item.span.end - 1
         opening = _find(source.text, "{", item.signature_span.start, first, parsed.comments)
         head = Span(item.span.start, opening + 1)

@@ -98,9 +98,14 @@ def tc_names(parsed: tree.Parsed, source: SourceText, known: Collection[str] = (
         known: functions of other cells.
     """
     defs = frozenset(item.name.name for item in parsed.unit.defs)
-    places: list[Place] = []
+    constants = {item.name.name: "tensor" if item.type.dimensions else "scalar" for item in parsed.unit.constants}
+    places = [
+        Place(each.name.name, each.name.span, constants[each.name.name], ("constant", each.name.name), True, 0, None)
+        for each in parsed.unit.constants
+        if parsed.unit.defs
+    ]
     for number, item in enumerate(parsed.unit.defs):
-        places += _TcDef(item, number, defs, frozenset(known), source, parsed.comments).places
+        places += _TcDef(item, number, defs, frozenset(known), source, parsed.comments, constants).places
     return _sorted(places)
 
 
@@ -115,12 +120,15 @@ class _TcDef:
         known: frozenset[str],
         source: SourceText,
         comments: Collection[Span],
+        constants: dict[str, str],
     ) -> None:
         self.number = number
         self.callable = defs | known
         self.source, self.comments = source, comments
         self.places: list[Place] = []
-        self.kinds = _tc_kinds(item)
+        own = _tc_kinds(item)
+        self.constants = constants.keys() - own.keys()  # those of the cell
+        self.kinds = constants | own
         self.statement: Span | None = None
         self.add(item.name, "def", ("def", item.name.name), introduces=True)
         for param in item.params:
@@ -137,7 +145,8 @@ class _TcDef:
 
     def own(self, name: tree.Name, introduces: bool = False) -> None:
         """A size, tensor or scalar of the def."""
-        self.add(name, self.kinds.get(name.name, "tensor"), ("of", self.number, name.name), introduces)
+        key: Key = ("constant", name.name) if name.name in self.constants else ("of", self.number, name.name)
+        self.add(name, self.kinds.get(name.name, "tensor"), key, introduces)
 
     def signature_name(self, name: tree.Name, type_: tree.TypeName | None, introduces: bool = False) -> None:
         for dimension in type_.dimensions if type_ else ():
@@ -155,6 +164,8 @@ class _TcDef:
                 self.call(statement.callee)
                 for argument in statement.arguments:
                     self.own(argument)
+            case tree.Constant():
+                self.own(statement.name, introduces=True)
             case tree.Broken():
                 self.broken(statement)
 
@@ -188,6 +199,8 @@ class _TcDef:
                 self.expression(clause.value, lets)
             case tree.Exists():
                 self.expression(clause.value, lets)
+            case tree.Filter():
+                self.expression(clause.condition, lets)
             case tree.Unique():
                 pass
 
@@ -274,6 +287,8 @@ def targets_of(statement: tree.TcStatement) -> tuple[str, ...]:
             return (statement.target.name,)
         case tree.CallStatement():
             return tuple(target.name for target in statement.targets)
+        case tree.Constant():
+            return (statement.name.name,)
         case tree.Broken():
             return statement.targets
 

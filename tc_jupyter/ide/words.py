@@ -20,6 +20,7 @@ TC_KEYWORDS: dict[str, str] = {
     "in": "gives an index its range: `where i in 0:N`; the upper end is not included",
     "else": "behind a read: the value where a subscript is outside, as in `X(i - 1) else 0`",
     "unique": "no two points have the same left side, which each call looks at: `Y(P(i)) = X(i) where unique`",
+    "const": "numbers of a def or of a whole cell: `const float(3) C = [1, 2, 1]`",
     "exists": "an access that takes part in finding ranges and is not evaluated: `where exists A(i, k)`",
 }
 SAC_KEYWORDS: dict[str, str] = {
@@ -77,11 +78,19 @@ TC_OPERATORS: dict[str, str] = {
     "&&": "and; the right side counts only where the left one holds",
     "||": "or; the right side counts only where the left one does not hold",
     "!": "not",
+    "^": "power with an integer exponent; tighter than a minus before it, so that `-x^2` is `-(x^2)`",
+    "~": "all bits of an integer the other way round",
+    "<<": "bits moved up, which multiplies by powers of 2; a shift by the width or more moves all out",
+    ">>": "bits moved down, which divides by powers of 2 and rounds down; a shift by the width or more leaves only the sign",
+    "&": "bits that both have; of conditions it is `&&`",
+    "^^": "bits that one of two has and the other has not; of conditions it is `!=`",
+    "|": "bits that one of two has; of conditions it is `||`",
     "?": "`condition ? value : other`: only the chosen value is read",
     ":": "between the values of `? :`, or between the ends of a range; the upper end is not included",
 }
+_TC_ALONE = ("+=", "*=", "min=", "max=", ":", "^", "~", "<<", ">>", "&", "^^", "|")
 SAC_OPERATORS: dict[str, str] = {
-    **{op: text for op, text in TC_OPERATORS.items() if "=!" not in op and op not in ("+=", "*=", "min=", "max=", ":")},
+    **{op: text for op, text in TC_OPERATORS.items() if "=!" not in op and op not in _TC_ALONE},
     "=": "gives a value a name; a later use sees it",
     "/": "quotient; of two integers it is cut off toward zero, as in C",
     "%": "remainder, with the sign of the dividend, as in C; `mod` has that of the divisor",

@@ -10,6 +10,7 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 | `for j in 0:N: T[j] += I[i] == j ? v : 0` | `if 0 <= I[i] && I[i] < N: T[I[i]] += v` |
 | `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
 | `for d: check c: S` | `check c: for d: S` |
+| `for l: for j in 0:8 (unroll): T[j] += l < e + j ? v : 0` | `for l in 0:e: for j: T[j] += v`, then `e:e + 7` as it was |
 
 A condition that differs between the lanes of a vector, or the iterations of an `unroll`, stays in the value; so does one on data
 around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the point would have
@@ -18,7 +19,7 @@ been: neither before a condition on indices that guards it, nor around a loop th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
@@ -45,9 +46,9 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import from_expr, interval, nonnegative
+from tc_jupyter.ranges import IndexBox, SizeExpr, from_expr, interval, nonnegative, to_expr
 
-from .ir import Block, Check, For, If, Kernel, Stmt, Store
+from .ir import Allocate, Block, Check, For, If, Kernel, Stmt, Store, walk_statements
 from .rewrite import with_blocks, with_body
 from .simplify import simplify_expr
 
@@ -55,6 +56,8 @@ MOVABLE = ("serial", "vectorize", "unroll")
 """Loops that a condition may be moved out of: no tasks, no threads."""
 SHORT = 8
 """Loops of up to so many iterations keep their length, by which they are written out: a condition stands inside them."""
+MOST_INSIDE = 64
+"""Iterations of loops inside of one that is cut where a condition begins or ceases to hold for all of them."""
 FAR = 1 << 62
 """No position is as large."""
 CHEAP = 12
@@ -71,7 +74,9 @@ def with_points(kernel: Kernel, checked: bool, zeros: bool = False) -> Kernel:
         checked: its checks are in; without them nobody knows what a condition on data guards.
         zeros: a size may be 0: only elements that a condition picks are found, so that no call looks for them.
     """
-    body = _Moves(checked, zeros).block(kernel.body, ())
+    stored = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
+    shapes = {buffer.name: buffer.shape for buffer in (*kernel.buffers, *stored)}
+    body = _Moves(checked, zeros, shapes).block(kernel.body, ())
     return replace(kernel, body=body, unguarded=checked and not kernel.checks and not zeros)
 
 
@@ -97,6 +102,7 @@ class _Nest:
         guards: around the store, outermost first.
         checked: the loops hold every check that depends on data.
         zeros: a size may be 0.
+        shapes: of what is read. around: the loops around all of these.
     """
 
     loops: tuple[For, ...]
@@ -105,6 +111,8 @@ class _Nest:
     store: Store
     checked: bool
     zeros: bool
+    shapes: Mapping[str, tuple[Expr, ...]]
+    around: tuple[For, ...]
 
     def may_pass(self, guard: _Guard, other: _Guard) -> bool:
         """Whether a guard may stand before one that it stands behind.
@@ -115,9 +123,41 @@ class _Nest:
         """
         if isinstance(guard, Check) or isinstance(other, Check):
             return False
-        reads = [node for node in walk(guard.condition) if isinstance(node, Read) and node.indices]
+        reads = self.reads_elsewhere(guard.condition)
         proved = self.checked and not any(isinstance(each, Check) for each in self.guards) and on_data(other.condition)
         return not reads or (proved and not any(map(_has_read, (i for read in reads for i in read.indices))))
+
+    def reads_elsewhere(self, condition: Expr) -> list[Read]:
+        """The reads of a condition that are not proved to be there, wherever a loop that it depends on begins."""
+        reads = [node for node in walk(condition) if isinstance(node, Read) and node.indices]
+        names = index_names(condition)
+        inmost = max((number for number, loop in enumerate(self.loops) if loop.var in names), default=0)
+        begun = (*self.around, *self.loops[:inmost]) if reads else ()
+        facts = [_binary("-", length, int64(1)) for loop in begun for length in _least_of(loop.extent)]
+        return [read for read in reads if not self.is_there(read, facts)]
+
+    def is_there(self, read: Read, facts: Sequence[Expr] = ()) -> bool:
+        """Whether an element is proved to be there at every point of the loops where some numbers are 0 or more, whatever the
+        conditions say.
+        """
+        loops, shape = (*self.around, *self.loops), self.shapes.get(read.tensor, ())
+        if len(shape) != len(read.indices):
+            return False
+        for index, extent in zip(read.indices, shape, strict=True):
+            last = _binary("-", extent, int64(1))
+            until = any(_is_at_least(last, _binary("+", index, fact), loops) for fact in (int64(0), *facts))
+            if not until or not _is_at_least(index, int64(0), loops):
+                return False
+        return True
+
+
+def _least_of(extent: Expr) -> tuple[Expr, ...]:
+    """What is at least as large as a length: the parts of a `min`."""
+    match extent:
+        case Binary(op="min", left=left, right=right):
+            return (*_least_of(left), *_least_of(right))
+        case _:
+            return (extent,)
 
 
 # --- taking nests apart ----------------------------------------------------------------------------------------------
@@ -127,44 +167,48 @@ class _Nest:
 class _Moves:
     checked: bool
     zeros: bool
+    shapes: Mapping[str, tuple[Expr, ...]]
 
     def block(self, block: Block, around: tuple[For, ...]) -> Block:
         return with_body(block, (self.statement(stmt, around) for stmt in block.body))
 
     def statement(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
         if isinstance(stmt, For):
-            found = _nest_of(stmt, self.checked, self.zeros)
+            found = self.nest(stmt, around)
             if found is not None and any(_moves(each, found) for each in found.guards):
-                return _moved(found, around) or stmt
+                return _in_parts(found, around) or _moved(found, around) or stmt
             around = (*around, stmt)
         return with_blocks(stmt, lambda block: self.block(block, around))
+
+    def nest(self, loop: For, around: tuple[For, ...]) -> _Nest | None:
+        """The loops that stand around one store alone."""
+        loops: list[For] = []
+        comments: list[str] = []
+        stmt: Stmt = loop
+        while isinstance(stmt, For):
+            comment, inner = _only(stmt.body)
+            if inner is None:
+                return None
+            loops.append(stmt)
+            comments.append(comment)
+            stmt = inner
+        opened = _opened(stmt)
+        if opened is None:
+            return None
+        return _Nest(tuple(loops), tuple(comments), *opened, self.checked, self.zeros, self.shapes, around)
 
 
 def _moves(guard: _Guard, nest: _Nest) -> bool:
     """Whether a guard has a place of its own."""
-    return _picks(guard.condition, nest) or (not nest.zeros and (isinstance(guard, Check) or guard.own))
+    if nest.zeros:
+        return _picks(guard.condition, nest) or (isinstance(guard, _Test) and _has_read(guard.condition))
+    return _picks(guard.condition, nest) or isinstance(guard, Check) or guard.own
 
 
 def _picks(condition: Expr, nest: _Nest) -> bool:
     """Whether a condition around a store leaves one iteration of a loop."""
     sides = (condition.left, condition.right) if isinstance(condition, Binary) and condition.op == "==" else ()
     return any(side == IndexVar(loop.var) for side in sides for loop in nest.loops)
-
-
-def _nest_of(loop: For, checked: bool, zeros: bool) -> _Nest | None:
-    """The loops that stand around one store alone."""
-    loops: list[For] = []
-    comments: list[str] = []
-    stmt: Stmt = loop
-    while isinstance(stmt, For):
-        comment, inner = _only(stmt.body)
-        if inner is None:
-            return None
-        loops.append(stmt)
-        comments.append(comment)
-        stmt = inner
-    opened = _opened(stmt)
-    return None if opened is None else _Nest(tuple(loops), tuple(comments), *opened, checked, zeros)
 
 
 def _only(block: Block) -> tuple[str, Stmt | None]:
@@ -220,6 +264,126 @@ def _implication(condition: Expr) -> tuple[tuple[Expr, ...], Expr]:
             return (), condition
 
 
+# --- parts of loops ----------------------------------------------------------------------------------------------------
+
+
+def _in_parts(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
+    """A nest with a loop in parts, each with its own conditions; `None` where there is one part."""
+    parts, place = _parts(nest, around)
+    if len(parts) < 2:
+        return None
+    outside = (*around, *nest.loops[:place])
+    # a condition that does not belong to the parts may have a place further out, and takes the loops around with it
+    alone = all(part.guards == () for part in parts if len(part.guards) < len(nest.guards))
+    if not alone:
+        return Block(tuple(_moved(part, around) or _built(part) for part in parts))
+    inner = [replace(part, loops=part.loops[place:], comments=part.comments[place:], around=outside) for part in parts]
+    stmt: Stmt = Block(tuple(_moved(part, outside) or _built(part) for part in inner))
+    for loop, comment in zip(reversed(nest.loops[:place]), reversed(nest.comments[:place]), strict=True):
+        stmt = replace(loop, body=Block((stmt,), comment))
+    return stmt
+
+
+def _parts(nest: _Nest, around: tuple[For, ...]) -> tuple[list[_Nest], int]:
+    """The parts of a serial loop in which conditions hold at all points of short loops inside, or at some; and which loop it is.
+
+    Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, for some until `k < 8*o + 8`, and
+    for none behind that.
+    """
+    cuts = {number: cut for number, guard in enumerate(nest.guards) if (cut := _cut(nest, guard)) is not None}
+    places = {place for place, *_ in cuts.values()}
+    if nest.zeros or len(places) != 1:
+        return [nest], 0
+    (place,) = places
+    loop, outside = nest.loops[place], (*around, *nest.loops[:place])
+
+    def extreme(op: str, a: Expr, b: Expr) -> Expr:
+        for one, other in ((a, b), (b, a)):
+            if _is_at_least(one, other, outside):
+                return one if op == "max" else other
+        return simplify_expr(_binary(op, a, b))
+
+    # where the first point is, where all are, behind the last place with all of them, behind the last point
+    least = most = loop.min
+    until = end = _sum(loop.min, loop.extent)
+    for _, first, last in cuts.values():
+        if first is not None:
+            least, most = extreme("max", least, first[0]), extreme("max", most, first[1])
+        if last is not None:
+            until, end = extreme("min", until, last[0]), extreme("min", end, last[1])
+    begins, ends = most != least, until != end
+    most = extreme("max", least, extreme("min", most, end)) if begins else least
+    until = extreme("max", most, extreme("min", until, end)) if ends else end
+    found: list[_Nest] = []
+    for first, last, kept in ((least, most, True), (most, until, False), (until, end, True)):
+        if first != last:
+            guards = tuple(guard for number, guard in enumerate(nest.guards) if kept or number not in cuts)
+            loops = list(nest.loops)
+            loops[place] = replace(loop, min=first, extent=simplify_expr(_binary("-", last, first)))
+            found.append(replace(nest, loops=tuple(loops), guards=guards))
+    return found, place
+
+
+def _most(extent: Expr) -> int | None:
+    """The most iterations of a loop over a tile, which may be less than a whole one."""
+    match extent:
+        case Const(value=value):
+            return int(value)
+        case Binary(op="min", left=left, right=right):
+            return min((most for most in map(_most, (left, right)) if most is not None), default=None)
+        case _:
+            return None
+
+
+_Spread: TypeAlias = tuple[Expr, Expr]
+"""The least and the largest value of an end."""
+
+
+def _cut(nest: _Nest, guard: _Guard) -> tuple[int, _Spread | None, _Spread | None] | None:
+    """The serial loop that a condition would end if it were not for short loops inside, with what these make of its ends."""
+    if not isinstance(guard, _Test) or not guard.own or any(isinstance(node, Read) for node in walk(guard.condition)):
+        return None
+    names = index_names(guard.condition)
+    used = [number for number, loop in enumerate(nest.loops) if loop.var in names]
+    inside = [number for number in used if nest.loops[number].kind != "serial"]
+    serial = [number for number in used if nest.loops[number].kind == "serial" and not _is_short(nest.loops[number])]
+    if not serial or not inside or inside[0] < serial[-1]:
+        return None
+    place = serial[-1]
+    ends = _ends(guard.condition, nest.loops[place].var)
+    if ends is None:
+        return None
+    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    for number in inside:
+        loop = nest.loops[number]
+        most = _most(loop.extent)
+        if most is None or not isinstance(loop.min, Const) or most > MOST_INSIDE:
+            return None
+        first = from_expr(loop.min)
+        box[loop.var] = (first, first + most - 1)
+    spread = [None if end is None else _spread(end, box) for end in ends]
+    if any(end is not None and found is None for end, found in zip(ends, spread, strict=True)):
+        return None
+    return place, spread[0], spread[1]
+
+
+def _spread(end: Expr, box: IndexBox) -> _Spread | None:
+    found = interval(from_expr(end), box)
+    if found.lower is None or found.upper is None or (found.lower.indices | found.upper.indices) & box.keys():
+        return None
+    return to_expr(found.lower), to_expr(found.upper)
+
+
+def _built(nest: _Nest) -> Stmt:
+    """The loops with all conditions inside."""
+    own = [guard.condition for guard in nest.guards if isinstance(guard, _Test) and guard.own]
+    others = [guard for guard in nest.guards if not (isinstance(guard, _Test) and guard.own)]
+    stmt = _guarded(others, _with_conditions(nest.store, own))
+    for loop, comment in zip(reversed(nest.loops), reversed(nest.comments), strict=True):
+        stmt = replace(loop, body=Block((stmt,), comment))
+    return stmt
+
+
 # --- places ----------------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +395,9 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
     changed = False
     for number, guard in enumerate(nest.guards):
         depth = depths[number]
+        if nest.zeros and (shorter := _shorter(nest, loops, guard, around)) is not None:
+            place, loops[place] = shorter
+            changed = True
         ended = _ended(nest, loops, number, depths, around)
         if ended is not None:
             loops[depth - 1], inside = ended
@@ -263,7 +430,7 @@ def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
         if nest.zeros and not _picks(guard.condition, nest):
             depth = len(nest.loops)
         alone = depth and isinstance(guard, _Test) and _alone(nest, nest.loops, guard.condition, depth, around)
-        if isinstance(guard, Check) or (_has_read(guard.condition) and not alone):
+        if isinstance(guard, Check) or (nest.reads_elsewhere(guard.condition) and not alone):
             depth = max(depth, maybe_empty)
         if _reads_from(guard.condition, nest.store.buffer):
             depth = len(nest.loops)
@@ -351,10 +518,36 @@ def _ended(
     alone = _alone(nest, loops, guard.condition, depth, around)
     if alone is not None or nest.zeros:
         return alone
-    if _has_read(guard.condition) and not _runs(nest, depth - 1, around):
+    if nest.reads_elsewhere(guard.condition) and not _runs(nest, depth - 1, around):
         return None
     found = ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
     return None if found is None else (found, ())
+
+
+def _shorter(nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For, ...]) -> tuple[int, For] | None:
+    """A loop that ends where elements say, though sizes may be 0, and its place; the condition stays where it is."""
+    if not isinstance(guard, _Test) or not _has_read(guard.condition):
+        return None
+    names = index_names(guard.condition)
+    place = max((number for number, loop in enumerate(loops) if loop.var in names), default=None)
+    if place is None or loops[place].kind != "serial":
+        return None
+    reads = [node for node in walk(guard.condition) if isinstance(node, Read) and node.indices]
+    outside = (*around, *loops[:place])
+    if not all(nest.is_there(read) for read in reads) or not all(map(_is_counted, outside)):
+        return None
+    found = _ends(guard.condition, loops[place].var)
+    if found is None:
+        return None
+    loop, end = loops[place], _binary("+", loops[place].min, loops[place].extent)
+    start = loop.min if found[0] is None else _binary("max", loop.min, found[0])
+    end = end if found[1] is None else _binary("min", end, found[1])
+    return place, replace(loop, min=start, extent=_binary("-", end, start))
+
+
+def _is_counted(loop: For) -> bool:
+    """Whether the ends of a loop need no element."""
+    return not _has_read(loop.min) and not _has_read(loop.extent)
 
 
 def _alone(
@@ -406,6 +599,8 @@ def ended(loop: For, condition: Expr, around: tuple[For, ...] = ()) -> For | Non
         return None
     first, last = found
     low, end = loop.min, _sum(loop.min, loop.extent)
+    if first is not None and _is_at_least(low, first, around):
+        first = None
     starts = first is not None and _is_at_least(first, low, around)
     one = first is not None and last == _sum(first, int64(1))
     if first is not None and last is not None and one and starts and _is_at_least(end, last, around):
@@ -457,6 +652,8 @@ def _solved(side: Expr, ends: _Ends, var: str) -> tuple[Expr, _Ends | None]:
         case Binary(op="-", left=a, right=b) if var not in index_names(a):
             ends = _each((last, first), lambda end: _binary("-", a, end))
             return b, _each(ends, lambda end: _sum(end, int64(1)))
+        case Binary(op="*", left=Const(value=by), right=a) if int(by) > 1:
+            return a, _each(ends, lambda end: _binary("//", _sum(end, int64(int(by) - 1)), int64(int(by))))
         case Binary(op="//", left=a, right=Const(value=by)) if int(by) > 0 and not any(map(_has_any_read, ends)):
             return a, _each(ends, lambda end: _binary("*", int64(int(by)), end))
         case _:

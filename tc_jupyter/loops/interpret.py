@@ -36,6 +36,8 @@ from tc_jupyter.program import (
     Size,
     Unary,
     array_bytes,
+    bits,
+    random_numbers,
 )
 
 from .intrinsics import INTRINSICS
@@ -214,6 +216,13 @@ class _Printer:
             case Select():
                 then, condition, other = self.expr(expr.then), self.expr(expr.condition), self.expr(expr.otherwise)
                 return f"({then} if {condition} else {other})"
+            case Call(function=function) if function in bits.OPERATORS:
+                left, right = (self.expr(argument) for argument in expr.arguments)
+                operator = bits.OPERATORS[function]
+                return f"cast_{expr.dtype.value}(of_bits({operator!r}, {left}, {right}, {expr.dtype.bits}))"
+            case Call(function=function) if function in random_numbers.WORDS:
+                arguments = ", ".join(self.expr(argument) for argument in expr.arguments)
+                return f"int(random_word({function!r}, {arguments}))"
             case Call():
                 arguments = ", ".join(f"float({self.expr(argument)})" for argument in expr.arguments)
                 if expr.function in _EXACT:
@@ -378,6 +387,25 @@ def _special(name: str) -> Callable[..., float]:
     return call
 
 
+def _polygamma(order: float, x: float) -> float:
+    """By the zeta function of Hurwitz, which is asked for positive numbers only: elsewhere SciPy sums all the way to them."""
+    from scipy import special  # noqa: PLC0415  (optional: only rare functions need it)
+
+    if order == 0:
+        return float(special.psi(x))
+    if not (order > 0 and order == math.floor(order)) or math.isnan(x) or x == -math.inf:
+        return math.nan
+    s, sign = order + 1, 1.0 if order % 2 else -1.0
+    if x > 0:
+        zeta = float(special.zeta(s, x))
+    else:
+        y = x - math.floor(x)
+        zeta = math.inf
+        if y:
+            zeta = float(special.zeta(s, y) + sign * (special.zeta(s, math.ceil(x) - x) - special.zeta(s, 1 - x)))
+    return sign * float(special.gamma(s)) * zeta
+
+
 def _ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: function(*(np.float64(argument) for argument in arguments))
 
@@ -510,6 +538,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "normcdf": lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)),
     "normcdfinv": _special("ndtri"),
     **{name: _libm_later(name) for name in ("logb", "lgamma", "tgamma", "j0", "j1", "y0", "y1", "remainder")},
+    "digamma": _special("psi"),
+    "polygamma": _polygamma,
     "cyl_bessel_i0": _special("i0"),
     "cyl_bessel_i1": _special("i1"),
     "ceil": _whole(lambda x: float(np.ceil(x))),
@@ -547,6 +577,8 @@ _RUNTIME: dict[str, Any] = {
     "allocate": _allocate,
     "functions": FUNCTIONS,
     "intrinsic": _intrinsic,
+    "of_bits": bits.value_of,
+    "random_word": random_numbers.word,
     "int_divide": _int_divide,
     "int_modulo": _int_modulo,
     "float_divide": _float_divide,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, bits
 
 from .ir import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store
 
@@ -37,6 +37,8 @@ def show_expr(expr: Expr, level: int = 0) -> str:
             return show_expr(expr.operand, level)
         case Cast():
             return f"{expr.dtype.value}({show_expr(expr.operand)})"
+        case Call(function=function, arguments=(left, right)) if function in bits.OPERATORS:
+            return f"({show_expr(left, _TIGHTEST)} {bits.OPERATORS[function]} {show_expr(right, _TIGHTEST)})"
         case Call():
             return f"{expr.function}({', '.join(map(show_expr, expr.arguments))})"
         case Select():

@@ -60,7 +60,7 @@ class TcLexer(RegexLexer):
             (words(sorted(TC_FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),
             (r"[A-Za-z_]\w*", Name),
             *_NUMBERS,
-            (r"<=>|->|&&|\|\||[<>=!]=|[-+*/%<>=!?:.]", Operator),
+            (r"<=>|->|&&|\|\||\^\^|<<|>>|[<>=!]=|[-+*/%<>=!?:.&|^~]", Operator),
             (r"[(){}\[\],]", Punctuation),
         ]
     }

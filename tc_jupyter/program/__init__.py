@@ -4,6 +4,7 @@ Comes in: a syntax tree. Goes out: `Program` values with resolved names and expl
 Ranges are not known here.
 """
 
+from . import bits, random_numbers
 from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
 from .check_tc import Callee, Checked, check_tc, python_name
 from .conditions import conjuncts, identity_of, negated, on_data, points_of
@@ -34,7 +35,7 @@ from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
 from .literals import lost_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
-from .positions import LARGEST_POSITION, in_32_bits, positions
+from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
 from .specialize import specialize
@@ -50,6 +51,8 @@ __all__ = [
     "Signature",
     "Specialized",
     "bind_call",
+    "random_numbers",
+    "bits",
     "check_sac",
     "specialize",
     "FUNCTIONS",
@@ -76,6 +79,7 @@ __all__ = [
     "Index",
     "LARGEST_ARRAY",
     "LARGEST_POSITION",
+    "NO_POSITION",
     "IndexVar",
     "Partition",
     "Program",

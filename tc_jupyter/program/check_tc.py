@@ -19,7 +19,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import in_order, tree
 
-from . import extremes, logsums
+from . import constants, extremes, logsums
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, sizes_of, solutions, sum_of
@@ -31,6 +31,7 @@ from .program import ArgumentType, CallSite, Equality, Index, Program, Statement
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
 from .typing import TYPE_NAMES, Typed, changes_where_stored, convert, fits, settle, unify, without_idle_casts
+from .whole_arrays import indexed
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -115,6 +116,16 @@ class _UnitChecker:
             elif name:
                 self.defs[name] = item
                 self.order.append(item)
+        self.constants: dict[str, tree.Constant] = {}
+        for constant in unit.constants:
+            name = constant.name.name
+            if name in self.constants or name in self.defs:
+                other = self.constants.get(name) or self.defs[name]
+                labels = (Label(other.name.span, "first here"),)
+                message = f"`{name}` has two meanings in this cell"
+                self.diagnostics.append(Diagnostic(codes.DUPLICATE_NAME, constant.name.span, message, "", labels))
+            self.constants.setdefault(name, constant)
+            constants.values_of(constant, TYPE_NAMES[constant.type.scalar], self.report)
         self.def_spans = {name: item.name.span for name, item in self.defs.items()}
         self.callable_names = frozenset(self.defs) | frozenset(known)
 
@@ -123,6 +134,9 @@ class _UnitChecker:
         """A name for a new tensor that stands nowhere in the cell, for later statements must not mean it."""
         words = set(re.findall(r"\w+", self.source.text))
         return next(name for name in ("T", *(f"T{number}" for number in range(1, len(words) + 2))) if name not in words)
+
+    def report(self, code: codes.Code, span: Span, message: str) -> None:
+        self.diagnostics.append(Diagnostic(code, span, message))
 
     def repeated(self, item: tree.Def, first: tree.Def) -> None:
         labels = (Label(first.name.span, "first def"),)
@@ -233,6 +247,7 @@ class _DefChecker:
         self.def_name()
         self.parameters()
         self.results()
+        self.constants()
         for statement in self.node.statements:
             self.scope.later |= dict.fromkeys(_targets(statement))
         for statement in self.node.statements:
@@ -587,6 +602,8 @@ class _DefChecker:
             case tree.CallStatement():
                 arguments = tuple(node.arguments)
                 self.call(node.targets, node.callee, arguments, node.span)
+            case tree.Constant():
+                self.constant(node)
             case tree.Comprehension():
                 if self.is_call(node):
                     assert isinstance(node.value, tree.Apply)
@@ -595,9 +612,63 @@ class _DefChecker:
                     self.on_plain_operators(node)
                 else:
                     self.one_target(node)
-                    _StatementChecker(self, node).check()
+                    _StatementChecker(self, self.with_indices(node)).check()
 
     # positions of extreme values
+
+    def constant(self, node: tree.Constant) -> None:
+        """A constant of the body, or of the cell: a number, or a tensor that a statement of its own fills."""
+        name, dtype = node.name.name, TYPE_NAMES[node.type.scalar]
+        count = len(self.scope.diagnostics)
+        self.new_tensor(node.name, "constant")
+        made = constants.values_of(node, dtype, self.scope.report) if len(self.scope.diagnostics) == count else None
+        if made is None:
+            self.unknown_tensor(name, node.name.span)
+            return
+        rank = len(made.shape)
+        dims = tuple(Const(extent, INT64, node.type.span) for extent in made.shape)
+        info = TensorInfo(name, dtype, rank, dims, "constant", node.name.span, written=True)
+        self.scope.tensors[name] = info
+        if not rank:
+            info.literal = Typed(Const(made.values[0], dtype.compute, node.span), dtype)
+            return
+        self.draft.tensors[name] = Tensor(name, dtype, rank, "temporary", span=node.name.span)
+        text = self.unit.source.slice(node.span)
+        self.draft.statements.append(constants.statement(self.draft.name_of(name), made, dtype, node, text))
+
+    def constants(self) -> None:
+        """Those of the cell that the def mentions."""
+        if not self.unit.constants:
+            return
+        words = set(re.findall(r"\w+", self.unit.source.slice(self.node.span)))
+        for name, node in self.unit.constants.items():
+            if name in words:
+                self.constant(node)
+                self.scope.tensors[name].read = True  # no statement of this def
+
+    def with_indices(self, node: tree.Comprehension) -> tree.Comprehension:
+        """A statement on whole arrays with the indices that are meant; the arrays have one box."""
+        scope = self.scope
+        taken = [*scope.tensors, *scope.sizes, *scope.result_sizes, *scope.results, *scope.later, *scope.callable_names]
+        found = indexed(node, scope.tensors, taken)
+        if found is None:
+            return node
+        target = self.scope.tensors.get(node.target.name)
+        written = [node.target] if target is not None and target.written else []
+        first, *others = [*found.arrays, *written]
+        one = self.scope.tensors[first.name]
+        for name in others:
+            other = self.scope.tensors[name.name]
+            reason = f"`{first.name}` and `{name.name}` are combined element by element"
+            pairs = [*zip(one.dims, other.dims, strict=True)]
+            pairs += zip(one.starts, other.starts, strict=False)  # of parameters: those of others are not known yet
+            self.draft.equalities += [Equality(*pair, "call", reason, name.span) for pair in pairs if name != first]
+        if not written and others:  # arrays of one shape may still begin at different indices
+            reason = f"the arrays of `{node.target.name}` have one box"
+            ends = [Size(f"{node.target.name}.{k}", node.target.span) for k in range(len(one.dims))]
+            pairs = zip(ends, one.dims, strict=True)
+            self.draft.equalities += [Equality(*pair, "call", reason, first.span) for pair in pairs]
+        return found.node
 
     def one_target(self, node: tree.Comprehension) -> None:
         """Only the operators of positions write two tensors."""
@@ -650,6 +721,11 @@ class _DefChecker:
         if at is None:
             return False
         value = node.value
+        if not extremes.is_exact(found.value) and found.conditions:
+            message = "this value may differ in its last bit when it is computed twice, and conditions leave points out"
+            help = "store it in a statement of its own first, as in `Z(n, m) = ...`, and look through `Z(n, m)`"
+            self.scope.report(codes.UNSUPPORTED, node.value.span, message, help=help)
+            return False
         if not extremes.is_exact(found.value):
             self.draft, self.scope.tensors = draft, tensors
             stored, value = extremes.stored_value(node, f"{node.target.name}.value", reduced)
@@ -663,12 +739,17 @@ class _DefChecker:
         if value is node.value and changes_where_stored(found.value, dtype):
             value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
-        found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
+        position, first = extremes.position_statement(node, value, extreme, at, dtype.is_float), node.target
+        if found.conditions:  # they may leave all points out
+            first = tree.Name(f"{node.target.name}.first", place)
+        found = self.checked(replace(position, target=first))
         told = any(item.is_error for item in self.scope.diagnostics[count:])
         if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
+        if found is not None and first is not node.target:
+            return self.checked(extremes.copied(node, first)) is not None
         return found is not None
 
     def logarithm_found(self, node: tree.Comprehension) -> bool:
@@ -1060,10 +1141,7 @@ class _DefChecker:
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
-    values = [
-        statement.value,
-        *(clause.value for clause in statement.clauses if isinstance(clause, tree.Let | tree.Exists)),
-    ]
+    values = [statement.value, *(part for clause in statement.clauses for part in tree.parts(clause))]
     found: list[Span] = []
     for item in (item for value in values for item in tree.walk(value)):
         read = item.function if isinstance(item, tree.Apply) else item
@@ -1079,6 +1157,8 @@ def _targets(statement: tree.TcStatement) -> list[str]:
             return list(statement.targets)
         case tree.CallStatement():
             return [target.name for target in statement.targets]
+        case tree.Constant():
+            return [statement.name.name]
         case tree.Comprehension():
             return [statement.target.name, *([statement.extreme[0].name] if statement.extreme else [])]
 
@@ -1110,6 +1190,8 @@ class _StatementChecker:
             int, tree.Expression
         ] = {}  # by dimension, subscripts of the left side that are no indices
         self.computed: dict[int, Expr | None] = {}
+        self.filters: tuple[Expr, ...] = ()
+        self.moving: dict[str, tuple[Expr, Expr]] = {}  # ends of ranges that differ from point to point
 
     def check(self) -> None:
         """Report what is wrong; add the statement to the draft if it has a meaning."""
@@ -1121,6 +1203,7 @@ class _StatementChecker:
         value = self.expressions.value(self.node.value)
         self.whole_arrays(count)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
+        filters = [self.filter(clause) for clause in self.node.clauses if isinstance(clause, tree.Filter)]
         bounds = self.ranges()
         self.owner.mentioned |= self.names.mentioned
         self.unused_lets()
@@ -1130,24 +1213,29 @@ class _StatementChecker:
             self.of_truth(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         known = None not in self.computed.values()
-        if value is None or not target or not whole or not known or any(item is None for item in exists):
+        if value is None or not target or not whole or not known or None in exists or None in filters:
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
             if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
             return
+        self.filters = tuple(item for item in filters if item is not None)
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
 
     def of_truth(self, value: Typed | None) -> None:
         """`any=!` and `all=!` combine truth values."""
         if value is None or value.dtype is BOOL:
             return
-        place, text = self.node.value.span, self.scope.source.slice(self.node.value.span)
-        simple = isinstance(self.node.value, tree.Name | tree.Apply | tree.Number)
+        self.no_truth(self.node.value, value, f"`{self.node.operator}` combines truth values")
+
+    def no_truth(self, node: tree.Expression, value: Typed, wanted: str) -> None:
+        """TC212: a number stands where a truth value is meant."""
+        place, text = node.span, self.scope.source.slice(node.span)
+        simple = isinstance(node, tree.Name | tree.Apply | tree.Number)
         compared = f"{text} != 0" if simple else f"({text}) != 0"
         fix = Fix(f"write `{compared}`", (Edit(place, compared),)) if len(text) < 200 else None
-        message = f"`{self.node.operator}` combines truth values, and this is `{settle(value).dtype.value}`"
+        message = f"{wanted}, and this is `{settle(value).dtype.value}`"
         self.scope.report(codes.TYPE_MISMATCH, place, message, help="compare it, as in `X(i) != 0`", fix=fix)
 
     def whole_arrays(self, count: int) -> None:
@@ -1207,6 +1295,10 @@ class _StatementChecker:
         """Whether the target is a tensor that may be written."""
         scope, target = self.scope, self.node.target
         info = scope.tensors.get(target.name)
+        if info is not None and info.kind == "constant":
+            labels = (Label(info.span, "the constant"),)
+            scope.report(codes.INPUT_ASSIGNED, target.span, f"the constant `{target.name}` is read-only", "", labels)
+            return False
         if info is not None and info.is_input and target.name in self.owner.declared:
             self.owner.silent = True
             return False  # the result has a message
@@ -1406,6 +1498,14 @@ class _StatementChecker:
         typed = self.expressions.value(clause.value)
         return None if typed is None else settle(typed).expr
 
+    def filter(self, clause: tree.Filter) -> Expr | None:
+        """A condition as a clause."""
+        typed = self.expressions.value(clause.condition)
+        if typed is not None and typed.dtype is not BOOL:
+            self.no_truth(clause.condition, typed, "a condition is a truth value")
+            return None
+        return None if typed is None else settle(typed).expr
+
     def unused_lets(self) -> None:
         for name, let in self.names.lets.items():
             if not let.used:
@@ -1434,8 +1534,10 @@ class _StatementChecker:
         for clause in self.node.clauses:
             if not isinstance(clause, tree.Where):
                 continue
-            lower, upper = self.expressions.bound(clause.lower), self.expressions.bound(clause.upper)
             name = clause.index.name
+            moves = name not in self.names.left and any(map(self.expressions.moves, (clause.lower, clause.upper)))
+            bound = self.expressions.moving_bound if moves else self.expressions.bound
+            lower, upper = bound(clause.lower), bound(clause.upper)
             if name in seen:
                 labels = (Label(seen[name], "first range"),)
                 self.scope.report(
@@ -1448,10 +1550,29 @@ class _StatementChecker:
                 )
             elif name not in self.names.left and name not in self.names.indices:
                 self.no_index(clause.index)
+            elif lower is not None and upper is not None and moves:
+                self.moving[name] = lower, upper
             elif lower is not None and upper is not None:
                 found[name] = lower, upper
             seen.setdefault(name, clause.span)
+        self.in_a_circle()
         return found
+
+    def in_a_circle(self) -> None:
+        """TC305, where the ends of a range depend on its own index, also through other ranges."""
+        used = {
+            name: {each.name for end in ends for each in walk(end) if isinstance(each, IndexVar)}
+            for name, ends in self.moving.items()
+        }
+        free = set[str]()
+        while more := {name for name in used.keys() - free if not used[name] & (used.keys() - free)}:
+            free |= more
+        for clause in self.node.clauses:
+            if isinstance(clause, tree.Where) and clause.index.name in used.keys() - free:
+                name = clause.index.name
+                way = "itself" if name in used[name] else "an index whose range depends on it"
+                message = f"the range of `{name}` depends on {way}"
+                self.scope.report(codes.WHERE_INDEX, clause.span, message)
 
     def no_index(self, name: tree.Name) -> None:
         taken = self.scope.taken(name.name)
@@ -1479,7 +1600,8 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        inside = self.in_subscripts((value.expr, *exists, *self.subscripts)) | bounds.keys()
+        inside = self.in_subscripts((value.expr, *exists, *self.subscripts, *self.conditions)) | bounds.keys()
+        inside |= self.moving.keys()
         unknown = name in self.owner.broken_targets and not inside >= set(left)  # a range is in what could not be read
         if unknown or self.is_element(reduction):
             info.dtype = info.rank = None
@@ -1494,7 +1616,7 @@ class _StatementChecker:
         if self.operator != "=" or not reduction.keys() - typos <= alone:
             self.operator_fits(reduction, first, info.kind == "result")
         slips = any(item.code is codes.LIKELY_TYPO for item in self.said())
-        if reduction and self.operator == "+" and not slips:
+        if reduction and self.operator == "+" and not slips and not self.conditions:
             self.repeated_terms(reduction)
         self.own_reads(value, exists, reduction)
         dtype = self.element_type(value, info, first)
@@ -1507,7 +1629,7 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not slips:
+        if reduction and self.operator == "+" and not slips and not self.conditions:
             self.cheaper(value, reduction)
         if first:
             bounds |= self.stated_bounds(bounds)
@@ -1522,7 +1644,9 @@ class _StatementChecker:
         indices = tuple(
             Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
         )
-        indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
+        indices += tuple(
+            Index(item, "reduction", bounds.get(item), span, self.moving.get(item)) for item, span in reduction.items()
+        )
         statement = Statement(
             self.owner.draft.name_of(name),
             name,
@@ -1538,6 +1662,7 @@ class _StatementChecker:
             unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
             left_span=self.left_place(),
             needs_points=self.node.at is not None,
+            filters=self.filters,
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -1655,11 +1780,16 @@ class _StatementChecker:
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
         found: dict[str, Span] = {}
-        for expr in (*self.subscripts, settle(value).expr, *exists):
+        for expr in (*self.subscripts, settle(value).expr, *exists, *self.conditions):
             for item in walk(expr):
                 if isinstance(item, IndexVar) and item.name not in self.names.left:
                     found.setdefault(item.name, item.span)
         return found
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """What says which points there are, beside the ranges that are the same everywhere."""
+        return (*(end for ends in self.moving.values() for end in ends), *self.filters)
 
     def in_subscripts(self, exprs: Sequence[Expr]) -> frozenset[str]:
         """Indices that index something."""
@@ -1679,7 +1809,7 @@ class _StatementChecker:
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
-        elif self.initialize and not reduction and not self.computed:
+        elif self.initialize and not reduction and not self.computed and not self.filters:
             fix = Fix("replace it by `=`", (Edit(place, "="),))
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
@@ -1719,7 +1849,7 @@ class _StatementChecker:
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
         own = tuple(self.names.left)
-        for expr in (value.expr, *exists, *self.subscripts):
+        for expr in (value.expr, *exists, *self.subscripts, *self.conditions):
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue

@@ -132,6 +132,8 @@ def _targets(node: tree.TcStatement) -> Sequence[str]:
             return node.targets
         case tree.CallStatement():
             return [target.name for target in node.targets]
+        case tree.Constant():
+            return [node.name.name]
         case tree.Comprehension():
             return [node.target.name]
 
@@ -143,6 +145,8 @@ def _names(node: tree.TcStatement) -> frozenset[str]:
             return node.names - set(node.targets)
         case tree.CallStatement():
             return frozenset(argument.name for argument in node.arguments)
+        case tree.Constant():
+            return frozenset()
         case tree.Comprehension():
             items = [item for part in [*_parts(node), *_places(node)] for item in tree.walk(part)]
             called = {item.function.name for item in items if isinstance(item, tree.Apply)}
@@ -150,8 +154,8 @@ def _names(node: tree.TcStatement) -> frozenset[str]:
 
 
 def _parts(node: tree.Comprehension) -> list[tree.Expression]:
-    values = [clause.value for clause in node.clauses if isinstance(clause, tree.Let | tree.Exists)]
-    return [node.value, *values]
+    clauses = (clause for clause in node.clauses if not isinstance(clause, tree.Where))
+    return [node.value, *(part for clause in clauses for part in tree.parts(clause))]
 
 
 def _places(node: tree.Comprehension) -> list[tree.Expression]:

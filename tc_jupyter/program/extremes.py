@@ -89,6 +89,14 @@ def as_stored(value: tree.Expression, dtype: DType) -> tree.Expression:
     return value
 
 
+def copied(node: tree.Comprehension, first: tree.Name) -> tree.Comprehension:
+    """The statement that looks whether there is a position: `P(n) = P.first(n)`."""
+    left = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
+    ranges = tuple(each for each in node.clauses if isinstance(each, tree.Where) and each.index.name in left)
+    value = element(first, node.indices, first.span)
+    return replace(node, operator="=", value=value, at=value, extreme=None, clauses=ranges, matched=None)
+
+
 def row_major(reduced: Sequence[str], value: tree.Expression, clauses: Sequence[tree.Clause]) -> str | None:
     """`h*X.2 + w`: the number of a point in the order of rows; `None` where a length stands nowhere in the text."""
     lengths = [_length(index, value, clauses) for index in reduced[1:]]
@@ -109,8 +117,8 @@ def needed(clauses: Sequence[tree.Clause], parts: Sequence[tree.Expression]) -> 
     """The clauses without lets that no part mentions, also not through other lets."""
     known = _names(parts)
     for clause in reversed(clauses):
-        if (isinstance(clause, tree.Let) and clause.name.name in known) or isinstance(clause, tree.Exists):
-            known |= _names([clause.value])
+        if not isinstance(clause, tree.Let) or clause.name.name in known:
+            known |= _names(tree.parts(clause))
     return tuple(each for each in clauses if not isinstance(each, tree.Let) or each.name.name in known)
 
 

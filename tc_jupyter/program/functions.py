@@ -74,6 +74,7 @@ _ONE = {
     "normcdfinv": "inverse of normcdf",
     "lgamma": "logarithm of the absolute value of the gamma function",
     "tgamma": "gamma function",
+    "digamma": "derivative of the logarithm of the gamma function",
     "j0": "Bessel function of the first kind, order 0",
     "j1": "Bessel function of the first kind, order 1",
     "y0": "Bessel function of the second kind, order 0",
@@ -107,6 +108,7 @@ _TWO = {
     "fmod": "remainder of a / b with the sign of a",
     "hypot": "sqrt(a*a + b*b) without overflow",
     "nextafter": "next number after a in the direction of b",
+    "polygamma": "derivative number a of digamma at b; NaN where a is no whole number from 0 on",
     "pow": "a to the power b",
     "remainder": "a - b*n for the whole number n nearest to a / b",
     "rhypot": "1 / hypot(a, b)",
@@ -147,5 +149,15 @@ BORDERS: dict[str, Function] = {
 }
 """Functions of `%%tc` around a whole subscript, by what the access reads beyond the ends of the array."""
 
-TC_FUNCTIONS: dict[str, Function] = FUNCTIONS | BORDERS
+RANDOM: dict[str, Function] = {
+    "uniform": Function(
+        "uniform", 2, "random", "a random `float32` in [0, 1) of the seed `a` and one to four integers", variadic=True
+    ),
+    "normal": Function(
+        "normal", 2, "random", "a normal random `float32` of the seed `a` and one to four integers", variadic=True
+    ),
+}
+"""Functions of `%%tc` whose values are random numbers, the same ones of the same arguments everywhere."""
+
+TC_FUNCTIONS: dict[str, Function] = FUNCTIONS | BORDERS | RANDOM
 """All functions that `%%tc` knows."""

@@ -235,6 +235,7 @@ class _Copy:
             value=self.expr(statement.value),
             exists=tuple(map(self.expr, statement.exists)),
             left=tuple(map(self.expr, statement.left)),
+            filters=tuple(map(self.expr, statement.filters)),
             left_span=self.span,
             span=self.span,
         )

@@ -13,16 +13,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 
+from . import bits
 from .conditions import conjuncts, identity_of, points_of
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from .program import Statement
+from .typing import limits_of
 
 INT64 = DType.INT64
 
 
 def condition_of(statement: Statement) -> Expr | None:
-    """Which points take part in an element; `None` where all subscripts of the left side are indices."""
-    tests = [
+    """Which points take part in an element; `None` where all do: nothing is left out, and the left side has plain indices."""
+    tests = [*statement.conditions]
+    tests += [
         Binary("==", subscript, IndexVar(index.name, index.span), DType.BOOL, subscript.span)
         for index, subscript in statement.computed
     ]
@@ -40,7 +43,8 @@ def with_condition(statement: Statement) -> Statement:
     value = statement.value
     other = kept(statement, value.dtype) if statement.operator == "=" else identity_of(statement.operator, value.dtype)
     chosen = Select(condition, value, other, value.dtype, value.span)
-    return replace(statement, value=chosen, left=())
+    indices = tuple(replace(index, ends=None) for index in statement.indices)
+    return replace(statement, value=chosen, left=(), indices=indices, filters=())
 
 
 def keeps(statement: Statement) -> bool:
@@ -124,6 +128,11 @@ def largest(subscript: Expr) -> Expr | None:
         case Select(then=then, otherwise=otherwise):
             first, second = largest(then), largest(otherwise)
             return None if first is None or second is None else _binary("max", first, second)
+        case Call(function="bitand", arguments=(_, Const(value=mask))) if mask >= 0:
+            return Const(int(mask), INT64)
+        case Call(function=function) if function in bits.OPERATORS:
+            low, high = limits_of(subscript)
+            return Const(high, INT64) if low >= 0 and high <= DType.UINT16.limits[1] else None
         case IndexVar() | Unary() | Call() | Binary():
             return None
     raise AssertionError(subscript)

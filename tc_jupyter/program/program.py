@@ -19,7 +19,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span, shown_value
 
-from .expr import DType, Expr, IndexVar, Read, walk
+from .expr import Binary, DType, Expr, IndexVar, Read, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,14 @@ class Index:
     Attributes:
         kind: `output` (on the left side) or `reduction`.
         where: lower and upper (excluded) bound of a `where` clause, integer expressions over sizes and scalars, or `None`.
+        ends: the same of a reduction index, where other indices or elements are in them: they differ from point to point.
     """
 
     name: str
     kind: str
     where: tuple[Expr, Expr] | None = None
     span: Span = field(default=NO_SPAN, compare=False)
+    ends: tuple[Expr, Expr] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Statement:
         combine: only for `fold` (associative and commutative by the user's word): the new content as an expression of
             `Read("fold.left", ())`, the present content, and `Read("fold.right", ())`, the value of a point. A `fold` has no
             identity: it always accumulates onto what an earlier statement wrote.
+        filters: conditions as clauses: points where one of them does not hold are left out. Each is guarded by those before it.
         needs_points: combining nothing is an error of the call, for there is no position then.
     """
 
@@ -104,6 +107,7 @@ class Statement:
     unique: bool = False
     left_span: Span = field(default=NO_SPAN, compare=False)
     needs_points: bool = False
+    filters: tuple[Expr, ...] = ()
 
     @property
     def output_indices(self) -> tuple[Index, ...]:
@@ -121,13 +125,42 @@ class Statement:
         pairs = zip(self.output_indices, self.left, strict=False)
         return tuple((index, at) for index, at in pairs if not (isinstance(at, IndexVar) and at.name == index.name))
 
+    @property
+    def inside(self) -> tuple[Expr, ...]:
+        """What holds at the points of ranges that differ from point to point, as `k < i + 1`; what others need is first."""
+        found: list[Expr] = []
+        waiting = {each.name: each.ends for each in self.indices if each.ends is not None}
+        while waiting:
+            for name, (lower, upper) in list(waiting.items()):
+                used = {node.name for end in (lower, upper) for node in walk(end) if isinstance(node, IndexVar)}
+                if not used & waiting.keys():
+                    found += _between(lower, IndexVar(name), upper)
+                    del waiting[name]
+        return tuple(found)
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """Under which conditions a point of the ranges takes part, each guarded by those before it."""
+        return (*self.inside, *self.filters)
+
     def reads(self) -> Iterator[Read]:
-        """All reads of tensors in the value and on the left side, subscripts included."""
-        return (node for expr in (*self.left, self.value) for node in walk(expr) if isinstance(node, Read))
+        """All reads of tensors in the value, on the left side and in conditions, subscripts included."""
+        parts = (*self.left, self.value, *self.conditions)
+        return (node for expr in parts for node in walk(expr) if isinstance(node, Read))
 
     def tensors_read(self) -> tuple[str, ...]:
-        """Names of the tensors in the value and on the left side, in order of occurrence."""
-        return _tensors_read((*self.left, self.value))
+        """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""
+        return _tensors_read((*self.left, self.value, *self.conditions))
+
+
+def _between(lower: Expr, index: IndexVar, upper: Expr) -> list[Expr]:
+    """That an index is inside of its range; an end that is the same everywhere is that of the whole range, unless elements say."""
+    tests = [Binary("<=", lower, index, DType.BOOL), Binary("<", index, upper, DType.BOOL)]
+    parts = [list(walk(end)) for end in (lower, upper)]
+    if any(isinstance(node, Read) and node.indices for each in parts for node in each):
+        return list[Expr](tests)
+    moves = [any(isinstance(node, IndexVar) for node in each) for each in parts]
+    return [test for test, moving in zip(tests, moves, strict=True) if moving]
 
 
 def as_size(name: str, value: object, *, signed: bool = False) -> int:

@@ -14,8 +14,9 @@ from itertools import accumulate
 from typing import assert_never
 
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
-from tc_jupyter.syntax import elsewhere, tree
+from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
+from . import bits, random_numbers
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -33,7 +34,8 @@ from .expr import (
     rebuild,
     walk,
 )
-from .functions import BORDERS, FUNCTIONS, TC_FUNCTIONS, Function
+from .functions import BORDERS, FUNCTIONS, RANDOM, TC_FUNCTIONS, Function
+from .powers import MOST_FACTORS, float_power, is_small, literal_power, product
 from .scope import Scope, TensorInfo
 from .typing import (
     TYPE_NAMES,
@@ -65,7 +67,7 @@ _LATER_SPELLINGS = {
 _COMPLEX = ("complex64", "complex128")
 RECURRENCE_HELP = (
     "statements are independent points: write the result to a new tensor. A running sum is "
-    "`Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times; steps in time are calls of a def in a loop "
+    "`Y(i) +=! X(j) where i in 0:N, j in 0:i + 1`, which adds N*N/2 times; steps in time are calls of a def in a loop "
     "of Python"
 )
 
@@ -117,8 +119,10 @@ class ExpressionChecker:
         self.level = 0
         self.deepest = 0
         self.in_bound = False
+        self.in_end = False  # of a range that differs from point to point
         self.bound_is, self.bound_help = "the bound of a range", _BOUND_HELP
         self.too_large = False
+        self.mixed = set[Span]()  # `a & b` of a condition and a number
 
     # entry points
 
@@ -147,6 +151,33 @@ class ExpressionChecker:
         self.in_bound = True
         typed = self.value(node)
         self.in_bound = False
+        return self._whole_number(node, typed)
+
+    def moving_bound(self, node: tree.Expression) -> Expr | None:
+        """A bound of a range of a reduction index, which other indices and elements may decide."""
+        self.in_end = True
+        typed = self.value(node)
+        self.in_end = False
+        return self._whole_number(node, typed)
+
+    def moves(self, node: tree.Expression) -> bool:
+        """Whether a bound differs from point to point: it has an index in it, or reads an element."""
+        for item in tree.walk(node):
+            if isinstance(item, tree.Apply) and item.function.name in self.scope.tensors:
+                return True
+            if not isinstance(item, tree.Name):
+                continue
+            if item.name in self.names.lets:
+                value = self.names.lets[item.name].value
+                parts = walk(value.expr) if value is not None else ()
+                if any(isinstance(part, IndexVar) or (isinstance(part, Read) and part.indices) for part in parts):
+                    return True
+            elif item.name in self.names.left or item.name in self.names.indices:
+                return True
+        return False
+
+    def _whole_number(self, node: tree.Expression, typed: Typed | None) -> Expr | None:
+        """The number that an end is; `None` after a message."""
         if typed is None:
             return None
         if not typed.dtype.is_integer or typed.weak == "float":
@@ -207,7 +238,7 @@ class ExpressionChecker:
         if name in ("True", "False"):
             help, fix = scope.did_you_mean(name, node.span, ())
             return self._mistaken(node, codes.UNKNOWN_NAME, f"unknown name `{name}`", (), help, fix)
-        return self._index(node)
+        return self._unknown_in_bound(node) if self.in_end else self._index(node)
 
     def _mistaken(
         self,
@@ -245,12 +276,7 @@ class ExpressionChecker:
         self.nodes += let.nodes
         self.deepest = max(self.deepest, self.level + let.depth)
         if self.nodes > MAX_NODES or self.deepest > MAX_DEPTH:
-            if not self.too_large:
-                self.too_large = True
-                message = "the statement is too large after its lets are put in"
-                help = f"the limits are {MAX_NODES} nodes and {MAX_DEPTH} levels; write a temporary instead"
-                self.scope.report(codes.DEVICE_LIMIT, node.span, message, help=help)
-            return None
+            return self._report_size(node.span)
         if let.value is None:
             return None
         if self.in_bound:
@@ -259,6 +285,14 @@ class ExpressionChecker:
             if isinstance(item, IndexVar):
                 self.names.indices.setdefault(item.name, item.span)
         return let.value
+
+    def _report_size(self, span: Span) -> None:
+        """Say once that a statement is too large."""
+        if not self.too_large:
+            self.too_large = True
+            message = "the statement is too large after its lets are put in and its powers are written out"
+            help = f"the limits are {MAX_NODES} nodes and {MAX_DEPTH} levels; write a temporary instead"
+            self.scope.report(codes.DEVICE_LIMIT, span, message, help=help)
 
     def _let_in_bound(self, node: tree.Name, value: Typed) -> Typed | None:
         for item in walk(value.expr):
@@ -313,7 +347,7 @@ class ExpressionChecker:
         if name[0].isdigit():
             return self._digit_name(node)
         if name in self.names.indices or name in self.names.left:
-            help = "a range has the same ends at all points; guard the expression with `? :` instead"
+            help = "an index of the left side has the same ends at all points; guard the expression with `? :` instead"
             return self._mistaken(node, codes.WHERE_INDEX, f"{self.bound_is} uses the index `{name}`", (), help)
         help, fix = scope.did_you_mean(
             name, node.span, [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]
@@ -390,6 +424,8 @@ class ExpressionChecker:
                 return self._not_in_bound("`!`", node.span)
             typed = self._truth(operand, node.operand, node.span)
             return typed and Typed(Unary("!", typed.expr, BOOL, node.span), BOOL)
+        if node.op == "~":
+            return self._inverted(node, operand)
         if operand.weak == "int":
             return weak_integer(-operand.exact, node.span)
         if operand.weak:
@@ -397,6 +433,35 @@ class ExpressionChecker:
         if operand.dtype is BOOL:
             operand = convert(operand, INT32)
         return Typed(Unary("-", operand.expr, operand.expr.dtype, node.span), operand.dtype)
+
+    def _inverted(self, node: tree.Unary[tree.Expression], operand: Typed) -> Typed | None:
+        """`~x` of an integer."""
+        if operand.weak == "int":
+            return weak_integer(~operand.exact, node.span)
+        if operand.dtype is BOOL:
+            help = "`~` turns the bits of an integer around"
+            fix = Fix("write `!`", (Edit(Span(node.span.start, node.span.start + 1), "!"),))
+            self.scope.report(codes.TYPE_MISMATCH, node.span, "a truth value is negated with `!`", help=help, fix=fix)
+            return None
+        if operand.dtype.is_float:
+            return self._not_an_integer("`~`", node.operand, operand)
+        return Typed(bits.inverted(operand.expr, node.span), operand.dtype)
+
+    def _not_an_integer(
+        self, operator: str, node: tree.Expression, typed: Typed, joining: tree.Binary[tree.Expression] | None = None
+    ) -> None:
+        """Tell of an operand that has to be an integer; `joining`: the other one is a condition."""
+        kind = settle(typed).dtype.value
+        help, fix = "cast it, as in `int32(x)`" + ", which cuts off the fraction" * typed.dtype.is_float, None
+        if joining is not None and joining.op in JOINING:
+            help, fix = f"conditions are joined with `{JOINING[joining.op]}`", self._joining(joining)
+        message = f"{operator} takes integers, not `{kind}`"
+        self.scope.report(codes.TYPE_MISMATCH, node.span, message, f"this is `{kind}`", help=help, fix=fix)
+
+    def _joining(self, node: tree.Binary[tree.Expression]) -> Fix:
+        """`&&` instead of `&`."""
+        plain = JOINING[node.op]
+        return Fix(f"write `{plain}`", (Edit(node.op_span, plain),))
 
     def _truth(self, typed: Typed, node: tree.Expression, negated: Span | None = None) -> Typed | None:
         """An operand that must be `bool`; `negated`: the place of `!x`, where it is that."""
@@ -426,22 +491,136 @@ class ExpressionChecker:
         return Fix(f"write `{plain}`", (Edit(Span(place.start, negated.start + 1), plain),))
 
     def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:
+        if node.op == "^" and isinstance(node.left, tree.Name) and self._is_def(node.left.name):
+            return self._iteration(node, node.left)
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
-            if self.in_bound:
-                return self._not_in_bound(f"`{node.op}`", node.op_span)
-            left = left and self._truth(left, node.left)
-            right = right and self._truth(right, node.right)
-            if left is None or right is None:
-                return None
-            return Typed(Binary(node.op, left.expr, right.expr, BOOL, node.span), BOOL)
+            return self._logical(node, node.op, left, right)
         if left is None or right is None:
             return None
+        if node.op == "^":
+            return self._power(node, left, right)
+        if node.op in bits.FUNCTIONS:
+            return self._bits(node, left, right)
         self._quotients((node.left, left), (node.right, right))
         if node.op in COMPARISONS:
             self._levels(node, left, right)
+            self._tighter(node)
             return self._comparison(node, left, right)
         return self._arithmetic(node.op, left, right, node.span)
+
+    def _logical(
+        self, node: tree.Binary[tree.Expression], op: str, left: Typed | None, right: Typed | None
+    ) -> Typed | None:
+        """`&&` or `||`, also where it is written `&` or `|`."""
+        if self.in_bound:
+            return self._not_in_bound(f"`{node.op}`", node.op_span)
+        left = left and self._truth(left, node.left)
+        right = right and self._truth(right, node.right)
+        if left is None or right is None:
+            return None
+        return Typed(Binary(op, left.expr, right.expr, BOOL, node.span), BOOL)
+
+    def _is_def(self, name: str) -> bool:
+        """Whether a name before `^` is that of a def, whose power is an iteration."""
+        names = self.names
+        is_own = name in names.lets or name in names.left or name in self.scope.tensors or name in self.scope.sizes
+        return name in self.scope.callable_names and not is_own
+
+    def _iteration(self, node: tree.Binary[tree.Expression], function: tree.Name) -> None:
+        """`f^n(X)` for a def `f`."""
+        help = f"call `{function.name}` in a loop of Python"
+        self.scope.report(codes.UNSUPPORTED, node.span, f"the def `{function.name}` has no powers", help=help)
+
+    def _power(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> Typed | None:
+        """`x^n`."""
+        if exponent.weak == "float" or not exponent.dtype.is_integer:
+            return self._no_exponent(node, exponent)
+        number = exponent.exact if exponent.weak else None
+        if number is None and isinstance(exponent.expr, Const):
+            number = int(exponent.expr.value)
+        if base.dtype is BOOL:
+            base = convert(base, INT32)
+        if not base.dtype.is_float and base.weak != "float":
+            return self._integer_power(node, base, number)
+        if number is not None and base.weak:
+            return Typed(float_power(base.expr, number, node.span), FLOAT32, "float")
+        base, dtype = settle(base), settle(base).dtype
+        if number is not None and self._copies(base.expr, min(abs(number), MOST_FACTORS)):
+            return Typed(float_power(base.expr, number, node.span), dtype)
+        if number is not None:
+            return self._report_size(node.span)
+        arguments = base.expr, convert(exponent, dtype).expr
+        return Typed(Call("pow", arguments, dtype.compute, node.span), dtype)
+
+    def _no_exponent(self, node: tree.Binary[tree.Expression], exponent: Typed) -> None:
+        source = self.scope.source
+        kind = settle(exponent).dtype.value
+        text = f"pow({source.slice(node.left.span)}, {source.slice(node.right.span)})"
+        is_euler = isinstance(node.left, tree.Name) and node.left.name == "e" and self.scope.taken("e") is None
+        if is_euler and "e" not in self.names.left and "e" not in self.names.lets:
+            text = f"exp({source.slice(node.right.span)})"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 and exponent.dtype.is_float else None
+        message = f"the exponent of `^` is an integer, not `{kind}`"
+        self.scope.report(codes.TYPE_MISMATCH, node.right.span, message, f"this is `{kind}`", fix=fix)
+
+    def _integer_power(self, node: tree.Binary[tree.Expression], base: Typed, number: int | None) -> Typed | None:
+        text = self.scope.source.slice(node.left.span)
+        if number is None:
+            help = f"write `pow(double({text}), ...)`" + ", or `1 << n` for `2^n`" * (base.exact == 2)
+            message = "the exponent of an integer is a literal"
+            self.scope.report(codes.TYPE_MISMATCH, node.right.span, message, help=help)
+            return None
+        if number < 0:
+            fix = Fix("make it a float", (Edit(node.left.span, f"float({text})"),))
+            message = f"an integer to the power {number} is no integer"
+            self.scope.report(codes.NARROWING, node.span, message, fix=fix)
+            return None
+        if base.weak:
+            power = literal_power(base.exact, number)
+            if power is not None:
+                return weak_integer(power, node.span)
+            self.scope.report(codes.DEVICE_LIMIT, node.span, "the power has more than 4096 bits")
+            return None
+        if number == 0:  # what is raised is read all the same
+            zero, one = (Const(value, base.dtype, node.span) for value in (0, 1))
+            nothing = Binary("*", base.expr, zero, base.dtype, node.span)
+            return Typed(Binary("+", nothing, one, base.dtype, node.span), base.dtype)
+        if not self._copies(base.expr, number):
+            self._report_size(node.span)
+            return None
+        return Typed(product(base.expr, number), base.dtype)
+
+    def _copies(self, expr: Expr, number: int) -> bool:
+        """Count what a product of copies takes; false if the statement becomes too large."""
+        self.nodes += min(abs(number), MAX_NODES) * sum(1 for _ in walk(expr))
+        return self.nodes <= MAX_NODES
+
+    def _bits(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed | None:
+        """`x & 3`, `x << n`, and `a & b` of truth values."""
+        if left.dtype is right.dtype is BOOL and node.op not in bits.SHIFTS:
+            op = {"&": "&&", "|": "||"}.get(node.op)
+            if op is not None:
+                return self._logical(node, op, left, right)
+            return Typed(Binary("!=", left.expr, right.expr, BOOL, node.span), BOOL)
+        for each, typed, other in ((node.left, left, right), (node.right, right, left)):
+            if typed.dtype.is_float:
+                return self._not_an_integer(f"`{node.op}`", each, typed, node if other.dtype is BOOL else None)
+        if BOOL in (left.dtype, right.dtype) and node.op in JOINING:
+            self.mixed.add(node.span)
+        if node.op in bits.SHIFTS and right.weak and right.exact < 0:
+            other = bits.SHIFTS[node.op == "<<"]
+            help = f"`x {other} {-right.exact}` goes the other way"
+            self.scope.report(codes.NARROWING, node.right.span, "a number of bits is not negative", help=help)
+            return None
+        if left.weak and right.weak:
+            return weak_integer(bits.value_of(node.op, left.exact, right.exact, _MOST_BITS), node.span)
+        self._check_signs(left, right, node.span)
+        left, right, dtype = unify(left, right, bool_is_int=True)
+        expr = bits.combined(node.op, convert(left, dtype).expr, convert(right, dtype).expr, node.span)
+        if self.in_bound and isinstance(expr, Call):
+            return self._not_in_bound(f"`{node.op}` of these operands", node.op_span)
+        return Typed(expr, dtype)
 
     def _levels(self, node: tree.Binary[tree.Expression], *operands: Typed) -> None:
         """Warn of `a == b < c`, where the truth value of `b < c` is compared: in other languages comparisons have one level."""
@@ -454,6 +633,9 @@ class ExpressionChecker:
         inside = inner[0]
         assert isinstance(inside, tree.Binary)
         near = inside.left if inside is node.right else inside.right  # the operand that both comparisons have
+        if isinstance(near, tree.Binary) and near.op in JOINING and is_open(near):
+            self._report_tighter(near, inside.op)
+            return
         if all(each.dtype is BOOL for each in operands):
             fix = Fix("put it in parentheses", tuple(edit for each in inner for edit in _parentheses(each)))
         else:
@@ -467,6 +649,17 @@ class ExpressionChecker:
         )
         help = f"`{inside.op}` binds tighter than `{node.op}`: put parentheses, or join two comparisons with `&&`"
         self.scope.report(codes.COMPARISON_LEVELS, node.op_span, message, help=help, fix=fix)
+
+    def _tighter(self, node: tree.Binary[tree.Expression]) -> None:
+        """Warn of `a & b > 0` for a condition `a`, where `a & b` is compared."""
+        for each in (node.left, node.right):
+            if isinstance(each, tree.Binary) and each.span in self.mixed and is_open(each):
+                self._report_tighter(each, node.op)
+
+    def _report_tighter(self, node: tree.Binary[tree.Expression], comparison: str) -> None:
+        message = f"`{self._short_text(node.span)}` is compared: `{node.op}` binds tighter than `{comparison}`"
+        help = f"conditions are joined with `{JOINING[node.op]}`"
+        self.scope.report(codes.BITS_COMPARED, node.op_span, message, help=help, fix=self._joining(node))
 
     def _joined(self, text: str) -> str:
         return text if self.level <= 2 else f"({text})"
@@ -553,6 +746,9 @@ class ExpressionChecker:
             return self._not_a_tensor(node)
         if name in BORDERS:
             return self._border_elsewhere(node)
+        if name in RANDOM:
+            self._two_meanings(node.function)
+            return self._random(node, RANDOM[name])
         if name in FUNCTIONS:
             self._two_meanings(node.function)
             return self._function(node, FUNCTIONS[name])
@@ -913,6 +1109,27 @@ class ExpressionChecker:
         self._quotients(*zip(node.arguments, known, strict=True), *of_floats)
         return self._call(node, function, known)
 
+    def _random(self, node: tree.Apply[tree.Expression], function: Function) -> Typed | None:
+        """`uniform(seed, i, ...)` and `normal(seed, i, ...)`."""
+        values = [self.value(argument) for argument in node.arguments]
+        if self.in_bound:
+            return self._not_in_bound(f"`{function.name}`", node.span)
+        if not function.arity <= len(values) <= 1 + random_numbers.MOST_COUNTERS:
+            message = f"`{function.name}` takes a seed and one to four integers, not {len(values)} arguments"
+            self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=f"as in `{function.name}(7, i, j)`")
+            return None
+        found: list[Expr] = []
+        for argument, value in zip(node.arguments, values, strict=True):
+            if value is not None and (value.dtype.is_float or value.dtype is BOOL):
+                self._not_an_integer(f"`{function.name}`", argument, value)
+            elif value is not None:
+                exact = Const(value.exact, INT64, value.span)  # of any size: its last bits are taken
+                found.append(exact if value.weak else value.expr)
+        if len(found) < len(values):
+            return None
+        make = random_numbers.uniform if function.name == "uniform" else random_numbers.normal
+        return Typed(make(found[0], found[1:], node.span), FLOAT32)
+
     def _is_tensor(self, node: tree.Expression) -> bool:
         """Whether this is a tensor of several elements, or one of its elements."""
         name = node.function if isinstance(node, tree.Apply) else node
@@ -938,25 +1155,22 @@ class ExpressionChecker:
             return Typed(Call(function.name, arguments, FLOAT32, span), FLOAT32, "float")
         dtype = _float_type(values)
         arguments = tuple(convert(value, dtype).expr for value in values)
-        if function.name == "pow" and (product := _power(arguments[0], arguments[1], dtype, span)) is not None:
-            return Typed(product, dtype)
+        if function.name == "pow" and (power := _small_power(*arguments)) is not None:
+            return Typed(power, dtype)
         return Typed(Call(function.name, arguments, dtype.compute, span), dtype)
 
 
-_MOST_NODES = 64
-"""Of what is multiplied by itself: it is written several times."""
+_MOST_BITS = 1 << 10
+"""Of a shift of literals."""
 
 
-def _power(base: Expr, exponent: Expr, dtype: DType, span: Span) -> Expr | None:
-    """`base` to the power 2, 3 or 4 as a product, which is a multiplication or two, at most 1.5 units in the last place off;
+def _small_power(base: Expr, exponent: Expr) -> Expr | None:
+    """`pow` with the exponent 2, 3 or 4 as a product, which is a multiplication or two, at most 1.5 units in the last place off;
     sums of such products are computed in tiles.
     """
-    if not isinstance(exponent, Const) or exponent.value not in (2, 3, 4) or len(list(walk(base))) > _MOST_NODES:
+    if not isinstance(exponent, Const) or exponent.value not in (2, 3, 4) or not is_small(base):
         return None
-    square = Binary("*", base, base, dtype.compute, span)
-    if exponent.value == 2:
-        return square
-    return Binary("*", square, base if exponent.value == 3 else square, dtype.compute, span)
+    return product(base, int(exponent.value))
 
 
 _BOUND_HELP = (
@@ -1032,12 +1246,8 @@ def _divides(divisor: tree.Expression, number: tree.Number) -> bool:
 
 
 def _is_open_relation(node: tree.Expression) -> bool:
-    """Whether this is `a < b` without parentheses, which its span would cover."""
-    return (
-        isinstance(node, tree.Binary)
-        and node.op in ("<", "<=", ">", ">=")
-        and node.span == Span(node.left.span.start, node.right.span.end)
-    )
+    """Whether this is `a < b` without parentheses."""
+    return isinstance(node, tree.Binary) and node.op in ("<", "<=", ">", ">=") and is_open(node)
 
 
 def _parentheses(node: tree.Expression) -> tuple[Edit, Edit]:

@@ -17,6 +17,7 @@ from typing import assert_never
 
 from tc_jupyter.diagnostics import Span
 
+from . import bits
 from .expr import (
     COMPARISONS,
     Binary,
@@ -482,6 +483,9 @@ def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, Expr]], leaves: L
         case Call() if expr.function == "abs":
             low, high = _interval(expr.arguments[0], nodes, leaves)
             return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+        case Call() if expr.function in bits.OPERATORS:
+            left, right = (_interval(argument, nodes, leaves) for argument in expr.arguments)
+            return bits.bounds(expr.function, left, right)
         case Cast() if _only_widens(expr):
             return _interval(expr.operand, nodes, leaves)
         case Read() if leaves.numbers is not None and expr.dtype.is_integer:
@@ -542,7 +546,7 @@ def _widened(expr: Expr, dtype: DType = INT64) -> Expr:
         case Select():
             then, otherwise = _widened(expr.then, dtype), _widened(expr.otherwise, dtype)
             return Select(expr.condition, then, otherwise, dtype, expr.span)
-        case Call() if expr.function in ("abs", "sign"):
+        case Call() if expr.function in ("abs", "sign", *bits.OPERATORS):
             return Call(expr.function, tuple(_widened(item, dtype) for item in expr.arguments), dtype, expr.span)
         case Cast() if _only_widens(expr):
             return _widened(expr.operand, dtype)

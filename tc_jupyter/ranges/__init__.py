@@ -12,7 +12,7 @@ from .display import condition_text, element_text, python_code, range_text, to_p
 from .explain import Explanation, Step, explain, summary
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
 from .interiors import Interior, interior, tightest
-from .interval import Box, Interval, Limit, decided, interval, solve
+from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
 from .preconditions import EqualityCheck, Precondition, Preconditions, preconditions
 from .regions import Region, hull, input_region, region
@@ -65,6 +65,7 @@ __all__ = [
     "IndexRange",
     "IntegerMap",
     "IntegerSet",
+    "IndexBox",
     "Interior",
     "Interval",
     "Limit",

@@ -47,11 +47,12 @@ from .size_expr import (
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition that holds (`polarity`) or does not hold wherever the access is made."""
+    """A condition that holds (`polarity`) or does not hold wherever the access is made; `of_range`: it is an end of a range."""
 
     condition: Expr
     polarity: bool
     meaning: Condition
+    of_range: bool = False
 
     @property
     def holds(self) -> Condition:
@@ -141,16 +142,31 @@ class Bound:
 def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
     """All accesses on both sides and of the `exists` clauses, in text order, without repetitions."""
     found: dict[tuple[str, tuple[SizeExpr, ...], tuple[tuple[Condition, bool], ...], bool], Access] = {}
+    around = guards_of(statement, scope)
+    all_guards, ranges = around[-1], around[len(statement.inside)]
     places = [
-        *((expr, False) for expr in (*statement.left, statement.value)),
-        *((expr, True) for expr in statement.exists),
+        *((expr, False, *all_guards) for expr in (*statement.left, statement.value)),
+        *((expr, True, *ranges) for expr in statement.exists),
+        *((expr, False, *at) for expr, at in zip(statement.conditions, around, strict=False)),
     ]
-    for expr, exists in places:
-        for read, guards, within in _reads(expr, (), scope):
+    for expr, exists, outer, inner in places:
+        for read, guards, within in _reads(expr, outer, inner):
             index = _index(read, within)
             access = Access(read.tensor, index, read, guards, exists, read.span, scope.brackets)
             found.setdefault((read.tensor, index, tuple((g.meaning, g.polarity) for g in guards), exists), access)
     return tuple(found.values())
+
+
+def guards_of(statement: Statement, scope: Scope) -> list[tuple[tuple[Guard, ...], Scope]]:
+    """The guards around each condition of a statement, which are those before it, and around the value, the last ones."""
+    guards: tuple[Guard, ...] = ()
+    found: list[tuple[tuple[Guard, ...], Scope]] = [(guards, scope)]
+    count = len(statement.inside)
+    for number, condition in enumerate(statement.conditions):
+        guard = Guard(condition, True, to_condition(condition, scope), number < count)
+        guards, scope = (*guards, guard), scope.under(guard.holds)
+        found.append((guards, scope))
+    return found
 
 
 def _index(read: Read, scope: Scope) -> tuple[SizeExpr, ...]:
@@ -209,8 +225,9 @@ def write_access(statement: Statement, scope: Scope) -> Access:
     subscripts = statement.left or tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
     span = statement.left_span if statement.left else statement.span
     read = Read(statement.target, subscripts, DType.INT64, span)
-    index = tuple(from_expr(subscript, scope) for subscript in subscripts)
-    return Access(statement.target, index, read, span=span, brackets=scope.brackets)
+    guards, within = guards_of(statement, scope)[-1]
+    index = tuple(from_expr(subscript, within) for subscript in subscripts)
+    return Access(statement.target, index, read, guards, span=span, brackets=scope.brackets)
 
 
 def discharge(bound: Bound, where_box: IndexBox) -> bool:

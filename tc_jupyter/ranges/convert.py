@@ -26,7 +26,9 @@ from tc_jupyter.program import (
     Select,
     Size,
     Unary,
+    bits,
     int64,
+    limits_of,
     may_wrap,
     walk,
 )
@@ -315,6 +317,8 @@ def _opaque(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
         elif isinstance(node, Read) and not node.indices:
             names.add(node.tensor)
     limits: Limits = UNLIMITED if expr.dtype.is_float else expr.dtype.limits
+    if isinstance(expr, Call) and expr.function in bits.OPERATORS:
+        limits = limits_of(expr)
     return of_atom(Opaque(expr, structure(expr), frozenset(names | indices), frozenset(indices), limits))
 
 

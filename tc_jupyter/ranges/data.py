@@ -21,6 +21,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, Span, codes
 from tc_jupyter.program import (
+    NO_POSITION,
     Binary,
     Call,
     Cast,
@@ -34,11 +35,13 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Unary,
+    bits,
+    random_numbers,
     walk,
 )
 
-from .accesses import Access, write_access
-from .convert import to_expr
+from .accesses import Access, guards_of, write_access
+from .convert import from_expr, to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
@@ -61,6 +64,8 @@ class PointCheck:
         origins: logical index of element 0 of every computed tensor that is read.
         active: all must be >= 1 for the check to matter: the extents of the statement's loops; 1 where the guards on sizes hold.
         writes: the subscript stands on the left side.
+        ends: where the ranges of indices begin and end, if elements or other indices say it at each point.
+        kind: `subscript`; or `end`, of the range of the index `tensor`; or `position`, which there is if a point took part.
     """
 
     statement: str
@@ -77,6 +82,39 @@ class PointCheck:
     active: tuple[SizeExpr, ...]
     span: Span = field(default=NO_SPAN, compare=False)
     writes: bool = False
+    ends: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
+    kind: str = "subscript"
+
+    @property
+    def lower_moves(self) -> bool:
+        """Whether the lower limit is that of a point."""
+        return any(isinstance(node, IndexVar | Read) for node in walk(self.lower))
+
+
+@dataclass(frozen=True, slots=True)
+class EndCheck:
+    """An end of a range that elements say: looked at before anything is written.
+
+    Attributes:
+        rows: the tensor whose elements, all in turn, are where ranges begin and end, as in `Ptr(i):Ptr(i + 1)`; that of an end says
+            all: it rises from `within` to `within`.
+    """
+
+    points: PointCheck
+    rows: str | None = None
+    within: tuple[SizeExpr, SizeExpr] | None = None
+
+    @property
+    def statement(self) -> str:
+        """The name of the statement."""
+        return self.points.statement
+
+    def limits(self, values: Mapping[str, int]) -> tuple[tuple[str, int, int, bool], ...] | None:
+        """What a scan of the rows has to find, nothing for their beginnings; `None` where points have to be looked at."""
+        if self.rows is None or self.within is None:
+            return None if self.rows is None else ()
+        low, high = self.within
+        return ((self.rows, low.evaluate(values), high.evaluate(values), True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +206,7 @@ class UniqueCheck:
         return self.points.statement
 
 
-AnyCheck: TypeAlias = DataCheck | PointCheck | UniqueCheck
+AnyCheck: TypeAlias = DataCheck | PointCheck | UniqueCheck | EndCheck
 
 
 def _truncated(value: float) -> int:
@@ -196,7 +234,60 @@ def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple
         point = point_check(statement, ranges, bound.access, bound.dimension)
         datum = group[0].datum
         checks.append(point if datum is None else _data_check(ranges, group, datum, point))
-    return (*checks, *_unique_checks(program, ranges))
+    ends = (check for statement in program.statements for check in _end_checks(statement, ranges))
+    return (*ends, *checks, *_unique_checks(program, ranges), *_position_checks(program, ranges))
+
+
+def _end_checks(statement: Statement, ranges: Ranges) -> Iterator[EndCheck]:
+    """Of each range that elements end: `lower <= begin`, and `begin <= end <= upper`."""
+    if not ranges.is_complete(statement.name):
+        return
+    around = guards_of(statement, ranges.index_scope(statement))
+    for index, r in zip(statement.indices, ranges.indices[statement.name], strict=True):
+        if index.ends is None or not r.ends_on_data or r.lower is None or r.upper is None:
+            continue
+        begin, end = index.ends
+        first = statement.inside.index(Binary("<=", begin, IndexVar(r.index), DType.BOOL))
+        needed = _needed([begin, end], {each.name: each.ends for each in statement.indices if each.ends is not None})
+        guards = tuple(g for g in around[first][0] if used_names([g.condition]) <= needed)
+        behind, rows = to_expr(r.upper + 1), _rows(statement, ranges, begin, end)
+        for place, lower in ((begin, to_expr(r.lower)), (end, begin)):
+            read = Read(r.index, (place,), DType.INT64, place.span)
+            access = Access(r.index, (), read, guards, span=place.span)
+            points = replace(_points(statement, ranges, access, place, lower, behind), kind="end")
+            yield EndCheck(points, rows, (r.lower, r.upper) if place is end else None)
+
+
+def _rows(statement: Statement, ranges: Ranges, begin: Expr, end: Expr) -> str | None:
+    """The argument of one dimension whose elements, all in turn, are the ends of ranges: `Ptr(i)` and `Ptr(i + 1)` for all `i`."""
+    scope = ranges.index_scope(statement)
+    (first, last) = (each.operand if isinstance(each, Cast) else each for each in (begin, end))
+    if (
+        not isinstance(first, Read)
+        or not isinstance(last, Read)
+        or first.tensor != last.tensor
+        or len(last.indices) != 1
+    ):
+        return None
+    low, high = from_expr(first.indices[0], scope), from_expr(last.indices[0], scope)
+    box = ranges.boxes[first.tensor].bounds[0]
+    rows = [r for r in ranges.indices[statement.name] if low == scope.indices[r.index] and r.ends is None]
+    is_input = first.tensor in ranges.program.parameters
+    if high - low != 1 or not is_input or len(rows) != 1 or (rows[0].lower, rows[0].upper) != (box[0], box[1] - 1):
+        return None
+    return first.tensor
+
+
+def _position_checks(program: Program, ranges: Ranges) -> Iterator[PointCheck]:
+    """Whether a point took part, where conditions may leave all of them out: there is no position otherwise."""
+    for statement in program.statements:
+        value = statement.value
+        if not statement.needs_points or statement.operator != "=" or not ranges.is_complete(statement.name):
+            continue
+        position = next(node for node in walk(value) if isinstance(node, Read))
+        access = Access(statement.target, (), position, span=statement.left_span)
+        low, none = Const(DType.INT64.limits[0], DType.INT64), Const(NO_POSITION, DType.INT64)
+        yield replace(_points(statement, ranges, access, position, low, none), kind="position")
 
 
 def _unique_checks(program: Program, ranges: Ranges) -> Iterator[UniqueCheck]:
@@ -246,28 +337,51 @@ def depends_on_data(access: Access, dimension: int) -> bool:
 
 def point_check(statement: Statement, ranges: Ranges, access: Access, dimension: int) -> PointCheck:
     """The check of one subscript at every point."""
-    box = ranges.boxes[access.tensor]
-    lower, upper = box.bounds[dimension]
+    lower, upper = ranges.boxes[access.tensor].bounds[dimension]
     index = access.read.indices[dimension]
+    found = _points(statement, ranges, access, index, to_expr(lower), to_expr(upper))
+    text = in_the_text(access.text, access.read.span, ranges)
+    active = (*(r.extent for r in ranges.points(statement.name)), *found.active)
+    writes = all(access is not other for other in ranges.accesses[statement.name])
+    return replace(found, dimension=dimension, text=text, active=active, writes=writes)
+
+
+def _points(statement: Statement, ranges: Ranges, access: Access, index: Expr, lower: Expr, upper: Expr) -> PointCheck:
+    """`lower <= index < upper` at the points at which an access is made, of the indices that say so."""
     guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
-    names = used_names([index, *(guard for guard, _ in guards)])
-    found = ranges.points(statement.name)
+    ends = {each.name: each.ends for each in statement.indices if each.ends is not None}
+    names = _needed([index, lower, *(guard for guard, _ in guards)], ends)
+    points = [r for r in ranges.points(statement.name) if r.index in names]
+    points.sort(key=lambda r: _rank(r.index, ends))
     return PointCheck(
         statement.name,
         access.tensor,
-        dimension,
-        in_the_text(access.text, access.read.span, ranges),
+        0,
+        access.tensor,
         index,
-        to_expr(lower),
-        to_expr(upper),
+        lower,
+        upper,
         guards,
-        tuple(r for r in found if r.index in names),
+        tuple(points),
         {name: b.origin for name, b in ranges.boxes.items() if any(lower != 0 for lower in b.origin)},
         ranges.sizes,
-        (*(r.extent for r in found), choose(on_sizes(access.condition), constant(1), constant(0))),
+        (*(r.extent for r in points), choose(on_sizes(access.condition), constant(1), constant(0))),
         access.span,
-        all(access is not other for other in ranges.accesses[statement.name]),
+        ends={name: pair for name, pair in ends.items() if name in names},
     )
+
+
+def _needed(exprs: Sequence[Expr], ends: Mapping[str, tuple[Expr, Expr]]) -> frozenset[str]:
+    """The indices in expressions, and those that say where the ranges of these begin and end."""
+    names = used_names(exprs)
+    while more := used_names([end for name in names & ends.keys() for end in ends[name]]) - names:
+        names |= more
+    return names
+
+
+def _rank(name: str, ends: Mapping[str, tuple[Expr, Expr]]) -> int:
+    """How many ranges have to be known before that of an index."""
+    return 1 + max((_rank(each, ends) for each in used_names(ends[name])), default=0) if name in ends else 0
 
 
 def _data_check(ranges: Ranges, group: list[Precondition], datum: Datum, points: PointCheck) -> DataCheck:
@@ -364,9 +478,9 @@ def _placed(
     if any(r.extent.evaluate(values) < 1 for r in item.points.ranges):
         return
     known = _Evaluator(item.points, arrays, values)
-    for grids, shape in _chunks(item.points.ranges, values):
+    for grids, shape in _chunks(item.points, known):
         known.grids = grids
-        number, inside = np.zeros(shape, np.int64), np.ones(shape, bool)
+        number, inside = np.zeros(shape, np.int64), _mask(item.points, known, shape)
         for subscript, (low, high) in zip(item.subscripts, box, strict=True):
             at = np.broadcast_to(np.asarray(_to_integer(known.evaluate(subscript))), shape)
             inside &= (at >= low) & (at < high)
@@ -384,11 +498,9 @@ def _not_unique(
     """TC617 with the first two points of an element."""
     found: list[str] = []
     for grids, places in _placed(item, arrays, values, box):
-        shape = tuple(grid.size for grid in grids.values())
         for place in np.flatnonzero(places == element)[: 2 - len(found)]:
-            at = np.unravel_index(int(place), shape) if shape else ()
-            names = zip(grids.items(), at, strict=True)
-            found.append(", ".join(f"{name} = {int(grid.reshape(-1)[p])}" for (name, grid), p in names))
+            point = _point_at(grids, int(place))
+            found.append(", ".join(f"{name} = {number}" for name, number in point.items()))
         if len(found) == 2:
             break
     position = np.unravel_index(element, tuple(high - low for low, high in box))
@@ -407,27 +519,36 @@ def _extremes(part: np.ndarray[Any, Any]) -> tuple[float, float]:
 
 def _first_failure(point: PointCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> Diagnostic | None:
     known = _Evaluator(point, arrays, values)
-    lower, upper = int(known.number(point.lower)), int(known.number(point.upper))
-    for grids, shape in _chunks(point.ranges, values):
+    upper = int(known.number(point.upper))
+    for grids, shape in _chunks(point, known):
         known.grids = grids
-        mask = np.ones(shape, bool)
-        for guard, polarity in point.guards:
-            truth = np.broadcast_to(np.asarray(known.evaluate(guard), bool), shape)
-            mask &= truth if polarity else ~truth
+        lower = np.asarray(known.evaluate(point.lower))
+        mask = _mask(point, known, shape)
         if not mask.any():
             continue
         raw = known.evaluate(_unconverted(point.index))
         index = np.broadcast_to(np.asarray(_to_integer(raw)), shape)
         wrong = mask & ((index < lower) | (index >= upper) | np.broadcast_to(np.isnan(raw), shape))
         if wrong.any():
-            place = np.unravel_index(int(np.argmax(wrong)), shape) if shape else ()
-            at = {
-                r.index: int(grid.reshape(-1)[p])
-                for r, grid, p in zip(point.ranges, grids.values(), place, strict=True)
-            }
-            value = np.broadcast_to(np.asarray(raw), shape)[place].item()
-            return failure(point, at, value, lower, upper)
+            place = int(np.argmax(wrong))
+            value, least = (np.broadcast_to(np.asarray(each), shape).reshape(-1)[place].item() for each in (raw, lower))
+            return failure(point, _point_at(grids, place), value, least, upper)
     return None
+
+
+def _mask(point: PointCheck, known: _Evaluator, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Where all guards hold."""
+    mask = np.ones(shape, bool)
+    for guard, polarity in point.guards:
+        truth = np.broadcast_to(np.asarray(known.evaluate(guard), bool), shape)
+        mask &= truth if polarity else ~truth
+    return mask
+
+
+def _point_at(grids: Mapping[str, np.ndarray[Any, Any]], place: int) -> dict[str, int]:
+    """The indices of one of the points."""
+    every = np.broadcast_arrays(*grids.values())
+    return {name: int(grid.reshape(-1)[place]) for name, grid in zip(grids, every, strict=True)}
 
 
 def _unconverted(expr: Expr) -> Expr:
@@ -449,6 +570,8 @@ def _to_integer(value: Any) -> Any:
 def failure(point: PointCheck, at: Mapping[str, int], value: float, lower: int, upper: int) -> Diagnostic:
     """TC604 with the position and the value."""
     where = ", ".join(f"{name} = {number}" for name, number in at.items())
+    if point.kind != "subscript":
+        return _no_range(point, where, value, lower, upper)
     extent = f"{lower} to {upper - 1}" if upper > lower else "no elements"
     message = (
         f"`{point.text}` leaves `{point.tensor}`: index {value} in dimension {point.dimension}, but it has {extent}"
@@ -461,10 +584,27 @@ def failure(point: PointCheck, at: Mapping[str, int], value: float, lower: int, 
     return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {shown} here", labels, help_text)
 
 
-def _chunks(
-    ranges: tuple[IndexRange, ...], values: Mapping[str, int]
-) -> Iterator[tuple[dict[str, np.ndarray[Any, Any]], tuple[int, ...]]]:
-    """Open grids of index values in the order of the points, no more than `CHUNK` points at a time."""
+def _no_range(point: PointCheck, where: str, value: float, lower: int, upper: int) -> Diagnostic:
+    """TC604 for an end of a range, or where no point takes part in a position."""
+    help_text = f"first at {where}" if where else None
+    if point.kind == "position":
+        message = f"there is no position in `{point.tensor}`: conditions leave all points out"
+        return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, "no point", (), help_text)
+    message = f"the range of `{point.tensor}` ends before it starts: it starts at {lower} and ends at {value}"
+    if not point.lower_moves or lower <= value:
+        message = f"the range of `{point.tensor}` ends outside: {value} is not between {lower} and {upper - 1}"
+    return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {value} here", (), help_text)
+
+
+def _chunks(point: PointCheck, known: _Evaluator) -> Iterator[tuple[dict[str, np.ndarray[Any, Any]], tuple[int, ...]]]:
+    """Grids of index values in the order of the points, no more than `CHUNK` points at a time: open ones, or, where ranges differ
+    from point to point, lists of points.
+    """
+    ranges, values = point.ranges, known.values
+    if any(r.index in point.ends for r in ranges):
+        for grids in _listed(point, known, ranges, {}):
+            yield grids, (len(next(iter(grids.values()))),)
+        return
     ends = [
         (r.lower.evaluate(values), r.upper.evaluate(values))
         for r in ranges
@@ -482,6 +622,27 @@ def _chunks(
         axes = [np.arange(low, high, dtype=np.int64) for low, high in parts]
         named = {r.index: grid for r, grid in zip(ranges, np.ix_(*axes), strict=True)}
         yield named, tuple(len(axis) for axis in axes)
+
+
+def _listed(
+    point: PointCheck, known: _Evaluator, ranges: Sequence[IndexRange], at: dict[str, np.ndarray[Any, Any]]
+) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+    """The points of ranges whose ends others decide, behind points of these."""
+    if not ranges:
+        yield at
+        return
+    r, rest = ranges[0], ranges[1:]
+    known.grids = at
+    count = len(next(iter(at.values()))) if at else 1
+    pair = point.ends.get(r.index) or (to_expr(r.lower or constant(0)), to_expr(r.upper or constant(0)))
+    low, high = (np.broadcast_to(np.asarray(known.evaluate(end), np.int64), (count,)) for end in pair)
+    until = np.cumsum(np.maximum(high - low, 0))
+    total = int(until[-1]) if count else 0
+    for start in range(0, total, CHUNK):
+        numbers = np.arange(start, min(start + CHUNK, total))
+        rows = np.searchsorted(until, numbers, side="right")
+        here = high[rows] - (until[rows] - numbers)
+        yield from _listed(point, known, rest, {**{name: grid[rows] for name, grid in at.items()}, r.index: here})
 
 
 _FUNCTIONS = {
@@ -610,6 +771,10 @@ def _converted(value: Any, dtype: DType) -> Any:
 
 
 def _call(name: str, arguments: list[Any]) -> Any:
+    if name in random_numbers.WORDS:
+        return random_numbers.word(name, *arguments).astype(np.uint32)
+    if name in bits.OPERATORS:
+        return bits.on_arrays(name, *arguments)
     function = getattr(np, _FUNCTIONS.get(name, name), None)
     if function is None:
         scalar = getattr(math, name, None)

@@ -20,6 +20,7 @@ from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, spend, too_much, uncounted
 from tc_jupyter.program import (
     TC_FUNCTIONS,
+    Binary,
     Cast,
     Expr,
     Index,
@@ -29,6 +30,7 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Tensor,
+    conjuncts,
     int64,
     walk,
 )
@@ -71,6 +73,7 @@ class IndexRange:
         because: the bounds that shaped it.
         exact: no larger range is possible given the earlier rounds.
         needs: what must be >= 0 for it to be meant: step, dilation and padding of a window.
+        ends: where it begins and ends (excluded) at each point, if that differs; `lower` and `upper` are the least and the largest.
     """
 
     statement: str
@@ -84,10 +87,13 @@ class IndexRange:
     exact: bool = True
     span: Span = field(default=Span(0, 0), compare=False)
     needs: tuple[SizeExpr, ...] = ()
+    ends: tuple[SizeExpr, SizeExpr] | None = None
 
     @property
     def text(self) -> str:
         """`0 <= i < N - K + 1`."""
+        if self.ends is not None:
+            return range_text(self.index, *self.ends)
         if self.lower is None or self.upper is None:
             return f"? <= {self.index} < ?"
         return range_text(self.index, self.lower, self.upper)
@@ -102,7 +108,13 @@ class IndexRange:
     def changed(self, change: Callable[[SizeExpr], SizeExpr]) -> IndexRange:
         """The range after a change of its ends."""
         lower, upper = (None if end is None else change(end) for end in (self.lower, self.upper))
-        return replace(self, lower=lower, upper=upper)
+        ends = None if self.ends is None else (change(self.ends[0]), change(self.ends[1]))
+        return replace(self, lower=lower, upper=upper, ends=ends)
+
+    @property
+    def ends_on_data(self) -> bool:
+        """Whether elements say where it begins or ends."""
+        return self.ends is not None and any(map(has_data, self.ends))
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -112,7 +124,7 @@ class IndexRange:
 
 def is_literal(statement: Statement) -> bool:
     """Whether the value is made of literals alone: the first statement on a target may then take its ranges from the next one."""
-    parts = (item for expr in (statement.value, *statement.exists) for item in walk(expr))
+    parts = (item for expr in (statement.value, *statement.exists, *statement.conditions) for item in walk(expr))
     return not any(isinstance(item, IndexVar | Read | Size) for item in parts)
 
 
@@ -468,6 +480,10 @@ class _Rounds:
         self.accesses: tuple[Access, ...] = accesses(statement, scope)
         self.bounds: list[Bound] = []
         self.blind: set[str] = set()  # indices of accesses to tensors whose box is unknown
+        ends = {item.name: item.ends for item in statement.indices if item.ends is not None}
+        self.ends = {name: (from_expr(low, scope), from_expr(high, scope)) for name, (low, high) in ends.items()}
+        # ranges that follow once those of other indices are known; where elements decide, what is indexed says how far they reach
+        self.moving = {name: pair for name, pair in self.ends.items() if not any(map(has_data, pair))}
 
     @property
     def ranges(self) -> list[IndexRange]:
@@ -479,8 +495,11 @@ class _Rounds:
 
     def run(self) -> None:
         self.take_where()
+        self.take_moving()
         self.make_bounds()
-        open_indices = [item.name for item in self.statement.indices if item.name not in self.found]
+        open_indices = [
+            item.name for item in self.statement.indices if item.name not in self.found and item.name not in self.moving
+        ]
         fallback = False
         number = 0
         while open_indices:
@@ -491,12 +510,17 @@ class _Rounds:
             if done:
                 self.rounds.append(Round(number, learned, tuple(done), fallback))
                 open_indices = [name for name in open_indices if name not in done]
+                self.take_moving()
             elif fallback:
                 break
             else:
                 fallback, number = True, number - 1
         self.take_windows(open_indices)
         self.take_target([name for name in open_indices if name not in self.found])
+        self.take_moving()
+        for name in self.moving:
+            item = next(item for item in self.statement.indices if item.name == name)
+            self.found[name] = replace(_unknown(self.statement.name, item), ends=self.ends[name])
         self.take_hull()
         self.finish_bounds()
         self.report()
@@ -564,6 +588,27 @@ class _Rounds:
             )
             self.box[item.name] = (lower, upper - 1)
 
+    def take_moving(self) -> None:
+        """Ranges whose ends other indices decide, once these have theirs: from the least beginning to the largest end."""
+        more = True
+        while more:
+            more = False
+            for name, (lower, upper) in list(self.moving.items()):
+                if not lower.indices | upper.indices <= self.box.keys():
+                    continue
+                first, last = interval(lower, self.box).lower, interval(upper, self.box).upper
+                del self.moving[name]
+                item = next(item for item in self.statement.indices if item.name == name)
+                if first is None or last is None or first.indices | last.indices:
+                    self.found[name] = replace(_unknown(self.statement.name, item), ends=self.ends[name])
+                    continue
+                more = True
+                last = last if nonnegative(last - first) else maximum(first, last)
+                self.found[name] = IndexRange(
+                    self.statement.name, name, first, last, item.kind, "where", span=item.span, ends=self.ends[name]
+                )
+                self.box[name] = (first, last - 1)
+
     def make_bounds(self) -> None:
         where_box = dict(self.box)
         for access in self.accesses:
@@ -579,12 +624,12 @@ class _Rounds:
 
     def look(self, open_indices: list[str], fallback: bool) -> None:
         """Solve every bound with exactly one open index."""
-        frozen = frozenset(open_indices)
+        frozen = frozenset((*open_indices, *self.moving))
         for number, bound in enumerate(self.bounds):
             if number in self.looked or (bound.discharged and not fallback) or bound.access.is_border(bound.dimension):
                 continue
             here = bound.expr.indices & frozen
-            if len(here) != 1:
+            if len(here) != 1 or here & self.moving.keys():
                 continue
             self.looked.add(number)
             (name,) = here
@@ -604,7 +649,17 @@ class _Rounds:
         because = tuple(replace(s.bound, used=True) for s in shaped)
         exact = all(s.limit.exact for s in shaped)
         self.found[name] = IndexRange(
-            self.statement.name, name, lower, upper, item.kind, "inferred", number, because, exact, item.span
+            self.statement.name,
+            name,
+            lower,
+            upper,
+            item.kind,
+            "inferred",
+            number,
+            because,
+            exact,
+            item.span,
+            ends=self.ends.get(name),
         )
         self.box[name] = (lower, upper - 1)
         return True
@@ -622,7 +677,7 @@ class _Rounds:
                 )
                 self.box[item.name] = (lower, upper - 1)
             else:
-                self.found[item.name] = _unknown(self.statement.name, item)
+                self.found[item.name] = replace(_unknown(self.statement.name, item), ends=self.ends.get(item.name))
 
     def take_hull(self) -> None:
         """Dimensions whose subscripts are expressions, of a target that nothing has written yet: all values of these."""
@@ -710,21 +765,65 @@ class _Rounds:
         open_names = {item.name for item in items}
         together: list[Index] = []
         unshaped: dict[tuple[Span, str], list[tuple[Index, Bound, str]]] = {}
+        told = False
         for item in items:
             if item.name in self.blind:
                 continue  # the tensor it indexes has a message of its own
             where_used = [b for b in self.bounds if item.name in b.expr.indices]
+            if item.ends is not None:
+                self.report_ends(item, open_names)
+                continue
+            if self.report_condition(item):
+                told = True
+                continue
             if not where_used:
                 self.report_never(item)
             elif all(len(b.expr.indices & open_names) > 1 and not has_data(b.expr) for b in where_used):
                 together.append(item)
-            elif (told := self.unshaped(item, where_used)) is not None:
-                reason, text = told
+            elif (found := self.unshaped(item, where_used)) is not None:
+                reason, text = found
                 unshaped.setdefault((where_used[0].access.span, reason), []).append((item, where_used[0], text))
         for (_, reason), group in unshaped.items():
             self.report_unshaped(reason, group)
-        if together:
+        if together and not told:  # an index that was told of may be all that they wait for
             self.report_together(together)
+
+    def report_ends(self, item: Index, open_names: set[str]) -> None:
+        """TC340, where a range that differs from point to point has no least beginning or no largest end."""
+        lower, upper = self.ends[item.name]
+        if (lower.indices | upper.indices) & (open_names | self.blind):
+            return  # these have messages of their own
+        if has_data(lower) or has_data(upper):
+            message = f"elements say where `{item.name}` begins and ends, and nothing says how far it may run"
+            help_text = f"say what it indexes: `where ..., exists X({item.name})`"
+        else:
+            message = f"how far `{item.name}` runs at most is not found: its ends are no sums of indices"
+            help_text = f"limit it, as in `where {item.name} in 0:min(..., N)`"
+        self.diagnostics.append(
+            Diagnostic(codes.UNLIMITED_RANGE, item.span, message, f"`{self.found[item.name].text}`", (), help_text)
+        )
+
+    def report_condition(self, item: Index) -> bool:
+        """TC105, where a condition was meant to give an index its range: `where k < 3`."""
+        compared = [
+            (each, op, limit)
+            for each in self.statement.filters
+            for part in conjuncts(each)
+            for op, limit in _compared(part, item.name)
+        ]
+        if not compared:
+            return False
+        condition = compared[0][0]
+        ends = [limit for _, op, limit in compared if op in ("<", "<=")]
+        fix = None
+        if len(compared) == 1 and ends:
+            last = from_expr(ends[0], self.scope) + (1 if compared[0][1] == "<=" else 0)
+            text = f"{item.name} in 0:{as_written(last)}"
+            fix = Fix(f"write `{text}`", (Edit(condition.span, text),))
+        message = "a range is written `k in a:b` or `k = [a, b[`"
+        help_text = f"a condition leaves points out; how far `{item.name}` runs is said by a range"
+        self.diagnostics.append(Diagnostic(codes.RANGE_BRACKETS, condition.span, message, "", (), help_text, fix))
+        return True
 
     def report_together(self, items: list[Index]) -> None:
         names = ", ".join(f"`{item.name}`" for item in items)
@@ -775,7 +874,8 @@ class _Rounds:
     def renamed(self, item: Index, name: str) -> Fix | None:
         """Write another name wherever an index stands; `None` where it stands on the left, too."""
         statement = self.statement
-        nodes = (node for expr in (statement.value, *statement.exists) for node in walk(expr))
+        parts = (statement.value, *statement.exists, *statement.conditions)
+        nodes = (node for expr in parts for node in walk(expr))
         spans = dict.fromkeys(node.span for node in nodes if isinstance(node, IndexVar) and node.name == item.name)
         inside = all(statement.span.start <= span.start and span.end <= statement.span.end for span in spans)
         if item.kind != "reduction" or not inside:
@@ -840,6 +940,23 @@ class _Rounds:
         message = f"the index is `{float_index.dtype.value}`, and a float decides no range, here that of `{item.name}`"
         help_text = f"write an index of integers, or give the range: `where {_where(item.name)}`"
         self.diagnostics.append(Diagnostic(code, float_index.span, message, "a floating index", (), help_text))
+
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _compared(condition: Expr, name: str) -> list[tuple[str, Expr]]:
+    """How a condition compares an index alone with what has no index and no element in it."""
+    if not isinstance(condition, Binary) or condition.op not in _TURNED:
+        return []
+    sides = ((condition.left, condition.op, condition.right), (condition.right, _TURNED[condition.op], condition.left))
+    return [
+        (op, limit)
+        for here, op, limit in sides
+        if isinstance(here, IndexVar)
+        and here.name == name
+        and not any(isinstance(node, IndexVar) or (isinstance(node, Read) and node.indices) for node in walk(limit))
+    ]
 
 
 def added_clause(statement: Statement, text: str) -> Fix:

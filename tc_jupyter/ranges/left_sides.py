@@ -13,11 +13,12 @@ from itertools import product
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 from tc_jupyter.program import Program, Statement, decided_by_data
 
-from .accesses import write_access
+from .accesses import as_written, write_access
+from .convert import to_condition
 from .display import element_text, to_python
 from .inference import IndexRange, Ranges
 from .sets import Answer, IntegerSet, Unknown
-from .size_expr import SizeExpr, has_data, index, minimum, nonnegative
+from .size_expr import Condition, SizeExpr, has_data, index, minimum, nonnegative
 
 SMALL = (1, 2, 3, 4)
 """Sizes at which two points with one element are looked for."""
@@ -31,9 +32,11 @@ def left_side_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
     """TC221 and TC222, as far as they follow from the text."""
     found: list[Diagnostic] = []
     for statement in program.statements:
-        if not ranges.is_complete(statement.name) or not statement.computed:
+        if not ranges.is_complete(statement.name) or statement.operator != "=":
             continue
-        if statement.operator == "=" and not statement.unique and not is_injective(ranges, statement):
+        if statement.conditions and not _is_filled(program, ranges, statement):
+            found.append(_left_as_it_was(program, ranges, statement))
+        if statement.computed and not statement.unique and not is_injective(ranges, statement):
             found.append(_written_twice(program, ranges, statement))
     return found + [
         said for tensor in program.tensors if (said := _unwritten(program, ranges, tensor.name)) is not None
@@ -62,7 +65,8 @@ def is_injective(ranges: Ranges, statement: Statement) -> bool:
             if (names := _determined(e, extents, known)) and not names <= known:
                 known |= names
                 more = True
-    return known >= extents.keys() or _is_injective_set(points, subscripts)
+    guard = write_access(statement, ranges.index_scope(statement)).condition
+    return known >= extents.keys() or _is_injective_set(points, subscripts, guard)
 
 
 def _determined(e: SizeExpr, extents: Mapping[str, SizeExpr], known: set[str]) -> set[str]:
@@ -95,16 +99,18 @@ def _span(weights: Sequence[tuple[str, SizeExpr]], extents: Mapping[str, SizeExp
     return total
 
 
-def _is_injective_set(points: Sequence[IndexRange], subscripts: Sequence[SizeExpr]) -> bool:
-    """The same by exact sets: two points with the same subscripts, of which one index differs."""
+def _is_injective_set(points: Sequence[IndexRange], subscripts: Sequence[SizeExpr], guard: Condition) -> bool:
+    """The same by exact sets: two points with the same subscripts at which a condition holds, of which one index differs."""
     other = {r.index: index(f"{r.index}'") for r in points}
     dims = [*other, *(f"{name}'" for name in other)]
     inside = list(_inside(points, None)) + list(_inside(points, other))
     equal = [e - e.substitute(other) for e in subscripts]
+    alternatives = guard.alternatives()[0]
+    both = [[*one, *(e.substitute(other) for e in two)] for one in alternatives for two in alternatives]
     try:
-        for r in points:
+        for r, held in product(points, both):
             apart = index(r.index) - other[r.index] - 1
-            if IntegerSet.build(dims, [*inside, apart], equal, True).is_empty() is not Answer.YES:
+            if IntegerSet.build(dims, [*inside, *held, apart], equal, True).is_empty() is not Answer.YES:
                 return False
     except Unknown:
         return False
@@ -130,7 +136,7 @@ def _written_twice(program: Program, ranges: Ranges, statement: Statement) -> Di
             "combine the values, as with `+=!`, or say that no two are the same with `where unique`; each call looks"
         )
         return Diagnostic(codes.NOT_INJECTIVE, left, message, "", (), help_text, fix)
-    found = _two_points(ranges, statement)
+    found = None if statement.conditions else _two_points(ranges, statement)
     help_text = "combine the values, as with `+=!`, or take another left side"
     if found is None:
         message = (
@@ -214,6 +220,12 @@ def written_by(program: Program, ranges: Ranges, tensor: str) -> Written | None:
             before.append(statement)
         elif not own and before and tensor in statement.tensors_read():
             break
+    return _written(program, ranges, tensor, before)
+
+
+def _written(program: Program, ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> Written | None:
+    """The same of some statements; those that leave points out write only what is written already."""
+    before = [each for each in statements if each.operator != "=" or not each.conditions]
     if not before or before[0].operator != "=" or not before[0].computed or tensor not in ranges.boxes:
         return None
     if not all(ranges.is_complete(each.name) for each in before):
@@ -250,6 +262,53 @@ def _left_out(ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> I
         image = IntegerSet.build(dims, list(_inside(points, own)), equal, True)
         rest = rest.subtract(image.project_out([f"{name}'" for name in own]))
     return rest
+
+
+def _is_filled(program: Program, ranges: Ranges, statement: Statement) -> bool:
+    """Whether what a statement leaves as it was has values: those of a call, or of earlier statements."""
+    if program.tensor(statement.target).view_of is not None:
+        return True
+    number = program.statements.index(statement)
+    before = [each for each in program.statements[:number] if each.target == statement.target]
+    found = _written(program, ranges, statement.target, before)
+    if found is not None:
+        return found.proved
+    return any(each.operator != "=" or not each.conditions for each in before)
+
+
+def _left_as_it_was(program: Program, ranges: Ranges, statement: Statement) -> Diagnostic:
+    """TC222: a condition leaves out elements that nothing has written."""
+    target, box = statement.target, ranges.boxes.get(statement.target)
+    first = next(each for each in program.statements if each.target == target) is statement
+    which = "them" if first else "all of them"
+    message = f"the condition may leave elements of `{target}` out, and no statement before it writes {which}"
+    filled = "" if box is None else f", as with {value_first(ranges, target, box.bounds)}"
+    help_text = f"give all of them a value first{filled}; a choice is written `condition ? value : other`"
+    place = statement.conditions[-1].span
+    place = place if place.end else statement.left_span
+    return Diagnostic(
+        codes.UNWRITTEN_ELEMENT, place, message, "", (), help_text, _range_fix(program, ranges, statement)
+    )
+
+
+def _range_fix(program: Program, ranges: Ranges, statement: Statement) -> Fix | None:
+    """The range that is meant by one condition that compares an index with sizes: `i < N - 1`."""
+    scope = ranges.index_scope(statement)
+    if len(statement.conditions) != 1 or not statement.filters:
+        return None
+    (alternatives, complete), (condition,) = to_condition(statement.filters[0], scope).alternatives(), statement.filters
+    names = {name for each in alternatives for e in each for name in e.indices}
+    if len(alternatives) != 1 or len(alternatives[0]) != 1 or not complete or len(names) != 1 or not condition.span.end:
+        return None
+    (name,), e = names, alternatives[0][0]
+    r, split = ranges.range(statement.name, name), e.linear_in(name)
+    if split is None or not split[0].is_constant or abs(split[0].offset) != 1 or r.lower is None or r.upper is None:
+        return None
+    if r.kind != "output" or r.source == "where" or has_data(e):
+        return None
+    ends = (r.lower, split[1] + 1) if split[0].offset == -1 else (-split[1], r.upper)
+    text = f"{name} in {as_written(ends[0])}:{as_written(ends[1])}"
+    return Fix(f"write the range `{text}`", (Edit(condition.span, text),))
 
 
 def _is_dense(ranges: Ranges, statement: Statement) -> bool:

@@ -34,6 +34,7 @@ from .size_expr import (
     SizeExpr,
     atom_parts,
     conjunction,
+    has_data,
     index,
     maximum,
     minimum,
@@ -216,8 +217,15 @@ class _Checker:
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
         again: list[int] = []
+        ends: list[_Told] = []
+        for r in self.found:
+            if r.ends_on_data:
+                items.append(_ends_item(self.statement, r))
+                ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
-        always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
+        always: dict[tuple[object, ...], list[Bound]] = {}
+        for each in bounds:
+            always.setdefault(_place(each), []).append(each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
@@ -229,7 +237,7 @@ class _Checker:
                 verdict = self.verdict(other or bound)
             again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.told = _access_messages([item for item in items if id(item.bound) not in again], self)
+        self.told = [*ends, *_access_messages([item for item in items if id(item.bound) not in again], self)]
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -243,6 +251,8 @@ class _Checker:
         """The kind of one bound; one that holds for exact numbers only is checked at each point, on those that are computed."""
         self.branches = 0
         exact = self.classify(bound.expr, bound.access.condition)
+        if exact.kind == "POINTWISE":
+            exact = self.on_whole_range(bound) or exact
         written = bound.access.read.indices[bound.dimension]
         # the last 64 bits of a polynomial are right, whatever wraps on the way, and both of its ends are looked at
         if exact.kind == "POINTWISE" or is_polynomial(written) or not any(map(leaves_int64, walk(written))):
@@ -253,10 +263,23 @@ class _Checker:
         self.branches = 0
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
 
-    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
-        """An access without conditions that needs the same; one that is checked at each point says nothing of the others."""
-        other = always.get(_place(bound))
-        if other is None or other is bound or bound.access.condition.op == "true":
+    def on_whole_range(self, bound: Bound) -> _Verdict | None:
+        """What is scanned where elements say which part of a range there is: the whole range. Where that fails, points decide."""
+        guards = bound.access.guards
+        others = [g for g in guards if not (g.of_range and any(map(has_data, g.meaning.exprs())))]
+        if len(others) == len(guards):
+            return None
+        self.branches = 0
+        found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
+        return found if found.kind in ("PROVED", "DATA") else None
+
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Sequence[Bound]]) -> Bound | None:
+        """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
+        guards = bound.access.guards
+        others = [each for each in always[_place(bound)] if each is not bound and len(each.access.guards) < len(guards)]
+        others = [each for each in others if all(guard in guards for guard in each.access.guards)]
+        other = min(others, key=lambda each: len(each.access.guards), default=None)
+        if other is None:
             return None
         return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 
@@ -476,11 +499,27 @@ def _point_items(statement: Statement, ranges: Iterable[IndexRange]) -> Iterable
     known = [(r, r.upper - r.lower) for r in ranges if r.lower is not None and r.upper is not None]
     written = tuple((extent - 1, False) for r, extent in known if r.kind == "output")
     for r, extent in known:
-        if r.kind == "output" or (extent.is_constant and extent.offset > 0):  # any size may be 0
+        if r.kind == "output" or r.ends is not None or (extent.is_constant and extent.offset > 0):  # any size may be 0
             continue
         text = condition_text(solved(extent - 1))
         violations = (((-extent, False), *written),)
         yield Precondition(text, "SIZE_SET", "points", statement.name, r.span, None, r, violations=violations)
+
+
+def _ends_item(statement: Statement, r: IndexRange) -> Precondition:
+    """A range whose ends are elements begins before it ends, and stays inside of what its index can index."""
+    return Precondition(_ends_text(r), "DATA", "range", statement.name, r.span, None, r)
+
+
+def _ends_text(r: IndexRange) -> str:
+    ends = (r.lower, *(r.ends or ()), r.upper)
+    return " <= ".join(dict.fromkeys(to_python(end) for end in ends if end is not None))
+
+
+def _ends_message(r: IndexRange) -> Diagnostic:
+    """TC323 for a range."""
+    message = f"elements say where `{r.index}` begins and ends: each call looks whether `{_ends_text(r)}`"
+    return Diagnostic(codes.DATA_CHECKED, r.span, message, f"`{r.text}`")
 
 
 def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:

@@ -26,6 +26,7 @@ from tc_jupyter.program import (
     Select,
     Size,
     Unary,
+    bits,
     walk,
 )
 from tc_jupyter.program.typing import wrap
@@ -167,6 +168,11 @@ def _call_span(expr: Call, numbers: Numbers) -> Span:
             return (low, high)
         if expr.function == "sign":
             return ((low > 0) - (low < 0), (high > 0) - (high < 0))
+    if expr.function in bits.OPERATORS:
+        left, right = (span(argument, numbers) for argument in expr.arguments)
+        if all(math.isfinite(end) for end in (*left, *right)):
+            low, high = bits.bounds(expr.function, (int(left[0]), int(left[1])), (int(right[0]), int(right[1])))
+            return (low, high)
     return ANYTHING
 
 

@@ -79,8 +79,8 @@ class CallNumbers(Protocol):
 
     def limits(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView]
-    ) -> tuple[tuple[str, int, int], ...] | None:
-        """Index tensors whose elements are all to be within limits, if that is what a check asks at these sizes."""
+    ) -> tuple[tuple[str, int, int, bool], ...] | None:
+        """Index tensors whose elements are to be within limits, and to rise if asked, if a check asks that at these sizes."""
         ...
 
     def point(self, failure: Failure) -> Diagnostic:

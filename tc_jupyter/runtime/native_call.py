@@ -533,11 +533,14 @@ class PlannedKernel:
 
 @dataclass(frozen=True, slots=True)
 class PlannedScan:
-    """The argument of that number has elements from `least` to `most` only, or the Python path says what is wrong."""
+    """The argument of that number has elements from `least` to `most` only, and they are `rising` if asked, or the Python path says
+    what is wrong.
+    """
 
     argument: int
     least: int
     most: int
+    rising: bool = False
 
 
 class NativeCall:
@@ -632,7 +635,7 @@ class NativeCall:
             for kernel, patch in zip(kernels, patches, strict=True)
         ]
         looks = [
-            (scan.argument, address_of(DType(array.dtype.name)), array.size, scan.least, scan.most)
+            (scan.argument, address_of(DType(array.dtype.name), scan.rising), array.size, scan.least, scan.most)
             for scan in scans
             for array in (arrays[scan.argument],)
         ]

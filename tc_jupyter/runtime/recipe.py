@@ -87,12 +87,13 @@ def _on_gpu(kind: type, array: Any) -> Hashable | None:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The index tensor at a place among the arguments has elements from `least` to `most` only."""
+    """The index tensor at a place among the arguments has elements from `least` to `most` only, and they are `rising` if asked."""
 
     place: int
     least: int
     most: int
     count: int
+    rising: bool
     within: Callable[[int, int, int, int], int]
 
     def fails(self, values: Sequence[Any]) -> bool:
@@ -256,14 +257,14 @@ class Recipe:
         inputs = {name: (place, view) for place, name, view in outline.arrays if name in self.bound.program.parameters}
         for number in step.scans if self.check == "all" else ():
             limits = self.bound.numbers.limits(number, outline.numbers, storage)
-            if limits is None or not all(name in inputs for name, _, _ in limits):
+            if limits is None or not all(name in inputs for name, *_ in limits):
                 return None
-            for name, least, most in limits:
+            for name, least, most, rising in limits:
                 place, view = inputs[name]
                 if not view.contiguous or view.dtype is None or not comparable(view.dtype):
                     return None
                 if view.elements:
-                    found.append(Scan(place, least, most, view.elements, within(view.dtype)))
+                    found.append(Scan(place, least, most, view.elements, rising, within(view.dtype, rising)))
         return found
 
     def plan(self, native: NativeCall, values: Sequence[Any]) -> bool | None:
@@ -302,7 +303,7 @@ class Recipe:
             kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, min(tasks, count), brief))
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False
-        scans = [PlannedScan(scan.place, scan.least, scan.most) for scan in self.scans]
+        scans = [PlannedScan(scan.place, scan.least, scan.most, scan.rising) for scan in self.scans]
         largest = {place: LARGEST[each.dtype] for place, each in self.floats}
         given = values[:read], results, kernels, temporary, values[read:]
         return native.record(*given, changes, scans, largest)

@@ -30,7 +30,7 @@ from tc_jupyter.program import (
     rewrite,
     walk,
 )
-from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, interval, nonnegative, to_expr
+from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .grid import grid_problem
 from .infer_bound import infer_symbolic, limited
@@ -65,6 +65,7 @@ from .stage import (
     constant_extent,
     parents_of,
 )
+from .subscripts import is_inside
 from .zeros import adds_zeros, is_copy
 
 LARGEST_STEP = 2**40
@@ -539,6 +540,8 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = "it is a result"
     elif any(_decides_reads(graph, each) for each in family):
         problem = "where it reads depends on data, which is checked per statement"
+    elif old.statement.needs_points:
+        problem = "where it is stored it is checked that there is a position"
     elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
     elif inside := next((each for member in family for each in graph.attached(member.name)), None):
@@ -565,7 +568,9 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
 
     def leaves(*exprs: Expr) -> bool:
         reads = (node for expr in exprs for node in walk(expr) if isinstance(node, Read) and node.indices)
-        return any(graph.storage_name(read.tensor) != tensor and not _is_inside(graph, user, read) for read in reads)
+        return any(
+            graph.storage_name(read.tensor) != tensor and not is_inside(graph.boxes, user, read) for read in reads
+        )
 
     if any(decided(place) for _, place in places(user.statement)):
         return True  # so is where its points go
@@ -582,18 +587,6 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
         if found:
             return True
     return False
-
-
-def _is_inside(graph: StageGraph, user: Stage, read: Read) -> bool:
-    """Whether a read is proved to be inside its tensor at every point, whatever the conditions around it."""
-    ranges = {root.name: (root.dom[0], root.dom[1] - 1) for root in user.roots}
-    for subscript, (low, high) in zip(read.indices, graph.boxes[read.tensor].bounds, strict=True):
-        found = interval(from_expr(subscript), ranges)
-        if found.lower is None or found.upper is None:
-            return False
-        if not nonnegative(found.lower - low) or not nonnegative(high - 1 - found.upper):
-            return False
-    return True
 
 
 def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:

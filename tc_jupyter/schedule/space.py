@@ -23,6 +23,7 @@ from .templates import (
     partitions,
     pixels,
     prologues,
+    ragged,
     reduction,
     residues,
     rows,
@@ -68,16 +69,22 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     schedule = windows.copied(prologues.computed_once(schedule, sizes))
     names = schedule.stages
     for name in names:
-        found = scatter.default(schedule, name, target, sizes) or pixels.summed(schedule, name, target, sizes)
+        found = scatter.default(schedule, name, target, sizes) or ragged.default(schedule, name, target)
+        found = found or pixels.summed(schedule, name, target, sizes)
         found = found or contraction.default(schedule, name, target, sizes)
         schedule = schedule if found is None else found
-    scattered = {name for name in schedule.stages if scatter.placed(schedule.graph.stage(name).statement)}
+    taken = {name for name in schedule.stages if _has_loops_of_its_own(schedule.graph.stage(name).statement)}
     schedule = rows.fuse_rows(schedule)
     for name in names:
         stage = schedule.graph.stage(name)
-        if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in scattered:
+        if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in taken:
             schedule = _root_on_cpu(schedule, name, target, sizes)
     return sharing.share_rows(partitions.fuse_boxes(schedule))
+
+
+def _has_loops_of_its_own(statement: Statement) -> bool:
+    """Whether elements say where its points go, or which there are: templates for other loops know nothing of that."""
+    return bool(scatter.placed(statement) or ragged.ended_by_data(statement))
 
 
 def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule:

@@ -11,7 +11,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tc_jupyter.program import Binary, Expr, Read, rebuild, rewrite, walk
-from tc_jupyter.ranges import Choice, Opaque, Scope, SizeExpr, decided, from_expr, keeps_its_form, to_expr
+from tc_jupyter.ranges import (
+    Box,
+    Choice,
+    Opaque,
+    Scope,
+    SizeExpr,
+    decided,
+    from_expr,
+    interval,
+    keeps_its_form,
+    nonnegative,
+    to_expr,
+)
 
 from .infer_bound import scope_of
 from .stage import Stage, StageGraph
@@ -51,3 +63,15 @@ def _cost(index: Expr) -> tuple[int, int]:
     """How many costly operations there are, and how many nodes."""
     nodes = list(walk(index))
     return sum(isinstance(node, Binary) and node.op in COSTLY for node in nodes), len(nodes)
+
+
+def is_inside(boxes: Mapping[str, Box], user: Stage, read: Read) -> bool:
+    """Whether a read is proved to be inside its tensor at every point, whatever the conditions around it."""
+    ranges = {root.name: (root.dom[0], root.dom[1] - 1) for root in user.roots}
+    for subscript, (low, high) in zip(read.indices, boxes[read.tensor].bounds, strict=True):
+        found = interval(from_expr(subscript), ranges)
+        if found.lower is None or found.upper is None:
+            return False
+        if not nonnegative(found.lower - low) or not nonnegative(high - 1 - found.upper):
+            return False
+    return True

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, walk
+from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, bits, walk
 from tc_jupyter.program.integers import has_read
 from tc_jupyter.ranges import (
     Choice,
@@ -373,6 +373,9 @@ def _largest(expr: Expr, roots: Mapping[str, Ints], sizes: Mapping[str, int]) ->
             case Binary():
                 left, right = bound(node.left), bound(node.right)
                 return left * right if node.op == "*" else left + right + 1
+            case Call() if node.function in bits.OPERATORS:
+                least, most = bits.bounds(node.function, *[(-top, top) for top in map(bound, node.arguments)])
+                return max(-least, most)
             case Call():
                 return bound(node.arguments[0])
 
@@ -405,6 +408,9 @@ def _evaluate(expr: Expr, roots: Mapping[str, Ints], sizes: Mapping[str, int], c
                 _evaluate(expr.right, roots, sizes, count, kind),
             )
             return _OPERATORS[expr.op](left, right).astype(kind)
+        case Call() if expr.function in bits.OPERATORS:
+            operands = [_evaluate(each, roots, sizes, count, kind) for each in expr.arguments]
+            return bits.on_arrays(expr.function, *operands)
         case Call():
             value = _evaluate(expr.arguments[0], roots, sizes, count, kind)
             return np.abs(value) if expr.function == "abs" else np.sign(value)

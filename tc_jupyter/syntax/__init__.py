@@ -10,9 +10,10 @@ from .sac_parser import parse_sac
 from .sac_printer import sac_to_text
 from .sac_tree import SacParsed, SacUnit
 from .tokens import KEYWORDS, SCALAR_TYPES
-from .tree import Parsed, Unit
+from .tree import JOINING, Parsed, Unit, is_open
 
 __all__ = [
+    "JOINING",
     "KEYWORDS",
     "SCALAR_TYPES",
     "Parsed",
@@ -23,6 +24,7 @@ __all__ = [
     "expression_text",
     "fingerprint",
     "in_order",
+    "is_open",
     "parse_sac",
     "parse_tc",
     "sac_to_text",

@@ -21,11 +21,14 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     DimensionBox,
     Exists,
     Expression,
     Extent,
+    Filter,
     Let,
+    Listed,
     Name,
     Number,
     Param,
@@ -176,6 +179,13 @@ class Build:
         extreme = first, indices.arguments if indices is not None else None
         return replace(position, extreme=extreme, span=Span(first.span.start, position.span.end))
 
+    def listed(self, parts: list[Any]) -> Listed:
+        return Listed(tuple(parts[1:-1:2]), Span(parts[0].start, parts[-1].end))
+
+    def constant(self, parts: list[Any]) -> Constant:
+        word, kind, name, _, values = parts
+        return Constant(name, kind, values, Span(word.start, values.span.end))
+
     def at(self, parts: list[Any]) -> Expression:
         return parts[1]
 
@@ -206,6 +216,9 @@ class Build:
     def exists(self, parts: list[Any]) -> Exists:
         word, value = parts
         return Exists(value, word.span | value.span)
+
+    def filter(self, parts: list[Any]) -> Filter:
+        return Filter(parts[0], parts[0].span)
 
     def unique(self, parts: list[Any]) -> Unique:
         return Unique(parts[0].span)

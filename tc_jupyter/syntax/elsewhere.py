@@ -273,19 +273,21 @@ _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
 _RUNNING_EXTREME = Instead(
-    "a running maximum is `Y(i) max=! j <= i ? X(j) : -inf where i in 0:N, j in 0:N`, which compares N*N times"
+    "a running maximum is `Y(i) max=! X(j) where i in 0:N, j in 0:i + 1`, which compares N*N/2 times"
 )
 _COUNT_OF = Instead("count with `+=!`, as in `n(i) +=! X(i, j) != 0 ? 1 : 0`")
-_RUNNING = Instead("a running sum is `Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times")
+_RUNNING = Instead("a running sum is `Y(i) +=! X(j) where i in 0:N, j in 0:i + 1`, which adds N*N/2 times")
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")
-_RANDOM = Instead("random numbers are made in Python and passed as a parameter")
+_RANDOM = Instead(
+    "random numbers are `uniform(seed, i)` and `normal(seed, i)`, or made in Python and passed as a parameter"
+)
 _CLAMP = Instead("a value is limited with `min(max(x, a), b)`", 3, "min(max({0}, {1}), {2})")
-_SQUARE = Instead("a square is a product", 1, "({1} * {1})")
+_SQUARE = Instead("a square is `x^2`", 1, "{1}^2")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
 _CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})")
-_XOR = Instead("of truth values it is `a != b`; there are no operators on bits", 2, "({2} != {3})")
+_XOR = Instead("of truth values it is `a != b`, of bits `a ^^ b`", 2, "({2} != {3})")
 POINTERS = ("load", "store", "deref")
 """Functions that take an address."""
 _POINTER = Instead("an element is read as `X(i)`; the ranges of the indices take the place of pointers and masks")
@@ -312,12 +314,17 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("concatenate", "concat", "cat", "stack"), _JOINED),
     **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),
     **dict.fromkeys(("sort", "argsort", "topk", "median", "nanmedian", "quantile", "percentile"), _SORTED),
-    **dict.fromkeys(("rand", "randn", "random", "normal"), _RANDOM),
+    **dict.fromkeys(("rand", "randn", "random"), _RANDOM),
     "clip": _CLAMP,
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
     **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),
     **dict.fromkeys(("xor", "logical_xor"), _XOR),
+    **{
+        f"bitwise_{name}": Instead(f"of bits it is `a {operator} b`", 2, f"({{2}} {operator} {{3}})")
+        for name, operator in (("and", "&"), ("or", "|"), ("xor", "^^"), ("left_shift", "<<"), ("right_shift", ">>"))
+    },
+    **dict.fromkeys(("bitwise_not", "bitwise_invert"), Instead("it is `~a`", 1, "~{1}")),
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
     **dict.fromkeys(POINTERS, _POINTER),
     **dict.fromkeys(("program_id", "num_programs", "get_global_id"), _THREAD),

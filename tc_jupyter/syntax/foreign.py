@@ -1,4 +1,4 @@
-"""Messages about spellings of other languages: attributes, casts, shifts, loops, declarations, conditions for ranges.
+"""Messages about spellings of other languages: attributes, casts, loops, declarations, conditions for ranges.
 
 Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; the fix writes `float(X(i))`.
 """
@@ -126,23 +126,6 @@ def prefix_choice(piece: list[Token], position: int) -> Diagnostic | None:
     return Diagnostic(codes.SYNTAX_ERROR, piece[start].span, "unexpected `if`", help=help, fix=fix)
 
 
-def shift(piece: list[Token], position: int) -> Diagnostic:
-    """`x << 2`."""
-    token, before = piece[position], piece[position - 1]
-    left, operator = before.text == "<", "*" if before.text == "<" else "/"
-    fix, after = None, piece[position + 1 : position + 3]
-    start = _operand_start(piece, position - 1)
-    ends = ("RPAR", "COMMA", "WHERE", "QUESTION", "COLON")
-    alone = start is not None and piece[start - 1].type in ("ASSIGN", "UPDATE", "LPAR", "COMMA")
-    if alone and after and after[0].text.isdigit() and len(after[0].text) < 3 and after[-1].type in ("INTEGER", *ends):
-        text = f"{operator} {1 << int(after[0].text)}"
-        fix = Fix(f"write `{text}`", (Edit(Span(before.start, after[0].end), text),))
-    help = f"there are no operators on bits: `x {before.text * 2} n` is `x {operator}` a power of 2"
-    help += "" if left else ", rounded down for integers"
-    message = f"there is no operator `{before.text * 2}`"
-    return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, token.end), message, help=help, fix=fix)
-
-
 def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     """`i in range(N)`, `i < N`, `0 <= i < N`, `i = 0:N`, `i from 0 to N`, `i in 0:N:2` and a missing `,` in a `where`."""
     where = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
@@ -157,16 +140,14 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     clause = piece[first : min((cut for cut in cuts if cut > first), default=len(piece))]
     if not clause:
         return None
-    found = _without_comma(clause) or _bracketed(clause) or _stepped(piece, clause) or _condition(piece, where, clause)
+    found = _without_comma(clause) or _bracketed(clause) or _stepped(piece, clause)
     if found is not None:
         return found
-    if where < len(piece) and _orders_indices(piece[:where], clause):
-        return chosen(piece, where, clause, "a condition is no clause of `where`")
     edits = _counted(clause) if len(clause) > 3 and clause[2].text in RANGES else _spelled(clause) or _compared(clause)
     if edits is None:
         return None
     span = Span(clause[0].start, clause[-1].end)
-    help = "a range includes its lower and excludes its upper end; a condition is written `condition ? value : other`"
+    help = "a range includes its lower and excludes its upper end; a condition leaves points out"
     fix = Fix("write a range", tuple(edits)) if edits else None
     return Diagnostic(codes.RANGE_BRACKETS, span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix)
 
@@ -231,38 +212,6 @@ def _bracketed(clause: list[Token]) -> Diagnostic | None:
 
 
 _NEUTRAL = {"+=!": "0", "+=": "0", "*=!": "1", "*=": "1"}  # those of minima and maxima depend on the type
-
-
-def _orders_indices(before: list[Token], clause: list[Token]) -> bool:
-    """Whether `i < j` compares two indices, which stand alone in subscripts before it."""
-    indices = {
-        subscript[0].text
-        for opening, close in closers(before).items()
-        for subscript in split_commas(before[opening + 1 : close])
-        if len(subscript) == 1 and subscript[0].type == "NAME"
-    }
-    compared = any(token.type == "RELATION" for token in clause)
-    return compared and len({token.text for token in clause if token.type == "NAME"} & indices) > 1
-
-
-def _condition(piece: list[Token], where: int, clause: list[Token]) -> Diagnostic | None:
-    """`where X(i) > 0` and `where j != 0`, which choose values; `None` if this is something else."""
-    joined = any(token.type in ("AND", "OR") for token in clause)
-    begins = clause[1:2] and clause[1].type in ("IN", "ASSIGN", *(() if joined else ("RELATION",)))
-    pairs, compared, i = closers(clause), False, 0
-    while i < len(clause):
-        compared = compared or clause[i].type in ("RELATION", "EQUALITY")
-        i = pairs.get(i, i) + 1
-    if (
-        begins
-        or not compared
-        or any(token.type in ("QUESTION", "COLON") for token in clause)
-        or clause[0].type == "EXISTS"
-    ):
-        return None
-    if clause[0].type == "INTEGER" and clause[1].type == "RELATION" and clause[2].type == "NAME" and len(clause) < 6:
-        return None  # `0 <= i < N`
-    return chosen(piece, where, clause, "a condition is no clause of `where`")
 
 
 def chosen(piece: list[Token], word: int, condition: list[Token], message: str) -> Diagnostic:

@@ -19,7 +19,6 @@ from .foreign import (
     operand_end,
     prefix_cast,
     prefix_choice,
-    shift,
     suffix_cast,
     text_of,
     where_range,
@@ -27,7 +26,7 @@ from .foreign import (
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
-_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "DEF", "SCALAR", "MINMAX"})
+_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "CONST", "DEF", "SCALAR", "MINMAX"})
 _LITERAL_WORDS = frozenset({"true", "false", "inf", "nan"})
 _EXPECTED = {
     "LPAR": "`(`",
@@ -240,7 +239,8 @@ def _symbol(
     if what == "statement" and token.type == "LSQB" and before is not None and before.type == "NAME":
         return _square(piece, position)
     after = piece[position + 1] if position + 1 < len(piece) else None
-    if token.type in ("MINUS", "FACTOR") and after is not None and after.type == "ASSIGN" and after.start == token.end:
+    assigns = after is not None and after.type == "ASSIGN" and after.start == token.end
+    if token.type in ("MINUS", "FACTOR", "POWER", "XOR", "SHIFT") and assigns:
         return _no_update(piece, position)
     if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
         return found
@@ -295,8 +295,6 @@ def _symbol(
         and piece[position - 2].type == "LPAR"
     ):
         return prefix_cast(piece, position)
-    if token.type == "RELATION" and before is not None and before.text == token.text and before.end == token.start:
-        return shift(piece, position)
     return None
 
 
@@ -463,8 +461,10 @@ def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) 
         return f"*={mark}", "1.0 / (", ")", f"accumulate the reciprocal with `*={mark}`"
     if symbol in ("/", "%") and each_once:
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
-    if symbol == "**" and each_once:
-        return "=", f"pow({text_of(left)}, ", ")", own.format("raise it")
+    if symbol in ("**", "^") and each_once:
+        return "=", f"{text_of(left)}^(", ")", own.format("raise it")
+    if symbol in ("^^", "<<", ">>") and each_once:
+        return "=", f"{text_of(left)} {symbol} (", ")", own.format("combine the bits")
     return None
 
 
@@ -800,10 +800,11 @@ def expectation(accepted: AbstractSet[str], what: str = "statement") -> str | No
     words: list[str] = []
     if {"LPAR", "INTEGER", "NAME"} <= rest:
         words.append("an expression")
-        rest -= {"LPAR", "INTEGER", "NUMBER", "NAME", "DIGIT_NAME", "SCALAR", "MINMAX", "MINUS", "BANG"}
+        rest -= {"LPAR", "INTEGER", "NUMBER", "NAME", "DIGIT_NAME", "SCALAR", "MINMAX", "MINUS", "BANG", "TILDE"}
     if "FACTOR" in rest:
         words.append("an operator")
         rest -= {"RELATION", "EQUALITY", "AND", "OR", "SIGN", "MINUS", "FACTOR", "QUESTION", "MATCH", "DIMENSION"}
+        rest -= {"POWER", "SHIFT", "BITAND", "XOR", "BITOR"}
         rest.discard("LPAR")
     words += [word for kind, word in _EXPECTED.items() if kind in rest and kind != "END"]
     if "END" in rest:

@@ -22,14 +22,16 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .control import without_control
-from .foreign import chained, commanded, declared, domain, ended, paired, subscripted
+from .foreign import chained, commanded, declared, domain, ended, paired, subscripted, where_range
 from .mended import in_place, mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
     DefTokens,
     bracket_depth,
     closers,
+    is_constant,
     split_commas,
+    split_constants,
     split_defs,
     split_statements,
     starts_statement,
@@ -39,6 +41,7 @@ from .repairs import repaired
 from .slices import sliced
 from .tokens import SEMICOLON, Token, tokenize
 from .tree import (
+    JOINING,
     Apply,
     Binary,
     Bordered,
@@ -47,12 +50,15 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     Def,
     DimensionBox,
     Exists,
     Expression,
+    Filter,
     Let,
     Name,
+    Number,
     Param,
     Parsed,
     Result,
@@ -64,8 +70,10 @@ from .tree import (
     Where,
     depth,
     ends,
+    is_open,
     walk,
 )
+from .tree import parts as parts_of
 
 MAX_BRACKETS = 64
 """Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
@@ -88,6 +96,7 @@ _SAC = "a function of SaC stands in a cell that begins with `%%sac`"
 _FUNCTION_OF_SAC = re.compile(
     r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
 )
+_CONSTANT = "a constant is written `const float(3) C = [1, 2, 1]`, with literals only"
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
@@ -103,12 +112,15 @@ def parse_tc(source: SourceText) -> Parsed:
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
+    before, listed = split_constants(before)
+    constants = [parser.constant(tokens) for tokens in listed]
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
     defs = tuple(_with_errors(parser.definition(piece), scanned_errors) for piece in pieces)
-    unit = Unit(defs, Span(0, len(source.text)))
+    constants = tuple(each for each in (*constants, *parser.constants) if each is not None)
+    unit = Unit(defs, Span(0, len(source.text)), constants)
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
 
 
@@ -191,6 +203,7 @@ class _CellParser:
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.after_params: Span | None = None  # where `->` and the results are missing
+        self.constants: list[Constant | None] = []  # behind defs
 
     def report(
         self,
@@ -252,8 +265,10 @@ class _CellParser:
         statements = tuple(
             self.statement(tokens, pieces[place + 1 : place + _NEAR]) for place, tokens in enumerate(pieces)
         )
-        if piece.rest:
-            self.stray(piece.rest, has_defs=True)
+        rest, listed = split_constants(piece.rest)
+        self.constants += [self.constant(tokens) for tokens in listed]
+        if rest:
+            self.stray(rest, has_defs=True)
         wrong = any(item.is_error for item in self.diagnostics[count:]) or any(
             isinstance(item, Broken) for item in statements
         )
@@ -476,9 +491,20 @@ class _CellParser:
             self.diagnostics.append(problem)
         return node if node is None else replace(node, type=self.whole_type(node.type))
 
+    def constant(self, tokens: list[Token]) -> Constant | None:
+        """`const float(3) C = [1, 2, 1]`; `None` after a message."""
+        if not self.fits(tokens) or any(token.type == "ERROR" for token in tokens):
+            return None
+        node, problem = _parse(tokens, "statement")
+        if problem is not None:
+            self.diagnostics.append(replace(problem, help=_CONSTANT))
+        return node if isinstance(node, Constant) else None
+
     def statement(self, tokens: list[Token], later: list[list[Token]]) -> TcStatement:
         if not self.fits(tokens):
             return self.broken(tokens)
+        if tokens[0].type == "CONST" and is_constant(tokens):
+            return self.constant(tokens) or self.broken(tokens)
         if (problem := domain(tokens, later)) is not None:
             self.diagnostics.append(problem)
             return self.broken(tokens)
@@ -614,6 +640,8 @@ class _CellParser:
             if isinstance(clause, BadRange):
                 self.bad_range(clause)
                 clause = clause.where
+            elif isinstance(clause, Filter):
+                clause = self.chained_range(clause, tokens) or clause
             clauses.append(clause)
         node = replace(node, clauses=tuple(clauses))
         parts = _expressions(node)
@@ -635,6 +663,24 @@ class _CellParser:
             codes.RANGE_BRACKETS, where.span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix
         )
 
+    def chained_range(self, clause: Filter, tokens: list[Token]) -> Where | None:
+        """`0 <= k < 3` as the range that is meant, after a message about it; `None` if this is something else."""
+        chain = clause.condition
+        if not isinstance(chain, Binary) or not chain.op.startswith(CHAIN) or not isinstance(chain.left, Binary):
+            return None
+        index, first = chain.left.right, chain.left
+        if not isinstance(index, Name) or {first.op, chain.op.removeprefix(CHAIN)} - {"<", "<="}:
+            return None
+        place = next(number for number, token in enumerate(tokens) if token.start >= index.span.start)
+        found = where_range(tokens, place)
+        if found is None:
+            return None
+        self.diagnostics.append(found)
+        one = Number("1", 1)
+        lower = first.left if first.op == "<=" else Binary("+", first.left, one, first.left.span)
+        upper = chain.right if chain.op.endswith("<") else Binary("+", chain.right, one, chain.right.span)
+        return Where(index, lower, upper, clause.span)
+
     def broken_chain(self, node: Comprehension) -> Comprehension:
         """Report every chain and read `a < b < c` as `a < b && b < c`."""
         fixed = (self.unchain_clause(clause) for clause in node.clauses)
@@ -648,6 +694,8 @@ class _CellParser:
                 return replace(clause, lower=self.unchain(clause.lower), upper=self.unchain(clause.upper))
             case Let() | Exists():
                 return replace(clause, value=self.unchain(clause.value))
+            case Filter():
+                return replace(clause, condition=self.unchain(clause.condition))
             case Unique():
                 return clause
 
@@ -658,6 +706,8 @@ class _CellParser:
                 while isinstance(left, Binary) and left.op.startswith(CHAIN):
                     left = left.left
                 assert isinstance(left, Binary)
+                if (conditions := _conditions(node)) is not None:
+                    return self.tighter(node, conditions)
                 text = " && ".join(self.links(node))
                 fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
                 self.report(
@@ -685,6 +735,30 @@ class _CellParser:
             case _:
                 return node
 
+    def tighter(self, node: Binary[Expression], conditions: list[Binary[Expression]]) -> Expression:
+        """Report `a > 0 & b > 0`, and read it as `a > 0 && b > 0`."""
+        op = conditions[0].op
+        text, start = "", node.span.start
+        for each in conditions:
+            text += self.source.slice(Span(start, each.op_span.start)) + JOINING[each.op]
+            start = each.op_span.end
+        text += self.source.slice(Span(start, node.span.end))
+        fix = Fix(f"write `{text}`", tuple(Edit(each.op_span, JOINING[each.op]) for each in conditions))
+        message = f"comparisons do not chain, and `{op}` binds tighter than they do"
+        help = f"conditions are joined with `{JOINING[op]}`"
+        self.report(codes.CHAINED_COMPARISON, node.span, message, help=help, fix=fix)
+        first, *others = _comparisons(node)
+        groups = [first]
+        for each, joining in zip(others, conditions, strict=True):
+            if joining.op == "&":
+                groups[-1] = Binary("&&", groups[-1], each, groups[-1].span | each.span, joining.op_span)
+            else:
+                groups.append(each)
+        whole = groups[0]
+        for each in groups[1:]:
+            whole = Binary("||", whole, each, whole.span | each.span, each.op_span)
+        return self.unchain(whole)
+
     def links(self, node: Binary[Expression]) -> list[str]:
         """The comparisons of a chain, as texts."""
         op = node.op.removeprefix(CHAIN)
@@ -706,6 +780,32 @@ class _CellParser:
 def has_chain(node: Expression) -> bool:
     """Whether there is `a < b < c` in an expression."""
     return any(isinstance(item, Binary) and item.op.startswith(CHAIN) for item in walk(node))
+
+
+def _conditions(node: Binary[Expression]) -> list[Binary[Expression]] | None:
+    """The `0 & b` between the comparisons of the chain `a > 0 & b > 0`; `None` if other things stand there."""
+    found: list[Binary[Expression]] = []
+    while node.op.startswith(CHAIN):
+        assert isinstance(node.left, Binary)
+        node = node.left
+        middle = node.right
+        if not isinstance(middle, Binary) or middle.op not in JOINING or not is_open(middle):
+            return None
+        found.append(middle)
+    return found[::-1]
+
+
+def _comparisons(node: Binary[Expression]) -> list[Binary[Expression]]:
+    """`a > 0` and `b > 0` of the chain `a > 0 & b > 0`."""
+    op = node.op.removeprefix(CHAIN)
+    if not node.op.startswith(CHAIN):
+        return [node]
+    assert isinstance(node.left, Binary)
+    *before, last = _comparisons(node.left)
+    middle = last.right
+    assert isinstance(middle, Binary)
+    last = replace(last, right=middle.left, span=last.left.span | middle.left.span)
+    return [*before, last, Binary(op, middle.right, node.right, middle.right.span | node.right.span, node.op_span)]
 
 
 def _last(piece: DefTokens) -> Token:
@@ -742,15 +842,7 @@ def _expressions(node: Comprehension) -> list[Expression]:
     parts += [] if node.extreme is None else node.extreme[1] or ()
     if node.matched is not None:
         parts += node.matched.arguments
-    for clause in node.clauses:
-        match clause:
-            case Where():
-                parts += [clause.lower, clause.upper]
-            case Let() | Exists():
-                parts.append(clause.value)
-            case Unique():
-                pass
-    return parts
+    return [*parts, *(part for clause in node.clauses for part in parts_of(clause))]
 
 
 def _allowed(

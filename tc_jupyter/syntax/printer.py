@@ -20,12 +20,15 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    Constant,
     Def,
     Dimension,
     Exists,
     Expression,
     Extent,
+    Filter,
     Let,
+    Listed,
     Name,
     Number,
     Param,
@@ -41,20 +44,24 @@ from .tree import (
 
 _WIDTH = 100
 _INDENT = "    "
-_CHOICE, _UNARY, _ATOM = 0, 7, 8
+_CHOICE, _UNARY, _TIGHT, _ATOM = 0, 11, 13, 14
 _LEVELS = {
     **dict.fromkeys(("||",), 1),
     **dict.fromkeys(("&&",), 2),
     **dict.fromkeys(("==", "!="), 3),
     **dict.fromkeys(("<", "<=", ">", ">="), 4),
-    **dict.fromkeys(("+", "-"), 5),
-    **dict.fromkeys(("*", "/", "%"), 6),
+    **{"|": 5, "^^": 6, "&": 7},
+    **dict.fromkeys(("<<", ">>"), 8),
+    **dict.fromkeys(("+", "-"), 9),
+    **dict.fromkeys(("*", "/", "%"), 10),
+    "^": 12,
 }
 
 
 def to_text(unit: Unit) -> str:
     """The canonical text of a cell, with a line end after each def and a blank line between them."""
-    return "\n".join(def_text(item) for item in unit.defs)
+    constants = "".join(f"{statement_text(item)}\n" for item in unit.constants)
+    return "\n".join([*([constants] if constants else []), *(def_text(item) for item in unit.defs)])
 
 
 def fingerprint(unit: Unit | str) -> str:
@@ -81,9 +88,15 @@ def statement_text(statement: TcStatement) -> str:
         case CallStatement():
             targets = ", ".join(target.name for target in statement.targets)
             return f"{targets} = {statement.callee.name}({', '.join(name.name for name in statement.arguments)})"
+        case Constant():
+            return f"const {type_text(statement.type)} {statement.name.name} = {_values(statement.values)}"
         case Comprehension():
             return _comprehension(statement)
     assert_never(statement)
+
+
+def _values(node: Expression | Listed) -> str:
+    return f"[{', '.join(map(_values, node.items))}]" if isinstance(node, Listed) else expression_text(node)
 
 
 def _comprehension(node: Comprehension) -> str:
@@ -113,6 +126,8 @@ def clause_text(clause: Clause) -> str:
             return f"exists {expression_text(clause.value)}"
         case Unique():
             return "unique"
+        case Filter():
+            return expression_text(clause.condition)
     assert_never(clause)
 
 
@@ -141,7 +156,10 @@ def _text(node: Expression) -> tuple[str, int]:
             text = expression_text(node.otherwise)
             return f"{_text(node.read)[0]} else {f'({text})' if node.bracketed else text}", _ATOM
         case Unary():
-            return node.op + _at(node.operand, _UNARY), _UNARY
+            level = _TIGHT if node.op == "~" else _UNARY
+            return node.op + _at(node.operand, level), level
+        case Binary(op="^"):
+            return f"{_at(node.left, _TIGHT)}^{_at(node.right, _UNARY)}", _LEVELS["^"]
         case Binary():
             own = _LEVELS[node.op]
             chains = own not in (3, 4)  # comparisons do not chain

@@ -23,6 +23,7 @@ _HEADS = (
     "EXISTS",
     "UNIQUE",
     "WHERE",
+    "CONST",
 )  # the last ones start a statement only by mistake
 
 
@@ -97,6 +98,25 @@ def _header_end(tokens: list[Token]) -> int:
     return min(arrow + 2, len(tokens))
 
 
+_MOST_NAMED = 60
+"""Tokens from `const` to the `=` of a constant."""
+
+
+def split_constants(tokens: list[Token]) -> tuple[list[Token], list[list[Token]]]:
+    """What stands outside of all defs without the constants, and the constants."""
+    starts = [i for i, token in enumerate(tokens) if token.type == "CONST"]
+    if not starts:
+        return tokens, []
+    return tokens[: starts[0]], [tokens[i:j] for i, j in zip(starts, [*starts[1:], len(tokens)], strict=True)]
+
+
+def is_constant(tokens: list[Token]) -> bool:
+    """Whether a statement that begins with `const` has a list or a literal as its value; others are those of C."""
+    assign = next((i for i, token in enumerate(tokens) if token.type == "ASSIGN"), len(tokens))
+    value = [token.type for token in tokens[assign + 1 :]]
+    return value[:1] == ["LSQB"] or value[value[:1] == ["MINUS"] :] in (["NUMBER"], ["INTEGER"])
+
+
 def closers(tokens: list[Token]) -> dict[int, int]:
     """The position of the closing bracket of every opening one that has one; square brackets are a mistake for round ones."""
     pairs: dict[int, int] = {}
@@ -145,13 +165,15 @@ def split_statements(tokens: list[Token]) -> list[list[Token]]:
     """The statements of a body."""
     pairs = closers(tokens)
     cuts = [0]
-    depth = 0
+    depth = named = 0
     for i, token in enumerate(tokens):
+        if token.type == "CONST":
+            named = next((j for j in range(i, min(i + _MOST_NAMED, len(tokens))) if tokens[j].type == "ASSIGN"), i)
         if token.type == "LPAR":
             depth += 1
         elif token.type == "RPAR":
             depth = max(0, depth - 1)
-        elif i and token.type in _HEADS and _is_cut(tokens, i, depth, pairs):
+        elif i and (token.type == "CONST" or i > named) and token.type in _HEADS and _is_cut(tokens, i, depth, pairs):
             cuts.append(i)
             depth = 0
     return [tokens[start:end] for start, end in zip(cuts, [*cuts[1:], len(tokens)], strict=True) if start < end]
@@ -159,6 +181,8 @@ def split_statements(tokens: list[Token]) -> list[list[Token]]:
 
 def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> bool:
     token, before = tokens[i], tokens[i - 1]
+    if token.type == "CONST" and depth == 0 and _ends(tokens, i - 1):
+        return True
     if depth == 0 and _ends(tokens, i - 1) and declares(tokens, i, pairs):
         return True
     if token.text == "return" and depth == 0 and _ends(tokens, i - 1):
@@ -205,7 +229,7 @@ def is_command(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
     if tokens[i].text not in _COMMANDS or starts_statement(tokens, i, pairs):
         return False
     follows = tokens[i + 1].type if i + 1 < len(tokens) else "END"
-    return follows in (*STARTS_EXPRESSION, "ERROR", "END", "BANG", "MINUS", "FACTOR")
+    return follows in (*STARTS_EXPRESSION, "ERROR", "END", "BANG", "MINUS", "FACTOR", "SHIFT")
 
 
 def _ends(tokens: list[Token], i: int) -> bool:
@@ -252,7 +276,7 @@ def _is_other_assignment(tokens: list[Token], i: int) -> bool:
     two = tokens[i : i + 2]
     touching = len(two) == 2 and two[0].end == two[1].start
     is_operator = touching and two[0].type in _BEFORE_ASSIGN and two[1].type == "ASSIGN"
-    return is_operator or (touching and two[0].text + two[1].text in ("<<=", ">>=", "!+=", "!*="))
+    return is_operator or (touching and two[0].text + two[1].text in ("!+=", "!*="))
 
 
-_BEFORE_ASSIGN = ("FACTOR", "MINUS", "COLON", "AND", "OR")
+_BEFORE_ASSIGN = ("FACTOR", "MINUS", "COLON", "AND", "OR", "POWER", "XOR", "SHIFT")

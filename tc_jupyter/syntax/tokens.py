@@ -34,6 +34,7 @@ KEYWORDS: dict[str, str] = {
     "exists": "EXISTS",
     "else": "ELSE",
     "unique": "UNIQUE",
+    "const": "CONST",
     "min": "MINMAX",
     "max": "MINMAX",
     "true": "NUMBER",
@@ -54,6 +55,13 @@ _SYMBOLS = {
     "!=": "EQUALITY",
     "&&": "AND",
     "||": "OR",
+    "&": "BITAND",
+    "|": "BITOR",
+    "^^": "XOR",
+    "<<": "SHIFT",
+    ">>": "SHIFT",
+    "^": "POWER",
+    "~": "TILDE",
     "+": "SIGN",
     "-": "MINUS",
     "*": "FACTOR",
@@ -88,11 +96,11 @@ _TOKEN = re.compile(
       | (?:[0-9]+\.(?!\.)[0-9]*|\.[0-9]+|[0-9]+(?=[eE][+-]?[0-9]))(?:[eE][+-]?[0-9]+)?\w*
       | [0-9]\w*)
   | (?P<python>=<|=>|\*\*)
-  | (?P<symbol><=>|->|<=|>=|==|!=|&&|\|\||\.\.\.?|[-+*/%()\[\]{},:?=<>!.])
+  | (?P<symbol><=>|->|<<|>>|<=|>=|==|!=|&&|\|\||\^\^|\.\.\.?|[-+*/%()\[\]{},:?=<>!.])
   | (?P<quote>"""(?s:.*?)(?:"""|\Z)|'{3}(?s:.*?)(?:'{3}|\Z)|"[^"\n]*"?|'[^'\n]*'?)
   | (?P<semicolon>;)
-  | (?P<logical>[&|])
-  | (?P<unknown>[^\sA-Za-z0-9_\#+*/%()\[\]{},:?=<>!.;&|"'-]+|[^\S\ \t\r\n\f\v]+)
+  | (?P<bits>[&|^~])
+  | (?P<unknown>[^\sA-Za-z0-9_\#+*/%()\[\]{},:?=<>!.;&|^~"'-]+|[^\S\ \t\r\n\f\v]+)
     ''',
     re.VERBOSE | re.ASCII,
 )
@@ -292,8 +300,8 @@ class _Scanner:
                 fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
                 self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)
                 self.first = True
-            case "logical":
-                return self.logical(word, start, end)
+            case "bits":
+                return self.bits(word, start, end)
             case "quote" if word[0] == "'" and self.is_transposed(word, start):
                 help = "there is no transposition: write the indices in the other order, as in `Y(i, j) = X(j, i)`"
                 self.report(codes.UNKNOWN_CHARACTER, start, start + 1, "`'` is not part of the language", help)
@@ -378,9 +386,9 @@ class _Scanner:
         span = Span(self.tokens[target - len(last)].start, end + rest.end() if rest else end)
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
-    def logical(self, word: str, start: int, end: int) -> int:
-        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits; `|=`, `|>`. Returns where to go on."""
-        if found := re.compile(r"=(?!=)!?").match(self.text, end):
+    def bits(self, word: str, start: int, end: int) -> int:
+        """An operator on bits, or `^`, or what has the same first character: `|=`, `|>`, `|x|`, `x^{2}`. Returns where to go on."""
+        if word in "&|" and (found := re.compile(r"=(?!=)!?").match(self.text, end)):
             self.update(word, start, found.end())
             return found.end()
         if word == "|" and self.text[end : end + 1] == ">":
@@ -388,51 +396,27 @@ class _Scanner:
             return end + 1
         if word == "|" and (after := self.absolute(start, end)) is not None:
             return after
-        message = f"there is no operator `{word}`"
+        if word == "^" and (group := _GROUP.match(self.text, end)) is not None:
+            return self.raised(group.group(1), start, group.end())
+        if word == "~" and re.compile("=(?!=)").match(self.text, end):
+            fix = Fix("replace `~=` by `!=`", (Edit(Span(start, end + 1), "!="),))
+            self.report(codes.PYTHON_OPERATOR, start, end + 1, "there is no operator `~=`", fix=fix)
+            self.add("EQUALITY", "!=", start, end + 1)
+            return end + 1
         before = self.tokens[-1].type if self.tokens else ""
         if word == "&" and before in ("SCALAR", "RPAR") and self.in_parameters():
             fix = Fix("leave it out", (Edit(Span(start, end), ""),))
             self.report(codes.UNKNOWN_CHARACTER, start, end, "there are no references", fix=fix)
             return end
-        is_compared = self.type_of(-2) in ("RELATION", "EQUALITY")
-        if (before == "INTEGER" and not is_compared) or re.match(r"[ \t]*\d", self.text[end : end + 80]):
-            help = "there are no operators on bits; `x % 2` is the last one, `x / 2` what stands before it"
-            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
-            self.add("ERROR", word, start, end)
-            return end
-        if self.is_number_before():
-            help = (
-                f"`{word * 2}` joins two conditions; a choice is `condition ? value : other`, a range `where i in a:b`"
-            )
-            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
-            self.add("ERROR", word, start, end)
-            return end
-        fix = Fix(f"replace `{word}` by `{word * 2}`", (Edit(Span(start, end), word * 2),))
-        self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"`{word * 2}` is the logical operator", fix)
-        self.add("AND" if word == "&" else "OR", word * 2, start, end)
+        self.add(_SYMBOLS[word], word, start, end)
         return end
-
-    def is_number_before(self) -> bool:
-        """Whether what stands before an operator is a parameter that is no `bool`, and not compared with anything."""
-        left = self.operand()
-        place = next((i for i in range(len(self.tokens) - 1, -1, -1) if self.tokens[i].start == left), 0)
-        kind = self.declared().get(self.tokens[place].text, ("bool", 0))[0] if left is not None else "bool"
-        return kind != "bool" and self.tokens[place - 1].type in (
-            "ASSIGN",
-            "UPDATE",
-            "LPAR",
-            "AND",
-            "OR",
-            "FACTOR",
-            "SIGN",
-        )
 
     def update(self, word: str, start: int, end: int) -> None:
         """`|=` and `&=`, with or without a `!`."""
         marked = self.text[end - 1] == "!"
         plain = ("any=!" if marked else "max=") if word == "|" else ("all=!" if marked else "min=")
         fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
-        help = f"`{plain}` of `bool` says whether {'one is' if word == '|' else 'all are'} true; there are no operators on bits"
+        help = f"`{plain}` of `bool` says whether {'one is' if word == '|' else 'all are'} true; bits are combined by `=` alone"
         self.report(codes.UNKNOWN_CHARACTER, start, end, f"there is no operator `{self.text[start:end]}`", help, fix)
         self.add("UPDATE", plain, start, end)
 
@@ -516,15 +500,7 @@ class _Scanner:
             self.add("FACTOR", word, start, end)
             return
         if word == "**":
-            self.report(
-                codes.PYTHON_OPERATOR,
-                start,
-                end,
-                "there is no operator `**`",
-                "write `pow(a, b)`",
-                self.power(start, end),
-            )
-            self.add("ERROR", word, start, end)
+            self.raised(None, start, end)
             return
         if word == "=>" and self.in_header():
             fix = Fix("replace `=>` by `->`", (Edit(Span(start, end), "->"),))
@@ -663,25 +639,50 @@ class _Scanner:
         self.add("ERROR", self.text[start : inside.end()], start, inside.end())
         return inside.end()
 
-    def power(self, start: int, end: int, exponent: str | None = None) -> Fix | None:
-        """`pow(a, b)` where the right operand is a single word, and the left one is, an element or something in brackets.
+    def raised(self, exponent: str | None, start: int, end: int) -> int:
+        """A power in another spelling: `x**2`, `x^{2}` and `x²`, the last two with their exponent. Returns where to go on."""
+        written = self.text[start : start + 2] if exponent is None else self.text[start:end]
+        message, code = f"there is no operator `{written}`", codes.PYTHON_OPERATOR
+        if exponent is not None:
+            message, code = f"`{written}` is not part of the language", codes.UNKNOWN_CHARACTER
+        sign = _SIGN.match(self.text, end)
+        start_of = sign.end() if sign and exponent is None else end
+        text = exponent or self.text[start_of : _operand_after(self.text, start_of) or start_of]
+        if (
+            text
+            and self.is_integer(text)
+            and (exponent is None or re.fullmatch(r"-?\w+", exponent))
+            and not self.is_euler()
+        ):
+            plain = "^" + (exponent or "")
+            fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
+            self.report(code, start, end, message, POWER_HELP, fix)
+            self.add("POWER", "^", start, end)
+            if exponent is not None:
+                number = exponent.removeprefix("-")
+                if number != exponent:
+                    self.add("MINUS", "-", end, end)
+                self.add(classify_number(number)[0] if number[0].isdigit() else "NAME", number, end, end)
+            return end
+        self.report(code, start, end, message, POWER_HELP, self.power(start, end, exponent))
+        self.add("ERROR", written, start, end)
+        return end
 
-        Squares of integers, which `pow` has not, are products.
-        """
+    def is_euler(self) -> bool:
+        """Whether the base of a power is `e`."""
+        return bool(self.tokens) and self.tokens[-1].text == "e" and self.operand() == self.tokens[-1].start
+
+    def power(self, start: int, end: int, exponent: str | None) -> Fix | None:
+        """`pow(a, b)` where the right operand is a single word, and the left one is, an element or something in brackets."""
         right = re.match(r"[ \t]*([\w.]+)(?!\w*[ \t]*[(.^]|[ \t]*\*\*)", self.text[end : end + 80])
         left, last = self.operand(), end
-        if exponent is None and (group := _GROUP.match(self.text, end)) is not None:  # of LaTeX: `x^{2}`
-            exponent, last = group.group(1), group.end()
-            if left is not None and self.tokens[-1].text == "e" and left == self.tokens[-1].start:
-                return Fix("use `exp`", (Edit(Span(left, last), f"exp({exponent})"),))
+        if exponent is not None and left is not None and self.is_euler():
+            return Fix("use `exp`", (Edit(Span(left, last), f"exp({exponent})"),))
         if exponent is None and right is not None:
             exponent, last = right.group(1), end + right.end()
         if exponent is None or left is None:
             return None
         base = self.text[left:start].rstrip()
-        if exponent in ("2", "3") and self.is_integer(base) and len(base) <= 40:
-            more = f" * {words_of(self.text).plainly(left, left + len(base))}" * (int(exponent) - 1)
-            return Fix("multiply", (Edit(Span(left, left), "("), Edit(Span(left + len(base), last), f"{more})")))
         edits = Edit(Span(left, left), "pow("), Edit(Span(left + len(base), last), f", {exponent})")
         return Fix("use `pow`", edits)
 
@@ -740,13 +741,7 @@ class _Scanner:
             self.add(_SYMBOLS.get(plain) or KEYWORDS.get(plain, "NUMBER"), plain, start, end)
             return end
         if power := _POWER.match(self.text, start):
-            end, word = power.end(), power.group()
-            message, help = f"`{word}` is not part of the language", "a power is `pow(a, b)`"
-            self.report(
-                codes.UNKNOWN_CHARACTER, start, end, message, help, self.power(start, end, word.translate(POWERS))
-            )
-            self.add("ERROR", word, start, end)
-            return end
+            return self.raised(power.group().translate(POWERS), start, power.end())
         if char == "√":
             return self.root(start, start + 1, char)
         if char == "\\" and len(word) == 1 and (found := self.latex(start, end)) is not None:
@@ -758,19 +753,12 @@ class _Scanner:
             self.report(codes.UNKNOWN_CHARACTER, start, end, f"U+{ord(char):04X} is no blank of the language", fix=fix)
             return end
         shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
-        if word == "~" and self.text[end : end + 1] == "=" and self.text[end : end + 2] != "==":
-            fix = Fix("replace `~=` by `!=`", (Edit(Span(start, end + 1), "!="),))
-            self.report(codes.PYTHON_OPERATOR, start, end + 1, "there is no operator `~=`", fix=fix)
-            self.add("EQUALITY", "!=", start, end + 1)
-            return end + 1
-        fix = self.power(start, end) if word == "^" else self.product(end) if word == "@" else None
+        fix = self.product(end) if word == "@" else None
         if (
             fix is not None or (self.def_place, word) not in self.told
         ):  # once in a def where nothing can be written for it
             self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char), fix)
             self.told.add((self.def_place, word))
-        if word == "^" and (group := _GROUP.match(self.text, end)) is not None:
-            end = group.end()  # whose braces are not those of a def
         self.add("ERROR", word, start, end)
         return end
 
@@ -803,6 +791,7 @@ class _Scanner:
 
 
 _WORD = re.compile(r"[ \t]*([\w.]*)", re.ASCII)
+_SIGN = re.compile(r"[ \t]*-")
 
 
 def _operand_after(text: str, start: int) -> int | None:
@@ -844,15 +833,13 @@ def _is_left(tokens: list[Token]) -> bool:
     return re.fullmatch(r"n(\(n(,n)*\))?", kinds) is not None
 
 
+POWER_HELP = "a power is `x^n` for an integer `n`, else `pow(x, y)`"
+
 ENDS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "RPAR", "RSQB", "DIMENSION"})
 STARTS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "LPAR", "SCALAR", "MINMAX"})
 
 
 def _advice(char: str) -> str:
-    if char == "^":
-        return "a power is `pow(a, b)`"
-    if char == "~":
-        return "a truth value is negated with `!`, and `-1 - x` turns the bits of an integer around"
     if char == "@":
         return "a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`"
     if char in "Σ∑∏":

@@ -179,13 +179,21 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition as a clause, `X(i) > 0`: points where it does not hold are left out."""
+
+    condition: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Unique:
     """`unique`: no two points of the statement have the same left side."""
 
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Clause: TypeAlias = Where | Let | Exists | Unique
+Clause: TypeAlias = Where | Let | Exists | Unique | Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +243,25 @@ class Broken:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-TcStatement: TypeAlias = Comprehension | CallStatement | Broken
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """`[1, 2, 3]`: the values of a constant along one dimension."""
+
+    items: tuple[Expression | Listed, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`const float(3) C = [1, 2, 1]`, in a body or outside of all defs."""
+
+    name: Name
+    type: TypeName
+    values: Expression | Listed
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+TcStatement: TypeAlias = Comprehension | CallStatement | Constant | Broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +279,11 @@ class Def:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A cell."""
+    """A cell; its constants stand before and between the defs."""
 
     defs: tuple[Def, ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    constants: tuple[Constant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +319,20 @@ def children(node: Expression) -> tuple[Expression, ...]:
     assert_never(node)
 
 
+def parts(clause: Clause) -> tuple[Expression, ...]:
+    """The expressions of a clause."""
+    match clause:
+        case Where():
+            return (clause.lower, clause.upper)
+        case Let() | Exists():
+            return (clause.value,)
+        case Filter():
+            return (clause.condition,)
+        case Unique():
+            return ()
+    assert_never(clause)
+
+
 def ends(dimension: Dimension) -> tuple[Expression, ...]:
     """The expressions of a dimension: its extent, or both ends of its box."""
     return (dimension.lower, dimension.upper) if isinstance(dimension, DimensionBox) else (dimension,)
@@ -311,6 +352,15 @@ def walk(node: Expression) -> Iterator[Expression]:
         current = stack.pop()
         yield current
         stack.extend(reversed(children(current)))
+
+
+JOINING = {"&": "&&", "|": "||"}
+"""Operators on bits that join two truth values, and what joins conditions."""
+
+
+def is_open(node: Binary[Expression]) -> bool:
+    """Whether no parentheses stand around an operator, which its span would cover."""
+    return node.span == Span(node.left.span.start, node.right.span.end)
 
 
 FOLDED = ("min", "max")

@@ -399,7 +399,9 @@ def test_integers_wrap_and_divide_by_rounding_down():
     a = read("A", element(), dtype=I32)
     buffers = (buffer("A", "N", dtype=I32), buffer("O", "N", dtype=I32, role="output"))
     assert "tc_add(A[" in text_of(pointwise("w", buffers, Binary("+", a, a, I32)))
-    assert "tc_floor_div(A[" in text_of(pointwise("w", buffers, Binary("//", a, Const(2, I32), I32)))
+    assert "tc_floor_div(A[" in text_of(pointwise("w", buffers, Binary("//", a, Const(3, I32), I32)))
+    assert "] >> 1;" in text_of(pointwise("w", buffers, Binary("//", a, Const(2, I32), I32)))
+    assert "] & 7;" in text_of(pointwise("w", buffers, Binary("%", a, Const(8, I32), I32)))
 
 
 def test_index_values_keep_their_width():

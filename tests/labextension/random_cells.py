@@ -81,7 +81,8 @@ class TcPrograms(Programs):
             ]
         out = self.atom(depth)
         for _ in range(self.r.choice([0, 0, 1, 2]) if depth else 0):
-            out += [self.r.choice(["+", "-", "*", "/", "%"]), *self.atom(depth - 1)]
+            operators = ["+", "-", "*", "/", "%", "+", "-", "*", "^", "<<", ">>", "&", "^^", "|"]
+            out += [self.r.choice(operators), *self.atom(depth - 1)]
         if depth and self.r.random() < 0.1:
             out += [self.r.choice(["<", "<=", ">", ">="]), *self.atom(depth - 1)]
         if depth and self.r.random() < 0.08:
@@ -95,7 +96,7 @@ class TcPrograms(Programs):
         if depth <= 0 or form < 0.25:
             return self.name() if self.r.random() < 0.7 else self.number()
         if form < 0.35:
-            return [self.r.choice(["-", "!"]), *self.atom(depth - 1)]
+            return [self.r.choice(["-", "!", "-", "~"]), *self.atom(depth - 1)]
         if form < 0.45:
             return ["(", *self.expr(depth - 1), ")"]
         if form < 0.5:
@@ -109,7 +110,7 @@ class TcPrograms(Programs):
 
 TC_WORDS = """
     def where in exists min max float ( ) [ ] { } , : ? = += +=! max=! < <= == && || -> <=> !
-    + - * / % . X i 3 1.5 3i X.0 017 ; ** // .. and 18446744073709551616 and or
+    + - * / % ^ ~ << & | ^^ . X i 3 1.5 3i X.0 017 ; ** // .. and 18446744073709551616 and or
 """
 TC_TOKENS = TC_WORDS.split()
 

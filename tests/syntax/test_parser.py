@@ -148,8 +148,6 @@ def test_a_broken_statement_keeps_what_it_would_define():
     ("text", "code", "fixed"),
     [
         ("Y(i) = X(i);", "TC103", "Y(i) = X(i)"),
-        ("Y(i) = b & c", "TC103", "Y(i) = b && c"),
-        ("Y(i) = b | c", "TC103", "Y(i) = b || c"),
         ("Y(i) = b ≤ c", "TC103", "Y(i) = b <= c"),
         ("Y(i) = b // c", "TC104", "Y(i) = b / c"),
         ("Y(i) = b // a long comment", "TC104", "Y(i) = b # a long comment"),
@@ -159,7 +157,7 @@ def test_a_broken_statement_keeps_what_it_would_define():
         ("Y(i) = b and c", "TC107", "Y(i) = b && c"),
         ("Y(i) = b or c", "TC107", "Y(i) = b || c"),
         ("Y(i) = not c", "TC107", "Y(i) = !c"),
-        ("Y(i) = b ** 2", "TC107", "Y(i) = (b * b)"),
+        ("Y(i) = b ** 2", "TC107", "Y(i) = b ^ 2"),
         ("Y(i) = 017", "TC102", "Y(i) = 17"),
         ("Y(i) = 1_000", "TC102", "Y(i) = 1000"),
         ("Y(i) = 0 < b < 2", "TC106", "Y(i) = 0 < b && b < 2"),

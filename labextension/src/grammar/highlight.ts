@@ -18,6 +18,7 @@ const shared = {
   LogicOp: t.logicOperator,
   CompareOp: t.compareOperator,
   ArithOp: t.arithmeticOperator,
+  BitOp: t.bitwiseOperator,
   '->': t.operator,
   '?': t.controlOperator,
   '( )': t.paren,
@@ -36,7 +37,7 @@ const tc = {
   'LetClause/WhereName': t.definition(t.variableName),
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
-  'def where in exists else unique at': t.keyword
+  'def where in exists else unique const at': t.keyword
 };
 
 const sac = {

@@ -67,7 +67,7 @@ function unexpected(node: SyntaxNode, slice: Slice, length: number): Problem {
 }
 
 function codeOf(text: string): string {
-  if (/^[;'"^&|~@$`\\]|^[^\x00-\x7f]/.test(text)) {
+  if (/^[;'"@$`\\]|^[^\x00-\x7f]/.test(text)) {
     return 'TC103';
   }
   return text.startsWith('//') || text.startsWith('/*') ? 'TC104' : 'TC101';

@@ -13,21 +13,21 @@ const words = (text: string): readonly string[] => text.split(' ');
 
 const one =
   'acos acosh asin asinh atan atanh cos cosh cospi sin sinh sinpi tan tanh exp exp2 exp10 expm1 log log2 log10 log1p logb ' +
-  'sqrt rsqrt cbrt rcbrt erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 ' +
+  'sqrt rsqrt cbrt rcbrt erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma digamma j0 j1 y0 y1 cyl_bessel_i0 ' +
   'cyl_bessel_i1 fabs ceil floor round rounded trunc sigmoid relu isnan isinf isfinite abs sign';
 const more =
-  'atan2 copysign fdim fdivide fmax fmin fmod hypot nextafter pow remainder rhypot fma norm3d rnorm3d norm4d rnorm4d';
+  'atan2 copysign fdim fdivide fmax fmin fmod hypot nextafter polygamma pow remainder rhypot fma norm3d rnorm3d norm4d rnorm4d';
 
 const scalars =
   'bool int8 int16 int32 int64 int uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 float double';
 
 export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
   tc: {
-    keywords: words('def where in exists else unique'),
+    keywords: words('def where in exists else unique const'),
     constants: words('true false inf nan'),
     types: words(`${scalars} half byte`),
     reductions: words('min max'),
-    functions: words(`${one} ${more} clamp wrap reflect symmetric`)
+    functions: words(`${one} ${more} clamp wrap reflect symmetric uniform normal`)
   },
   sac: {
     keywords: words('return with genarray modarray fold if else for while do inline typedef use import step width'),

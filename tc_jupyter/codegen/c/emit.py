@@ -39,7 +39,22 @@ from tc_jupyter.loops import (
     Store,
     walk_statements,
 )
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    bits,
+    random_numbers,
+    walk,
+)
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr
 
@@ -310,6 +325,12 @@ class _Printer:
             case Select():
                 parts = self.expr(expr.condition, 2), self.expr(expr.then, 1), self.expr(expr.otherwise, 1)
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", 1
+            case Call(function=function) if function in random_numbers.WORDS:
+                self.need([helpers.PHILOX])
+                texts = ", ".join(map(self.expr, expr.arguments))
+                return f"philox({random_numbers.WORDS[function]}, {texts})", _PRIMARY
+            case Call(function=function) if function in bits.OPERATORS:
+                return self.of_bits(bits.OPERATORS[function], expr)
             case Call():
                 return self.call(expr), _PRIMARY
             case Cast():
@@ -364,6 +385,16 @@ class _Printer:
         if dtype.is_integer and dtype.bits < 32:
             return f"({C_TYPES[dtype]})({text})", _UNARY
         return text, level
+
+    def of_bits(self, op: str, call: Call) -> tuple[str, int]:
+        """An operator on bits; C leaves open what a shift by the width or more is."""
+        left, right = call.arguments
+        if op in bits.SHIFTS:
+            self.need([helpers.shift(op, call.dtype)])
+            name = "shift_left" if op == "<<" else "shift_right"
+            return f"{name}_{suffix_of(call.dtype)}({self.expr(left)}, {self.expr(right)})", _PRIMARY
+        symbol = "^" if op == "^^" else op
+        return self.wrapped(f"({self.expr(left, _UNARY)} {symbol} {self.expr(right, _UNARY)})", _PRIMARY, call.dtype)
 
     def call(self, call: Call) -> str:
         dtype = call.arguments[0].dtype

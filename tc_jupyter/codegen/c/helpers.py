@@ -97,6 +97,67 @@ FUNCTIONS: dict[str, Helper] = {
     "j1": Helper(_X, "return ({T})j1(x);"),
     "y0": Helper(_X, "return ({T})y0(x);"),
     "y1": Helper(_X, "return ({T})y1(x);"),
+    # As the helper of CUDA, which says where it is from.
+    "digamma": Helper(
+        _X,
+        "double z = x, sum = 0;\n"
+        "if (z == 0) return ({T})copysign(INFINITY, -z);\n"
+        "if (z < 0) {{\n"
+        "    double part = z - trunc(z);\n"
+        "    if (!(part != 0)) return NAN;\n"
+        "    sum = -3.14159265358979323846 / tan(3.14159265358979323846 * part);\n"
+        "    z = 1 - z;\n"
+        "}}\n"
+        "if (z < 1) {{\n"
+        "    sum -= 1 / z;\n"
+        "    z += 1;\n"
+        "}} else if (z < 10) {{\n"
+        "    for (; z > 2; sum += 1 / z) z -= 1;\n"
+        "}}\n"
+        "if (z <= 2) {{\n"
+        "    double g = z - 1569415565.0 / 1073741824.0 - 381566830.0 / 1073741824.0 / 1073741824.0, t = z - 1;\n"
+        "g -= 0.9016312093258695918615325266959189453125e-19;\n"
+        "    double p = -0.0020713321167745952, q = -0.55789841321675513e-6;\n"
+        "    p = (((p * t - 0.045251321448739056) * t - 0.28919126444774784) * t - 0.65031853770896507) * t;\n"
+        "    p = (p - 0.32555031186804491) * t + 0.25479851061131551;\n"
+        "    q = ((q * t + 0.0021284987017821144) * t + 0.054151797245674225) * t + 0.43593529692665969;\n"
+        "    q = ((q * t + 1.4606242909763515) * t + 2.0767117023730469) * t + 1;\n"
+        "    return ({T})(sum + (g * 0.99558162689208984 + g * (p / q)));\n"
+        "}}\n"
+        "double t = 1 / (z * z), y = 8.33333333333333333333e-2;\n"
+        "y = ((y * t - 2.10927960927960927961e-2) * t + 7.57575757575757575758e-3) * t - 4.16666666666666666667e-3;\n"
+        "y = ((y * t + 3.96825396825396825397e-3) * t - 8.33333333333333333333e-3) * t + 8.33333333333333333333e-2;\n"
+        "return ({T})(sum + (log(z) - 0.5 / z - t * y));",
+    ),
+    "hurwitz": Helper(
+        ("s", "q"),
+        "const double by[12] = {{12, -720, 30240, -1209600, 47900160, -1892437580.3183791606, 74724249600,\n"
+        "    -2950130727918.164224, 116467828143500.67249, -4597978722407472.6105, 181521054019435467.73,\n"
+        "    -7166165256175667011.3}};\n"
+        "double sum = 0, rising = 1;\n"
+        "for (int k = 0; k < 10; k++, q += 1) sum += pow(q, -s);\n"
+        "double power = pow(q, -s);\n"
+        "sum += pow(q, 1 - s) / (s - 1) + power / 2;\n"
+        "for (int k = 0; k < 12; k++) {{\n"
+        "    rising *= s + 2 * k;\n"
+        "    power /= q;\n"
+        "    sum += rising * power / by[k];\n"
+        "    rising *= s + 2 * k + 1;\n"
+        "    power /= q;\n"
+        "}}\n"
+        "return sum;",
+    ),
+    "polygamma": Helper(
+        ("n", "x"),
+        "if (n == 0) return ({T})digamma_d(x);\n"
+        "if (!(n > 0 && n == floor{f}(n))) return NAN;\n"
+        "double s = (double)n + 1, z = x, sign = s == 2 * floor(s / 2) ? 1 : -1, y = z - floor(z), zeta;\n"
+        "if (z > 0) zeta = hurwitz_d(s, z);\n"
+        "else if (y == 0) zeta = INFINITY;\n"
+        "else zeta = hurwitz_d(s, y) + sign * (hurwitz_d(s, ceil(z) - z) - hurwitz_d(s, 1 - z));\n"
+        "return ({T})(sign * tgamma(s) * zeta);",
+        ("digamma:float64", "hurwitz:float64"),
+    ),
     "cyl_bessel_i0": Helper(
         _X,
         "double q = (double)x * x / 4, term = 1, sum = 1;\n"
@@ -167,6 +228,34 @@ def floor_remainder(dtype: DType) -> str:
     else:
         return _two("floor_mod", dtype, "return b == 0 ? 0 : a % b;")
     return _two("floor_mod", dtype, f"{remainder}\nreturn r != 0 && (r < 0) != (b < 0) ? ({kind})(r + b) : r;")
+
+
+def shift(op: str, dtype: DType) -> str:
+    """By the width or more, or by a negative number, everything is shifted out; the sign stays to the right."""
+    kind, negative = C_TYPES[dtype], "b < 0 || " if dtype.is_signed else ""
+    if op == "<<":
+        body = f"return {negative}b >= {dtype.bits} ? 0 : ({kind})((uint64_t)a << b);"
+        return _two("shift_left", dtype, body)
+    rest = "(a < 0 ? -1 : 0)" if dtype.is_signed else "0"
+    return _two("shift_right", dtype, f"return {negative}b >= {dtype.bits} ? {rest} : ({kind})(a >> b);")
+
+
+PHILOX = defined(
+    "uint32_t",
+    "philox",
+    [("int", "word"), *(("uint32_t", name) for name in ("k0", "k1", "c0", "c1", "c2", "c3"))],
+    "for (int round = 0; round < 10; round++) {\n"
+    "    uint64_t p = (uint64_t)0xD2511F53u * c0, q = (uint64_t)0xCD9E8D57u * c2;\n"
+    "    c0 = (uint32_t)(q >> 32) ^ c1 ^ k0;\n"
+    "    c2 = (uint32_t)(p >> 32) ^ c3 ^ k1;\n"
+    "    c1 = (uint32_t)q;\n"
+    "    c3 = (uint32_t)p;\n"
+    "    k0 += 0x9E3779B9u;\n"
+    "    k1 += 0xBB67AE85u;\n"
+    "}\n"
+    "return word == 0 ? c0 : c1;",
+)
+"""A word of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011)."""
 
 
 def extremum(op: str, dtype: DType) -> str:

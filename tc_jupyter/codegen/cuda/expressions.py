@@ -29,13 +29,16 @@ from tc_jupyter.program import (
     Select,
     Size,
     Unary,
+    bits,
     int64,
+    random_numbers,
 )
 
 from .launch import Range, bounds
 from .literals import C_TYPES, constant, value_type
 
 PRIMARY, UNARY, PRODUCT, SUM, RELATION, EQUALITY, BITAND, AND, OR, CHOICE = 100, 90, 80, 70, 60, 50, 40, 30, 20, 10
+SHIFT, BITXOR, BITOR = 65, 37, 34
 
 INDEX_OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "min", "max"})
 
@@ -369,7 +372,7 @@ def _swizzle(buffer: Buffer, row: Text, column: Text) -> Text:
     shift, mask = buffer.swizzle
     chunk = 16 // buffer.dtype.bytes
     moved = f"({row.at(SUM)} >> {shift})" if shift else row.at(BITAND + 1)
-    return Text(f"{column.at(PRIMARY)} ^ (({moved} & {mask}) * {chunk})", BITAND - 5)
+    return Text(f"{column.at(PRIMARY)} ^ (({moved} & {mask}) * {chunk})", BITXOR)
 
 
 def is_narrow(expr: Expr, scope: Scope) -> bool:
@@ -512,6 +515,8 @@ def _binary(expr: Binary, scope: Scope) -> Text:
     left, right = value(expr.left, scope), value(expr.right, scope)
     if expr.op in ("min", "max"):
         return extremum(expr.op, expr.dtype, left, right, scope)
+    if expr.op in ("//", "/", "%") and (power := _power_of_two(expr.right)):
+        return _by_power(expr.op, expr.dtype, left, power)
     if expr.op == "%":
         return Text(f"{_helper('tc_floor_mod', expr.dtype, scope)}({left.text}, {right.text})")
     if expr.op in ("/", "//") and not expr.dtype.is_float:
@@ -519,6 +524,19 @@ def _binary(expr: Binary, scope: Scope) -> Text:
     if expr.op == "//":
         return Text(f"floor{'f' if expr.dtype is DType.FLOAT32 else ''}({left.at(PRODUCT)} / {right.at(UNARY)})")
     return arithmetic(expr.op, expr.dtype, left, right, scope)
+
+
+def _power_of_two(expr: Expr) -> int:
+    """The number, if a divisor is such a literal of an integer type; else 0."""
+    number = int(expr.value) if isinstance(expr, Const) and expr.dtype.is_integer else 0
+    return number if number > 0 and number & (number - 1) == 0 else 0
+
+
+def _by_power(op: str, dtype: DType, left: Text, power: int) -> Text:
+    """Rounding down by a power of two: a shift, or a mask. NVRTC divides wrongly where a `signed char` was loaded beside others."""
+    if op == "%":
+        return _narrowed(Text(f"{left.at(BITAND)} & {constant(power - 1, dtype)}", BITAND), dtype)
+    return _narrowed(Text(f"{left.at(SHIFT)} >> {power.bit_length() - 1}", SHIFT), dtype)
 
 
 def arithmetic(op: str, dtype: DType, left: Text, right: Text, scope: Scope) -> Text:
@@ -562,12 +580,29 @@ def _rounded(expr: Expr, text: Text, scope: Scope) -> Text:
             return Text(f"__{letter}add_rn({text.text}, {constant(-0.0, expr.dtype)})")
 
 
+_BITWISE = {"&": ("&", BITAND), "^^": ("^", BITXOR), "|": ("|", BITOR)}
+
+
+def _of_bits(op: str, dtype: DType, left: Text, right: Text, scope: Scope) -> Text:
+    """An operator on bits; a shift by the width or more is a helper, for C++ knows none."""
+    if op in bits.SHIFTS:
+        helper = _helper("tc_shift_left" if op == "<<" else "tc_shift_right", dtype, scope)
+        return Text(f"{helper}({left.text}, {right.text})")
+    symbol, level = _BITWISE[op]
+    return _narrowed(Text(f"{left.at(level)} {symbol} {right.at(level + 1)}", level), dtype)
+
+
 def _call(expr: Call, scope: Scope) -> Text:
     name, operand_type = expr.function, expr.arguments[0].dtype
     arguments = [value(argument, scope) for argument in expr.arguments]
     suffix = "f" if operand_type is DType.FLOAT32 else ""
     first = arguments[0]
     match name:
+        case _ if name in random_numbers.WORDS:
+            texts = ", ".join(argument.text for argument in arguments)
+            return Text(f"{scope.use('tc_philox')}<{random_numbers.WORDS[name]}>({texts})")
+        case _ if name in bits.OPERATORS:
+            return _of_bits(bits.OPERATORS[name], expr.dtype, first, arguments[1], scope)
         case "min" | "max":
             total = first
             for argument in arguments[1:]:
@@ -593,6 +628,9 @@ def _call(expr: Call, scope: Scope) -> Text:
             return Text(f"fabs{suffix}({first.text}) == {constant(float('inf'), operand_type)}", EQUALITY)
         case "isfinite":
             return Text(f"fabs{suffix}({first.text}) < {constant(float('inf'), operand_type)}", RELATION)
+        case "digamma" | "polygamma":
+            text = f"{scope.use(f'tc_{name}')}({', '.join(argument.text for argument in arguments)})"
+            return Text(text if operand_type is DType.FLOAT64 else f"(float){text}", UNARY)
         case "fdivide":
             return arithmetic("/", expr.dtype, arguments[0], arguments[1], scope)
         case _ if name in SAME_NAME:
@@ -661,6 +699,8 @@ def _show(expr: Expr) -> Text:
             return Text(f"{_show(expr.left).at(level)}{space}{expr.op}{space}{_show(expr.right).at(level + 1)}", level)
         case Select():
             return Text(f"{show(expr.condition)} ? {show(expr.then)} : {show(expr.otherwise)}", CHOICE)
+        case Call(function=function, arguments=(left, right)) if function in bits.OPERATORS:
+            return Text(f"{_show(left).at(UNARY)} {bits.OPERATORS[function]} {_show(right).at(UNARY)}", OR)
         case Call():
             return Text(f"{expr.function}({', '.join(map(show, expr.arguments))})")
         case Cast():

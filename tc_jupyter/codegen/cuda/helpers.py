@@ -104,11 +104,119 @@ template <typename T> INLINE T tc_floor_mod(T a, T b) {
 INLINE float tc_floor_mod(float a, float b) { return a - b * floorf(a / b); }
 INLINE double tc_floor_mod(double a, double b) { return a - b * floor(a / b); }
 """,
+    "tc_shift_left": """
+// A shift by the width or more, or by a negative number, shifts everything out.
+template <typename T> INLINE T tc_shift_left(T a, T b) {
+    return b < T(0) || b >= T(8 * sizeof(T)) ? T(0) : (T)((unsigned long long)a << b);
+}
+""",
+    "tc_shift_right": """
+// The sign stays.
+template <typename T> INLINE T tc_shift_right(T a, T b) {
+    return b < T(0) || b >= T(8 * sizeof(T)) ? (a < T(0) ? T(-1) : T(0)) : (T)(a >> b);
+}
+""",
+    "tc_philox": """
+// A word of Philox4x32-10.
+// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011.
+template <int WORD> INLINE unsigned int tc_philox(unsigned int k0, unsigned int k1, unsigned int c0, unsigned int c1,
+                                                  unsigned int c2, unsigned int c3) {
+    #pragma unroll
+    for (int round = 0; round < 10; round++) {
+        unsigned int high0 = __umulhi(0xD2511F53u, c0), high1 = __umulhi(0xCD9E8D57u, c2);
+        unsigned int low0 = 0xD2511F53u * c0, low1 = 0xCD9E8D57u * c2;
+        c0 = high1 ^ c1 ^ k0;
+        c2 = high0 ^ c3 ^ k1;
+        c1 = low1;
+        c3 = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return WORD == 0 ? c0 : c1;
+}
+""",
     "tc_negative": """
 INLINE int tc_negative(int a) { return (int)(0u - (unsigned int)a); }
 INLINE long long tc_negative(long long a) { return (long long)(0ull - (unsigned long long)a); }
 INLINE unsigned int tc_negative(unsigned int a) { return 0u - a; }
 INLINE unsigned long long tc_negative(unsigned long long a) { return 0ull - a; }
+""",
+    "tc_digamma": """
+// Reflected to positive numbers, then moved to 1..2, where a rational function knows the zero, or to the asymptotic series.
+// Source: boost/math/special_functions/digamma.hpp, and Cephes, psi.c.
+INLINE double tc_digamma(double x) {
+    double result = 0.0;
+    if (x == 0.0) return copysign(__longlong_as_double(0x7ff0000000000000ll), -x);
+    if (x < 0.0) {
+        double part = x - trunc(x);
+        if (!(part != 0.0)) return __longlong_as_double(0x7ff8000000000000ll);
+        result = -3.14159265358979323846 * cospi(part) / sinpi(part);
+        x = 1.0 - x;
+    }
+    if (x < 1.0) {
+        result -= 1.0 / x;
+        x += 1.0;
+    } else if (x < 10.0) {
+        while (x > 2.0) {
+            x -= 1.0;
+            result += 1.0 / x;
+        }
+    }
+    if (x <= 2.0) {
+        double g = x - 1569415565.0 / 1073741824.0, z = x - 1.0;
+        g -= 381566830.0 / 1073741824.0 / 1073741824.0;
+        g -= 0.9016312093258695918615325266959189453125e-19;
+        double p = -0.0020713321167745952, q = -0.55789841321675513e-6;
+        p = p * z - 0.045251321448739056;
+        p = p * z - 0.28919126444774784;
+        p = p * z - 0.65031853770896507;
+        p = p * z - 0.32555031186804491;
+        p = p * z + 0.25479851061131551;
+        q = q * z + 0.0021284987017821144;
+        q = q * z + 0.054151797245674225;
+        q = q * z + 0.43593529692665969;
+        q = q * z + 1.4606242909763515;
+        q = q * z + 2.0767117023730469;
+        q = q * z + 1.0;
+        return result + (g * 0.99558162689208984 + g * (p / q));
+    }
+    double z = 1.0 / (x * x), y = 8.33333333333333333333e-2;
+    y = y * z - 2.10927960927960927961e-2;
+    y = y * z + 7.57575757575757575758e-3;
+    y = y * z - 4.16666666666666666667e-3;
+    y = y * z + 3.96825396825396825397e-3;
+    y = y * z - 8.33333333333333333333e-3;
+    y = y * z + 8.33333333333333333333e-2;
+    return result + (log(x) - 0.5 / x - z * y);
+}
+""",
+    "tc_polygamma": """
+// The sum of (q + k)^-s over k >= 0 for q > 0: ten terms, and the sum of Euler and Maclaurin for the others.
+INLINE double tc_hurwitz(double s, double q) {
+    const double by[12] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1892437580.3183791606, 74724249600.0,
+        -2950130727918.164224, 116467828143500.67249, -4597978722407472.6105, 181521054019435467.73, -7166165256175667011.3};
+    double sum = 0.0;
+    for (int k = 0; k < 10; k++, q += 1.0) sum += pow(q, -s);
+    double power = pow(q, -s), rising = 1.0;
+    sum += pow(q, 1.0 - s) / (s - 1.0) + 0.5 * power;
+    for (int k = 0; k < 12; k++) {
+        rising *= s + 2 * k;
+        power /= q;
+        sum += rising * power / by[k];
+        rising *= s + 2 * k + 1;
+        power /= q;
+    }
+    return sum;
+}
+INLINE double tc_polygamma(double order, double x) {
+    if (order == 0.0) return tc_digamma(x);
+    if (!(order > 0.0 && order == floor(order))) return __longlong_as_double(0x7ff8000000000000ll);
+    double s = order + 1.0, sign = order == 2.0 * floor(order * 0.5) ? -1.0 : 1.0, y = x - floor(x), zeta;
+    if (x > 0.0) zeta = tc_hurwitz(s, x);
+    else if (y == 0.0) zeta = __longlong_as_double(0x7ff0000000000000ll);
+    else zeta = tc_hurwitz(s, y) + sign * (tc_hurwitz(s, ceil(x) - x) - tc_hurwitz(s, 1.0 - x));
+    return sign * tgamma(s) * zeta;
+}
 """,
     "tc_abs": """
 template <typename T> INLINE T tc_abs(T a) { return a < T(0) ? tc_negative(a) : a; }

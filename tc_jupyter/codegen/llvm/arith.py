@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tc_jupyter.program import DType
+from tc_jupyter.program import DType, random_numbers
 
 from .builder import Builder, Value, constant, mangle, register_type, vector_type
 
@@ -222,6 +222,49 @@ def _safe_divisor(b: Builder, left: Value, right: Value) -> Value:
     overflow = logical(b, "and", compare(b, "==", left, smallest), compare(b, "==", right, minus))
     trap = logical(b, "or", compare(b, "==", right, zero), overflow)
     return select(b, trap, constant(1, left.dtype, left.lanes), right)
+
+
+_BITWISE = {"&": "and", "|": "or", "^^": "xor"}
+
+
+def of_bits(b: Builder, op: str, left: Value, right: Value) -> Value:
+    """An operator on bits. A shift by the width or more, or by a negative number, shifts everything out; LLVM knows none."""
+    if op in _BITWISE:
+        return _int_op(b, _BITWISE[op], left, right)
+    fits = b.op(f"icmp ult {right.typed}, {_like(right.dtype.bits, right)}", DType.BOOL, right.lanes, "fits")
+    if op == ">>" and left.dtype.is_signed:
+        return _int_op(b, "ashr", left, select(b, fits, right, _same(right.dtype.bits - 1, right)))
+    zero = _same(0, right)
+    moved = _int_op(b, "shl" if op == "<<" else "lshr", left, select(b, fits, right, zero))
+    return select(b, fits, moved, zero)
+
+
+def random_word(b: Builder, word: int, arguments: tuple[Value, ...]) -> Value:
+    """A word of `random_numbers.philox`, written out, for any number of lanes."""
+    k0, k1, *counter = arguments
+
+    def multiplied(value: Value, factor: int) -> tuple[Value, Value]:
+        wide = b.op(f"zext {value.typed} to {vector_type('i64', value.lanes)}", DType.UINT64, value.lanes, "wide")
+        product = _int_op(b, "mul", wide, factor)
+        halves = (_int_op(b, "lshr", product, 32), product)
+        kind = vector_type("i32", value.lanes)
+        high, low = (b.op(f"trunc {half.typed} to {kind}", DType.UINT32, value.lanes, "word") for half in halves)
+        return high, low
+
+    for number in range(random_numbers.ROUNDS):
+        first, second = (
+            multiplied(counter[place], factor) for place, factor in zip((0, 2), random_numbers.FACTORS, strict=True)
+        )
+        keys = [
+            _int_op(b, "add", key, number * step % (1 << 32))
+            for key, step in zip((k0, k1), random_numbers.STEPS, strict=True)
+        ]
+        mixed = [
+            _int_op(b, "xor", _int_op(b, "xor", product[0], counter[place]), key)
+            for product, place, key in ((second, 1, keys[0]), (first, 3, keys[1]))
+        ]
+        counter = [mixed[0], second[1], mixed[1], first[1]]
+    return counter[word]
 
 
 def _positive_literal(value: Value) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from tc_jupyter.loops import For, Store
-from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary
+from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, bits
 
 from .polynomial import constant_value
 
@@ -40,6 +40,8 @@ def show(expr: Expr, level: int = 0) -> str:
             return expr.op + show(expr.operand, 7)
         case Cast():
             return show(expr.operand, level)
+        case Call(function=function, arguments=(left, right)) if function in bits.OPERATORS:
+            return f"({show(left, 7)} {bits.OPERATORS[function]} {show(right, 7)})"
         case Call():
             return f"{expr.function}({', '.join(show(argument) for argument in expr.arguments)})"
         case Select():

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tc_jupyter.program import DType
+from tc_jupyter.program import DType, bits, random_numbers
 from tc_jupyter.schedule import Target
 
-from . import arith
+from . import arith, polygamma
 from .builder import Builder, Value, constant, mangle
 from .error_functions import scaled_in_halves
 from .known import KNOWN, Known
@@ -76,6 +76,7 @@ _SCIPY = {
     "normcdfinv": "ndtri",
     "cyl_bessel_i0": "i0",
     "cyl_bessel_i1": "i1",
+    "digamma": "psi",
 }
 
 EXTERNAL: dict[str, External] = {
@@ -114,6 +115,10 @@ def emit_call(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DT
 def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DType, target: Target) -> Value:
     """Functions that keep integers; any other sees `float32`."""
     x = arguments[0]
+    if function in bits.OPERATORS:
+        return arith.of_bits(b, bits.OPERATORS[function], x, arguments[1])
+    if function in random_numbers.WORDS:
+        return arith.random_word(b, random_numbers.WORDS[function], arguments)
     zero = constant(0, x.dtype, x.lanes)
     if function in ("ceil", "floor", "round", "rounded", "trunc"):
         return x
@@ -201,6 +206,8 @@ def library_call(b: Builder, function: str, arguments: tuple[Value, ...]) -> Val
     """Call an external function of `double`, one lane after the other."""
     dtype, lanes = arguments[0].dtype, arguments[0].lanes
     symbol, wide = f"tc.{function}", DType.FLOAT64
+    if function == "polygamma":
+        polygamma.declare(b)
     if function == "nextafter" and dtype is not DType.FLOAT64:
         symbol, wide = "tc.nextafterf", DType.FLOAT32
     operands = tuple(arith.cast(b, argument, wide, True) for argument in arguments)
@@ -214,6 +221,8 @@ def library_call(b: Builder, function: str, arguments: tuple[Value, ...]) -> Val
 def scalar_call(b: Builder, symbol: str, operands: tuple[Value, ...], dtype: DType) -> Value:
     """One call; SciPy's functions take one more integer, which says whether Python overrides are looked up."""
     kind = operands[0].type
+    if symbol == polygamma.SYMBOL:
+        return b.op(f"call double @{symbol}({', '.join(each.typed for each in operands)})", dtype, 1, "polygamma")
     external = EXTERNAL[symbol]
     kinds = ", ".join([kind] * len(operands) + (["i32"] if external.library == "scipy" else []))
     values = ", ".join([operand.typed for operand in operands] + (["i32 0"] if external.library == "scipy" else []))

@@ -247,6 +247,7 @@ def _touches(
     boxes: Mapping[str, TensorBox],
 ) -> tuple[Touch, ...]:
     touches: list[Touch] = []
+    taken = _taken(statement, columns, numbers, count)
     if statement.target in boxes:
         written = statement.left or tuple(IndexVar(index.name) for index in statement.output_indices)
         names = (index.name for index in statement.output_indices)
@@ -254,10 +255,10 @@ def _touches(
         if statement.left:
             text = " ".join(found.program.source.slice(statement.left_span).split())
         if any(_on_data(each, numbers) for each in written):
-            elements = np.full(count, UNKNOWN, np.int64)
+            elements = np.where(taken, UNKNOWN, NOT_MADE).astype(np.int64)
         else:
             place = [evaluate(each, columns, numbers, count) for each in written]
-            elements = _numbers(place, np.ones(count, np.bool_), boxes[statement.target], count)
+            elements = _numbers(place, taken, boxes[statement.target], count)
         touches.append(Touch(text, statement.target, True, elements))
     seen: set[str] = set()
     source = found.program.source
@@ -269,7 +270,20 @@ def _touches(
             continue
         seen.add(text)
         touches.append(Touch(text, read.tensor, False, _read_numbers(statement, read, numbers, columns, count, boxes)))
+        if any(node == read for part in (*statement.left, statement.value) for node in walk(part)):
+            touches[-1].numbers[~taken] = NOT_MADE
     return tuple(touches)
+
+
+def _taken(
+    statement: Statement, columns: Mapping[str, Ints], numbers: Mapping[str, int], count: int
+) -> NDArray[np.bool_]:
+    """The points that no condition leaves out, as far as it is known without data."""
+    taken = np.ones(count, np.bool_)
+    for condition in statement.conditions:
+        if not _on_data(condition, numbers):
+            taken &= np.broadcast_to(np.asarray(evaluate(condition, columns, numbers, count), np.bool_), taken.shape)
+    return taken
 
 
 def _read_numbers(

@@ -301,7 +301,8 @@ def formula(r: IndexRange) -> str:
     """The range, typeset."""
     if r.lower is None or r.upper is None:
         return "not known"
-    return range_mathml(to_python(r.lower), r.index, to_python(r.upper))
+    lower, upper = r.ends or (r.lower, r.upper)
+    return range_mathml(to_python(lower), r.index, to_python(upper))
 
 
 def at_numbers(r: IndexRange, numbers: Mapping[str, int] | None) -> str:

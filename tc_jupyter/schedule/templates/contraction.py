@@ -20,12 +20,14 @@ from math import prod
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, points_of, walk
 from tc_jupyter.program.integers import has_read, index_names
-from tc_jupyter.ranges import constant, from_expr
+from tc_jupyter.ranges import Box, constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
+from tc_jupyter.schedule.subscripts import is_inside
 from tc_jupyter.schedule.target import Target
 
 from . import dots, windows
+from .ragged import ends_loops
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .self_products import told_apart
 from .streaming import added, copied_out, is_plain, is_streaming, lanes_of, step_of
@@ -218,7 +220,7 @@ class Roles:
     step: int = 1
 
 
-def roles_of(stage: Stage) -> Roles | None:
+def roles_of(stage: Stage, boxes: Mapping[str, Box]) -> Roles | None:
     """The roles of the indices, or `None` if this is no contraction; an index with one value has none."""
     statement, single = stage.statement, _single(stage)
     outputs = [index.name for index in statement.output_indices if index.name not in single]
@@ -228,12 +230,12 @@ def roles_of(stage: Stage) -> Roles | None:
     column = outputs[-1]
     if all(index.name in single for index in statement.reduction_indices):
         return _vector_roles(reads, column)
-    if not _depends_on_data(reads) and not _uses_index_values(stage):
+    if not _depends_on_data(reads) and not _uses_index_values(stage, boxes):
         for row in reversed(outputs[:-1]):
             found = _roles(reads, row, column)
             if found is not None:
                 return found
-    return _vector_roles(reads, column) or _strided_roles(stage, reads, outputs)
+    return _vector_roles(reads, column) or _strided_roles(stage, reads, outputs, boxes)
 
 
 def _single(stage: Stage) -> set[str]:
@@ -241,9 +243,9 @@ def _single(stage: Stage) -> set[str]:
     return {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
 
 
-def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str]) -> Roles | None:
+def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str], boxes: Mapping[str, Box]) -> Roles | None:
     """A window in wider steps along the columns, and an operand along a row index."""
-    if _depends_on_data(reads) or _uses_index_values(stage):
+    if _depends_on_data(reads) or _uses_index_values(stage, boxes):
         return None
     steps = {step_of(from_expr(read.indices[-1]), outputs[-1]) or 0 for read in reads} - {0}
     if len(steps) != 1 or min(steps) < 2:
@@ -299,10 +301,16 @@ def _depends_on_data(reads: list[Read]) -> bool:
     return any(has_read(index) for read in reads for index in read.indices)
 
 
-def _uses_index_values(stage: Stage) -> bool:
-    """Whether the value depends on an index outside subscripts; padding would then compute with indices that do not exist."""
+def _uses_index_values(stage: Stage, boxes: Mapping[str, Box]) -> bool:
+    """Whether the value depends on an index outside subscripts; padding would then compute with indices that do not exist.
+
+    Conditions that end a reduction may do so where what is read is there: in a row that nobody needs it ends in another place.
+    """
+    value = stage.statement.value
+    if ends_loops(stage.statement) and all(is_inside(boxes, stage, read) for read in stage.statement.reads()):
+        value = points_of(value, stage.statement.operator)[1]
     subscripts = {id(node) for read in stage.statement.reads() for index in read.indices for node in walk(index)}
-    return any(isinstance(node, IndexVar) and id(node) not in subscripts for node in walk(stage.statement.value))
+    return any(isinstance(node, IndexVar) and id(node) not in subscripts for node in walk(value))
 
 
 def _roles(reads: list[Read], row: str | None, column: str, width: int = 1) -> Roles | None:
@@ -340,7 +348,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         sizes: sizes of the call, as far as they are to be relied on, to choose the tile.
     """
     stage, sizes = schedule.graph.stage(name), sizes or {}
-    roles = roles_of(stage)
+    roles = roles_of(stage, schedule.graph.boxes)
     if stage.statement.combine is None and is_to_few(stage, sizes) and (roles is None or roles.row is None):
         return _of_parts(schedule, name, target, sizes) if is_across(stage) else None
     if roles is not None and roles.row is None and _is_cut_by_columns(stage, roles.column):
@@ -375,7 +383,7 @@ def _told_apart(schedule: Schedule, name: str, target: Target, sizes: Mapping[st
     """
 
     def row_of(stage: Stage) -> str | None:
-        roles = roles_of(stage)
+        roles = roles_of(stage, schedule.graph.boxes)
         if roles is None or roles.row is None:
             return None
         rows = extent_of(stage, roles.row, sizes)
@@ -386,7 +394,7 @@ def _told_apart(schedule: Schedule, name: str, target: Target, sizes: Mapping[st
 
 def _tiled(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage) or _halving_roles(schedule, stage, target, sizes)
+    roles = roles_of(stage, schedule.graph.boxes) or _halving_roles(schedule, stage, target, sizes)
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
@@ -546,7 +554,9 @@ def _scheduled(
         for leaf in (*outer, *(tiles if direct else tiles[:1])):
             schedule = schedule.parallel(copy, leaf)
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
-    padded = roles.row is not None or (not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage))
+    padded = roles.row is not None or (
+        not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage, schedule.graph.boxes)
+    )
 
     for tensor in () if direct else roles.panels:
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
@@ -838,9 +848,9 @@ def _is_long(columns: int | None, tile: Tile) -> bool:
     return columns is None or columns % tile.columns == 0 or columns >= LONG * tile.columns
 
 
-def _can_pad(stage: Stage) -> bool:
+def _can_pad(stage: Stage, boxes: Mapping[str, Box]) -> bool:
     reads = [read for read in stage.statement.reads() if read.indices]
-    return not _depends_on_data(reads) and not _uses_index_values(stage)
+    return not _depends_on_data(reads) and not _uses_index_values(stage, boxes)
 
 
 def _value(extent: object, sizes: Mapping[str, int]) -> int | None:

@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf, prod
 
-from tc_jupyter.program import Binary, Call, Expr, Read, walk
+from tc_jupyter.program import Binary, Call, Expr, Read, bits, walk
 from tc_jupyter.ranges import SizeExpr, constant
 from tc_jupyter.schedule.reindexing import Operand, Sum, reads_by_data, value_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 
+from .ragged import ended_by_data
+
 _WORDS = "abs ceil copysign fabs fdim floor fma fmax fmin isfinite isinf isnan max min relu round rounded sign trunc"
-CHEAP = frozenset(_WORDS.split())
+CHEAP = frozenset(_WORDS.split()) | frozenset(bits.OPERATORS)
 """Functions that are an instruction or two."""
 USES, USES_OF_FUNCTION = 8, 4
 """How often a value has to be used. Measured with AVX-512 on two threads: matrices of 512 x 512, each element divided, times 2 or 4
@@ -42,7 +44,8 @@ def computed_once(schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
 def _next(schedule: Schedule, name: str, sizes: Mapping[str, int]) -> tuple[str, int] | None:
     """A tensor, and the number of its access, around which a reduction computes what pays to be computed once."""
     stage = schedule.graph.stage(name)
-    if not stage.statement.reduction_indices or not schedule.graph.is_free(name):
+    statement = stage.statement
+    if not statement.reduction_indices or not schedule.graph.is_free(name) or ended_by_data(statement):
         return None
     reads = dict.fromkeys(read for read in stage.statement.reads() if read.indices and read.tensor != stage.target)
     numbers: dict[str, int] = {}

@@ -1,0 +1,94 @@
+"""Reductions whose ranges elements end, as rows of a sparse matrix (`k in Ptr(i):Ptr(i + 1)`), on a CPU.
+
+The loop over such a range stands inside those over what says where it ends, so that it has its own ends (`loops.conditions`). Where
+nothing else moves inside of it, it is the vector. Otherwise the elements of a row are summed together, some vectors at a time.
+
+Measured times are in `docs/measurements.md`, 'How fast are ragged sums and triangles?'.
+"""
+
+from __future__ import annotations
+
+from tc_jupyter.program import Binary, Expr, IndexVar, Read, Statement, points_of, walk
+from tc_jupyter.program.integers import index_names
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.target import Target
+
+from .streaming import copied_out, lanes_of
+
+VECTORS = 4
+"""Vectors of a row that are summed at once."""
+
+
+def limits_of(statement: Statement) -> dict[str, list[Expr]]:
+    """What the conditions under which a point of a schedule's statement takes part compare the reduction indices with."""
+    found: dict[str, list[Expr]] = {}
+    if statement.operator in ("=", "fold"):
+        return found
+    names = {index.name for index in statement.reduction_indices}
+    for condition in points_of(statement.value, statement.operator)[0]:
+        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
+            continue
+        for here, other in ((condition.left, condition.right), (condition.right, condition.left)):
+            if isinstance(here, IndexVar) and here.name in names and here.name not in index_names(other):
+                found.setdefault(here.name, []).append(other)
+    return found
+
+
+def ended_by_data(statement: Statement) -> tuple[str, ...]:
+    """The reduction indices whose ranges elements end at each point of other indices."""
+    return tuple(name for name, limits in limits_of(statement).items() if any(map(_moves_with_data, limits)))
+
+
+def ends_loops(statement: Statement) -> bool:
+    """Whether all conditions under which a point takes part compare a reduction index with other indices: no element decides."""
+    conditions = () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
+    limits = [limit for each in limits_of(statement).values() for limit in each]
+    plain = not any(isinstance(node, Read) and node.indices for limit in limits for node in walk(limit))
+    return bool(conditions) and len(limits) == len(conditions) and plain
+
+
+def _moves_with_data(limit: Expr) -> bool:
+    return any(isinstance(node, Read) and index_names(node) for node in walk(limit))
+
+
+def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
+    """The schedule of such a reduction; `None` for other statements."""
+    stage = schedule.graph.stage(name)
+    ragged = ended_by_data(stage.statement)
+    if not ragged or not schedule.graph.is_free(name):
+        return None
+    limits = limits_of(stage.statement)
+    deciding = {each for index in ragged for limit in limits[index] for each in index_names(limit)}
+    outputs = [index.name for index in stage.statement.output_indices]
+    rows = [each for each in outputs if each in deciding]
+    along = [each for each in outputs if each not in deciding]
+    inner = [index.name for index in stage.statement.reduction_indices]
+    inner.sort(key=lambda each: (each in ragged, each not in deciding))
+    if not rows:
+        return None
+    if along and (stage.statement.initialize or stage.statement.accumulate):
+        return _rows_at_once(schedule, name, rows, along, inner, target)
+    schedule = schedule.reorder(name, *outputs, *inner)
+    return schedule.parallel(name, outputs[0])
+
+
+def _rows_at_once(
+    schedule: Schedule, name: str, rows: list[str], along: list[str], inner: list[str], target: Target
+) -> Schedule:
+    """Some vectors along the last index are kept in registers while the reduction runs."""
+    own = [index.name for index in schedule.graph.stage(name).statement.output_indices]
+    schedule, copy, cache = copied_out(schedule, name, None)
+    names = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
+    theirs = dict(zip(own, names, strict=True))
+    *others, last = [theirs[each] for each in (*rows, *along)]
+    lanes = VECTORS * lanes_of(schedule, schedule.graph.stage(cache), target)
+    schedule = schedule.split(copy, last, lanes).vectorize(copy, f"{last}.inner")
+    schedule = schedule.reorder(copy, *others, f"{last}.outer", f"{last}.inner").parallel(copy, others[0])
+    schedule = schedule.compute_at(cache, copy, f"{last}.outer").storage(cache, "local")
+    schedule = schedule.split(cache, along[-1], lanes).reorder(
+        cache, *rows, *along[:-1], f"{along[-1]}.outer", *inner, f"{along[-1]}.inner"
+    )
+    return schedule.vectorize(cache, f"{along[-1]}.inner")
+
+
+__all__ = ["default", "ended_by_data", "ends_loops", "limits_of"]
