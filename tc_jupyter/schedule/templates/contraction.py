@@ -580,7 +580,7 @@ def _scheduled(
     schedule = schedule.storage(cache, "local" if masked else "register", padded=padded, masked=masks)
     schedule = _unroll_windows(schedule, cache, inner, tile)
     if roles.row is None and _is_long(extents[roles.column], tile):
-        for tensor in roles.windows:
+        for tensor in roles.windows if all(windows.is_of_each_tile(stage, each) for each in roles.windows) else ():
             schedule = _copied_by_tile(schedule, tensor, cache, copy, place)
     if roles.row is None and not masked:
         schedule = _slide(schedule, cache, inner[-1], roles, tile)
@@ -600,7 +600,7 @@ def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, plac
     makers = [
         each for each in graph.stages_on(tensor) if each.attach.kind == "root" and not each.statement.reduction_indices
     ]
-    if len(makers) != 1 or makers[0].name in graph.outputs or not windows.is_copy(makers[0]):
+    if len(makers) != 1 or makers[0].name in graph.outputs or not windows.is_plain_inside(makers[0]):
         return schedule
     try:
         return schedule.compute_at(makers[0].name, copy, place)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tc_jupyter.program import Const, IndexVar, Read, Select, walk
-from tc_jupyter.program.integers import has_read
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.ranges import from_expr, interior
 from tc_jupyter.schedule.reindexing import operand
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, StageGraph
@@ -37,12 +37,23 @@ def copied(schedule: Schedule, pays: Callable[[Schedule, str], bool] = lambda *_
     return schedule
 
 
-def is_copy(stage: Stage) -> bool:
-    """Whether a stage is such a copy: an element, or what stands for it beyond the ends."""
+def is_plain_inside(stage: Stage) -> bool:
+    """Whether a stage is such a copy, and away from the borders the same as what it copies."""
     value = stage.statement.value
     while isinstance(value, Select) and not has_read(value.condition) and isinstance(value.otherwise, Const):
         value = value.then
-    return stage.statement.operator == "=" and isinstance(value, Read) and not any(map(has_read, value.indices))
+    if stage.statement.operator != "=" or not isinstance(value, Read) or any(map(has_read, value.indices)):
+        return False
+    positions = [from_expr(subscript) for subscript in value.indices]
+    return all(interior(each, name) is not None for each in positions for name in each.indices)
+
+
+def is_of_each_tile(stage: Stage, tensor: str) -> bool:
+    """Whether what a reduction reads of a tensor is another part for each part of its results."""
+    outputs = {index.name for index in stage.statement.output_indices}
+    reads = [read for read in stage.statement.reads() if read.tensor == tensor]
+    used = [[index_names(subscript) & outputs for subscript in read.indices] for read in reads]
+    return all(all(names) and frozenset[str]().union(*names) == outputs for names in used)
 
 
 def _tensors(graph: StageGraph, stage: Stage) -> tuple[str, ...]:
