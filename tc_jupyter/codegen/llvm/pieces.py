@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from tc_jupyter.loops import Block, expressions, walk_statements
 from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, walk
-from tc_jupyter.program.integers import has_read
 from tc_jupyter.ranges import SizeExpr, from_expr, interior, to_expr
 
 from .polynomial import Polynomial, Term, add, as_expr, mentions, polynomial, scaled, step
@@ -93,7 +92,12 @@ def in_pieces(offset: Polynomial, var: str, lanes: int) -> Pieces | None:
         case _:
             return None
     found = interior(from_expr(position), var)
-    if has_read(position) or found is None or not found.conditions or _weight(found.value, var) != 1:
+    if (
+        any(isinstance(each, Read) and each.indices for each in walk(position))
+        or found is None
+        or not found.conditions
+        or _weight(found.value, var) != 1
+    ):
         return None
     rest = Polynomial(tuple(term for term in offset.terms if term not in moved))
     near = tuple((to_expr(each), _weight(each, var) > 0) for each in found.conditions)
