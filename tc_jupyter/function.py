@@ -41,6 +41,7 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
+from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
@@ -658,6 +659,28 @@ class Function:
         target = cuda.cuda_target("sm_80")
         made = definition.build(target, definition.layout_at(inputs.sizes, numbers, target.kind))
         return simulate(for_call(made, numbers.sizes, inputs.arrays), inputs, numbers, definition.numbers, seconds)
+
+    def iterate(self, n: int, until: str | None = None, every: int = 1, keep: int | None = None) -> Callable[..., Any]:
+        """The function applied `n` times: its results are its next first arguments, the other arguments stay.
+
+        `jacobi.iterate(100)(U)` is `jacobi` of `jacobi` of ... of `U`. The arguments are never written to, and 0 steps give copies
+        of them.
+
+        Args:
+            until: a result that is one truth value, and no argument: steps end when it is true. The number of steps comes back
+                behind the states.
+            every: after how many steps that is looked at.
+            keep: every how many steps a state is kept, the arguments among them: along a first dimension of each state.
+
+        Raises:
+            CallError: TC226, types or shapes of the results are not those of the first parameters; TC618, `n` is negative.
+            TypeError, ValueError: what is no count, or no such result.
+        """
+        found = self.analysis
+        made = iteration(self, rule_of(found, until), n, every, keep)
+        if made.steps < 0:
+            raise call_error(negative_steps(found, made.steps), found.program.source)
+        return made
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
         definition = self._known(arrays)

@@ -35,7 +35,7 @@ from tests.simulator.test_programs import PROGRAMS, through_the_simulator
 from tests.simulator.test_programs import SIZES as FEW_POINTS
 from tests.speed import Speeds
 from tests.strategies import programs, sizes
-from tests.tc_programs import drawn, drawn_left_sides, judge
+from tests.tc_programs import drawn, drawn_left_sides, drawn_orders, judge
 from tests.test_properties import compare
 
 DRAWS = 500
@@ -112,6 +112,7 @@ class Campaign:
     def left_sides(self, number: int) -> None:
         """The cells of one seed that have expressions on the left."""
         self.cells(number, drawn_left_sides)
+        self.cells(number, drawn_orders)
 
 
 def _on_five_architectures() -> Check:

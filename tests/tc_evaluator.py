@@ -110,6 +110,8 @@ class Statement:
     unique: bool = False
     at: object = None
     extreme: tuple | None = None
+    along: list = field(default_factory=list)
+    """Indices, outermost first, with 1 or -1: the order of the points."""
     filters: list = field(default_factory=list)
     """Conditions as clauses."""
 
@@ -340,11 +342,23 @@ class Parser:
         )
         if statement.op in POSITIONS and self.take("at"):
             statement.at = self.expression()
+        self.order(statement)
         if self.take("where"):
             self.clause(statement)
             while self.take(","):
                 self.clause(statement)
+        self.order(statement)
         return statement
+
+    def order(self, statement):
+        """`along i, -j`, unless `along` is the target of the next statement."""
+        if self.peek() != "along" or self.peek(1) in ("=", "(", ","):
+            return
+        more = self.take("along")
+        while more:
+            step = -1 if self.take("-") else 1
+            statement.along.append((self.next(), step))
+            more = self.take(",")
 
     def target(self):
         name, left, places = self.next(), None, {}
@@ -455,7 +469,7 @@ class Parser:
 
     def otherwise(self):
         if self.take("-"):
-            return Unary("-", number(self.next()))
+            return Unary("-", self.primary())
         return self.primary()
 
 
@@ -990,23 +1004,42 @@ def replaced(e, lets):
             return e
 
 
-def put_for(e, tensor, value):
-    """`e` with a value in the place of the elements of a tensor."""
+def is_literal_integer(e):
+    """Whether an expression is an integer without a type."""
+    match e:
+        case Number():
+            return e.weak is True and e.dtype == "int32"
+        case Unary(op="-"):
+            return is_literal_integer(e.value)
+        case _:
+            return False
+
+
+def put_for(e, tensor, value, settles=False):
+    """`e` with a value in the place of the elements of a tensor; `settles`: a choice between it and an integer is it."""
+    if settles:
+        match e:
+            case Bordered() if e.read.name == tensor and is_literal_integer(put_for(e.other, tensor, value, True)):
+                return value
+            case Choice():
+                found = [put_for(each, tensor, value, True) for each in (e.yes, e.no)]
+                if all(map(is_literal_integer, found)):
+                    return value
     match e:
         case Name() | Apply() if e.name == tensor:
             return value
         case Apply():
-            return Apply(e.name, tuple(put_for(a, tensor, value) for a in e.args))
+            return Apply(e.name, tuple(put_for(a, tensor, value, settles) for a in e.args))
         case Unary():
-            return Unary(e.op, put_for(e.value, tensor, value))
+            return Unary(e.op, put_for(e.value, tensor, value, settles))
         case Binary():
-            return Binary(e.op, put_for(e.left, tensor, value), put_for(e.right, tensor, value))
+            return Binary(e.op, put_for(e.left, tensor, value, settles), put_for(e.right, tensor, value, settles))
         case Choice():
-            return Choice(*(put_for(c, tensor, value) for c in children(e)))
+            return Choice(*(put_for(c, tensor, value, settles) for c in children(e)))
         case Bordered():
             if e.read.name == tensor:
-                raise Unclear("a border of a literal")
-            return Bordered(*(put_for(c, tensor, value) for c in children(e)))
+                return Choice(Number(True, "bool", False), value, put_for(e.other, tensor, value, settles))
+            return Bordered(*(put_for(c, tensor, value, settles) for c in children(e)))
         case _:
             return e
 
@@ -1052,6 +1085,10 @@ class Side:
     side: str
     subscript: object
     guards: tuple
+
+
+ANY = Number(1, "int32", True)
+"""What stands for an element that a statement reads of its own target while its type and its ranges are found."""
 
 
 class Run:
@@ -1318,7 +1355,8 @@ class Run:
         ends, filters = self.conditions(s)
         for e in filters:
             self.need_bool(e)
-        inside = [*s.places.values(), s.value, *s.exists, *ends, *filters]
+        value = put_for(s.value, s.target, ANY) if s.along else s.value
+        inside = [*s.places.values(), value, *s.exists, *ends, *filters]
         order = list(dict.fromkeys([*plain, *(n for e in inside for n in self.in_order(e))]))
         placed = {n for e in s.places.values() for n in self.in_order(e)}
         if s.op == "=" and s.fresh and [n for n in order if n not in plain and n not in placed]:
@@ -2336,6 +2374,8 @@ class Run:
         """The first statement on a target, a literal, with the type and the open ranges of the next one."""
         if self.is_literal(later.value) or len(first.left) != len(later.left):
             raise Unclear("two literals, or two ranks")
+        if any(isinstance(n, Bordered) and n.read.name == first.target for n in walk(later.value)):
+            raise Unclear("a border of a literal")
         value = put_for(later.value, first.target, first.value)
         exists = [put_for(e, first.target, first.value) for e in later.exists]
         filters = [put_for(e, first.target, first.value) for e in later.filters]
@@ -2381,7 +2421,20 @@ class Run:
         if s.left is None and s.op == "=" and not (lets or ranges or exists or filters):
             return self.with_indices(s, value)
         return Statement(
-            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme, filters
+            s.target,
+            s.left or [],
+            s.op,
+            s.fresh,
+            value,
+            ranges,
+            {},
+            exists,
+            places,
+            s.unique,
+            at,
+            s.extreme,
+            s.along,
+            filters,
         )
 
     def with_indices(self, s, value):
@@ -2478,6 +2531,8 @@ class Run:
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
+        if s.along and s.target not in self.tensors:
+            self.make(s, declared)
         for e in (
             *s.places.values(),
             s.value,
@@ -2512,7 +2567,10 @@ class Run:
                     raise Refused("outside")
         value = self.stored(s, target)
         where = [range(*ranges[name]) for name in s.left]
-        for left in itertools.product(*where):
+        lefts = itertools.product(*where)
+        if s.along:
+            lefts = sorted(lefts, key=lambda left: [left[s.left.index(name)] * step for name, step in s.along])
+        for left in lefts:
             env = dict(zip(s.left, left, strict=True))
             terms = [value(env) for _ in self.points(s, reduced, ranges, env)]
             if not terms and s.op == "=" and s.filters:
@@ -2526,6 +2584,39 @@ class Run:
             found = terms[0] if s.op == "=" else combine(s.op, terms, kind)
             self.writes(s, place)
             target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
+
+    def make(self, s, declared):
+        """The target of a first statement that reads what it has made: of the type of all else."""
+        if any(name not in s.left or name in s.places for name, _ in s.along):
+            raise Rejected("TC261")
+        ranges = self.ranges_of(s)
+        if any(high < low for low, high in ranges.values()):
+            raise Refused("range")
+        dtype = declared[s.target].dtype if s.target in declared else None
+        if dtype is None:
+            dtype = self.carried(s)
+        shape = [ranges[name][1] - ranges[name][0] for name in s.left]
+        self.tensors[s.target] = Array(dtype, [ranges[name][0] for name in s.left], shape)
+        self.dims[s.target] = [None] * len(shape)
+        self.types, self.code = {}, {}
+
+    def carried(self, s):
+        """The common type of the value without what it reads of its target: the first that holds what comes out with it."""
+        tried = []
+        for value in (put_for(s.value, s.target, ANY, True), put_for(s.value, s.target, ANY)):
+            try:
+                tried.append(self.type_of(value).dtype)
+            except Rejected:
+                continue
+        for dtype in dict.fromkeys([*tried, "bool"]):
+            dtype = "int32" if dtype == "bool" and s.op in ("+", "*") else dtype
+            try:
+                own = self.type_of(put_for(s.value, s.target, Number(1, dtype, False))).dtype
+            except Rejected:
+                continue
+            if fits("int32" if own == "bool" and s.op in ("+", "*") else own, dtype):
+                return dtype
+        raise Unclear("the type of what is carried")
 
     def writes(self, s, place):
         """An element is written; not where a statement needs what is there."""

@@ -746,6 +746,47 @@ def with_formulas(random, text):
     return before + head + body
 
 
+STATEMENT = re.compile(r"    (T\d)\(([ijklm, ]+)\) (=|\+=!|max=!|min=!) (.*?)( where .*)?")
+
+
+def with_orders(random, text):
+    """The cell with orders: some first statements read what they have made."""
+    lines, written = text.split("\n"), set()
+    for number, line in enumerate(lines):
+        found = STATEMENT.fullmatch(line)
+        if found is None or found[1] in written or random.random() < 0.2:
+            written |= set(re.findall(r"^    (T\d)", line))
+            continue
+        name, names, op, value, where = found.groups()
+        written.add(name)
+        left = names.split(", ")
+        order = random.sample(left, random.randint(1, len(left)))
+        steps = [(index, random.choice((1, 1, -1))) for index in order]
+        reads = []
+        for _ in range(random.choice((1, 1, 2))):
+            at, first = dict.fromkeys(left, 0), random.randrange(len(steps))
+            at[steps[first][0]] = -steps[first][1] * random.choice((1, 1, 2, 3))
+            for other in (n for n in left if n not in [index for index, _ in steps[: first + 1]]):
+                at[other] = random.choice((0, 0, 1, -1))
+            place = ", ".join(f"{n} {'+' if by > 0 else '-'} {abs(by)}" if by else n for n, by in at.items())
+            reads.append(f"({name}({place}) else {random.choice(('0', '1', '0', '2'))})")
+        form = random.choice(
+            ("{r} + {v}", "{v} + {r}", "max({r}, {v})", "min({v}, {r})", "{r} * 0.5 + {v}", "({v} > 1 ? {r} : {v})")
+        )
+        value = f"({value})"
+        for read in reads:
+            value = form.format(r=read, v=value)
+        clause = " along " + ", ".join(("-" if step < 0 else "") + index for index, step in steps)
+        lines[number] = f"    {name}({names}) {op} {value}{where or ''}{clause}"
+    return "\n".join(lines)
+
+
+def drawn_orders(seed):
+    """The same for a cell whose statements have orders."""
+    random = Random(f"{seed} orders")
+    return with_orders(random, cell(random)), cell_sizes(random), seed
+
+
 def drawn_left_sides(seed):
     """The same for a cell with expressions on the left."""
     random = Random(seed)

@@ -6,7 +6,7 @@ import pytest
 import tc_jupyter as tc
 from tests.literate import CASES, DOCS, read_cases
 from tests.tc_evaluator import Refused, Rejected, evaluate
-from tests.tc_programs import agree, called, drawn, expected_of, judge
+from tests.tc_programs import agree, called, drawn, drawn_orders, expected_of, judge
 
 FIRST, QUICK, MANY = 100_000, 4, 60
 """Seeds: the first one, and how many a test takes."""
@@ -29,6 +29,19 @@ def test_engines_compute_what_the_pages_say_many(part):
     start = FIRST + 1000 + part * MANY
     found = outcomes(range(start, start + MANY))
     assert sum(outcome.startswith(("computed", "refused at the call")) for outcome in found) >= MANY // 2
+
+
+def test_statements_with_orders_compute_what_the_pages_say():
+    found = [judge(*drawn_orders(seed)) for seed in range(FIRST, FIRST + 3 * QUICK)]
+    assert sum(outcome.startswith("computed") for outcome in found) >= QUICK // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(5))
+def test_statements_with_orders_compute_what_the_pages_say_many(part):
+    start = FIRST + 2000 + part * MANY
+    found = [judge(*drawn_orders(seed)) for seed in range(start, start + MANY)]
+    assert sum(outcome.startswith("computed") for outcome in found) >= MANY // 4
 
 
 def programs(paths):

@@ -14,13 +14,18 @@ class Launch:
 
     Attributes:
         grid, block: extents of `blockIdx` and `threadIdx` (x, y, z) as integer expressions over the kernel's sizes (CUDA);
-            for the CPU `grid[0]` is the number of tasks of the entry point, negative if no thread is worth waking.
+            for the CPU `grid[0]` is the number of tasks of the entry point, negative if no thread is worth waking, plus `IN_ORDER`
+            if one thread has to do them in order.
         shared: bytes of dynamic shared memory.
     """
 
     grid: tuple[Expr, Expr, Expr]
     block: tuple[Expr, Expr, Expr]
     shared: int = 0
+
+
+IN_ORDER = 1 << 40
+"""What a number of tasks is larger by that one thread has to do, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def _analysis(
 
 
 def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Diagnostic]:
-    """The messages; of fixes about the meaning that write over what a fix of the text changes, only the title stays, as help."""
+    """The messages; of a fix about the meaning that writes over what a fix of the text changes, only a title without code stays."""
     spans = sorted(
         {edit.span for item in of_text if item.fix for edit in item.fix.edits if edit.span.end > edit.span.start}
     )
@@ -144,7 +144,7 @@ def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Di
 
     known = set(map(id, of_text))
     return [
-        replace(item, fix=None, help=item.help or item.fix.title)
+        replace(item, fix=None, help=item.help or ("" if "`" in item.fix.title else item.fix.title) or None)
         if id(item) not in known and item.fix and any(map(overlaps, item.fix.edits))
         else item
         for item in messages

@@ -26,7 +26,7 @@ from tc_jupyter.program import (
     Unary,
     children,
 )
-from tc_jupyter.ranges import Ranges, SizeExpr, constant, minimum
+from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, constant, floor_div, index, minimum, nonnegative
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def cost_of(program: Program, ranges: Ranges) -> Cost:
     """The cost of a def whose ranges are known."""
     operations = constant(0)
     for statement in program.statements:
-        operations = operations + _points(statement, ranges) * constant(per_point(statement))
+        operations = operations + _points(statement, ranges, per_point(statement))
     read = constant(0)
     for name in program.parameters:
         read = read + _bytes_read(program, ranges, name)
@@ -85,11 +85,36 @@ def cost_of(program: Program, ranges: Ranges) -> Cost:
     return Cost(operations, read, written)
 
 
-def _points(statement: Statement, ranges: Ranges) -> SizeExpr:
-    points = constant(1)
-    for index in ranges.points(statement.name):
-        points = points * index.extent
-    return points
+def _points(statement: Statement, ranges: Ranges, each: int) -> SizeExpr:
+    """How many points there are, `each` times: half of a square for a triangle, and all elements once where rows follow rows."""
+    found = {r.index: r for r in ranges.points(statement.name)}
+    lengths = {name: r.extent for name, r in found.items()}
+    halves = 1
+    for name, r in found.items():
+        if r.ends is None:
+            continue
+        (lower, upper), length = r.ends, r.ends[1] - r.ends[0]
+        for row in lower.indices & found.keys():
+            if r.ends_on_data and lower.substitute({row: index(row) + 1}) == upper:
+                lengths[row] = constant(1)  # the rows lie one behind the other
+        ends = None if r.ends_on_data or len(length.indices) != 1 else _at_ends(length, found)
+        if ends is not None:
+            lengths[name], halves = ends[0] + ends[1], halves * 2
+    points = constant(each)
+    for length in lengths.values():
+        points = points * length
+    return floor_div(points, halves)
+
+
+def _at_ends(length: SizeExpr, found: Mapping[str, IndexRange]) -> tuple[SizeExpr, SizeExpr] | None:
+    """A length at the first and at the last value of the index on which it depends evenly; `None` if there is no such one."""
+    (name,) = length.indices
+    other, split = found.get(name), length.linear_in(name)
+    if other is None or other.ends is not None or other.lower is None or other.upper is None or split is None:
+        return None
+    first, last = (length.substitute({name: at}) for at in (other.lower, other.upper - 1))
+    even = not split[0].indices and nonnegative(first) and nonnegative(last)
+    return (first, last) if even else None
 
 
 def _elements(ranges: Ranges, tensor: str) -> SizeExpr:
@@ -110,7 +135,7 @@ def _bytes_read(program: Program, ranges: Ranges, name: str) -> SizeExpr:
             continue
         elements = _elements(ranges, name)
         if all(_through_data(read) for read in reads):
-            elements = minimum(elements, _points(statement, ranges) * constant(len(reads)))
+            elements = minimum(elements, _points(statement, ranges, len(reads)))
         total = elements if total is None else _larger(total, elements, ranges, name)
     return constant(0) if total is None else total * constant(program.tensor(name).dtype.bytes)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import Diagnostic, codes
-from tc_jupyter.program import Expr, Program, Size, int64, rewrite
+from tc_jupyter.program import Expr, Index, Program, Size, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.size_expr import Opaque
@@ -526,14 +526,26 @@ class Definition:
 
 
 def with_constants(program: Program, constants: Mapping[str, int]) -> Program:
-    """The program with numbers in place of some sizes in its values; ranges stay as they were inferred."""
+    """The program with numbers in place of some sizes in its values and conditions; ranges stay as they were inferred."""
     if not constants:
         return program
 
     def rule(expr: Expr) -> Expr | None:
         return int64(constants[expr.name]) if isinstance(expr, Size) and expr.name in constants else None
 
-    statements = tuple(replace(s, value=rewrite(s.value, rule)) for s in program.statements)
+    def ends_of(index: Index) -> Index:
+        ends = index.ends
+        return index if ends is None else replace(index, ends=(rewrite(ends[0], rule), rewrite(ends[1], rule)))
+
+    statements = tuple(
+        replace(
+            s,
+            value=rewrite(s.value, rule),
+            filters=tuple(rewrite(condition, rule) for condition in s.filters),
+            indices=tuple(map(ends_of, s.indices)),
+        )
+        for s in program.statements
+    )
     return replace(program, statements=statements)
 
 

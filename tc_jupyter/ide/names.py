@@ -187,6 +187,8 @@ class _TcDef:
             self.expression(statement.at, lets)
         for clause in statement.clauses:
             self.clause(clause, lets)
+        for each in statement.along:
+            self.word(each.index, lets)
 
     def clause(self, clause: tree.Clause, lets: frozenset[str]) -> None:
         match clause:

@@ -189,6 +189,7 @@ class Kernel:
         within: sizes that the class of the call limits: (name, least, largest).
         most: sizes that no call exceeds: (name, number); the launcher refuses a larger one.
         unguarded: what is read behind a condition on data alone is there where that does not hold, too.
+        ordered: points of a statement have an order: loops of different kinds are not exchanged, joined or cut apart.
         min_blocks: blocks that should fit into a GPU's multiprocessor at once; limits registers. 0 = the compiler's choice.
     """
 
@@ -204,6 +205,7 @@ class Kernel:
     within: tuple[tuple[str, int, int], ...] = ()
     most: tuple[tuple[str, int], ...] = ()
     unguarded: bool = False
+    ordered: bool = False
     min_blocks: int = 0
 
 

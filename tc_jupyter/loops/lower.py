@@ -203,6 +203,7 @@ class _Nest:
             tuple(dict.fromkeys(stage.evaluates for stage in members if stage.evaluates)),
             sum(isinstance(stmt, Check) for stmt in walk_statements(body)),
             most=self.graph.most,
+            ordered=any(stage.statement.order for stage in members),
         )
 
     def _belongs(self, stage: Stage) -> bool:

@@ -55,6 +55,7 @@ class TcLexer(RegexLexer):
             (r"\b(?:(?:min|max)=!?|(?:argmin|argmax|any|all|lse)=!)(?!=)", Operator),
             (r"[+*]=!?(?!=)", Operator),
             _named(_TC_KEYWORDS, Keyword),
+            (r"\balong\b(?=\s*-?\s*[A-Za-z_]\w*\b(?!\s*[(=]))", Keyword),
             _named(sorted(SCALAR_TYPES), Keyword.Type),
             _named(_CONSTANTS, Keyword.Constant),
             (words(sorted(TC_FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),

@@ -35,6 +35,7 @@ from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
 from .literals import lost_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
+from .orders import order_clause
 from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
@@ -103,6 +104,7 @@ __all__ = [
     "may_wrap",
     "negated",
     "on_data",
+    "order_clause",
     "places",
     "points_of",
     "positions",

@@ -19,7 +19,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import in_order, tree
 
-from . import constants, extremes, logsums
+from . import constants, extremes, logsums, orders
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, sizes_of, solutions, sum_of
@@ -30,7 +30,17 @@ from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
-from .typing import TYPE_NAMES, Typed, changes_where_stored, convert, fits, settle, unify, without_idle_casts
+from .typing import (
+    TYPE_NAMES,
+    Typed,
+    changes_where_stored,
+    convert,
+    fits,
+    settle,
+    unify,
+    weak_integer,
+    without_idle_casts,
+)
 from .whole_arrays import indexed
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
@@ -680,6 +690,13 @@ class _DefChecker:
 
     def on_plain_operators(self, node: tree.Comprehension) -> None:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
+        if node.along:
+            help = (
+                "a position that is carried along is a statement of its own, as in `P(i) = X(i) > M(i-1) ? i : P(i-1)`"
+            )
+            message = f"the points of `{node.operator}` have no order"
+            self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
+            node = replace(node, along=())
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
@@ -1190,6 +1207,9 @@ class _StatementChecker:
             int, tree.Expression
         ] = {}  # by dimension, subscripts of the left side that are no indices
         self.computed: dict[int, Expr | None] = {}
+        self.first = True  # nothing has written the target before
+        self.order: orders.Order = ()
+        self.carried: DType | None = None  # the type of what a statement reads of the target that it makes
         self.filters: tuple[Expr, ...] = ()
         self.moving: dict[str, tuple[Expr, Expr]] = {}  # ends of ranges that differ from point to point
 
@@ -1198,6 +1218,8 @@ class _StatementChecker:
         count = len(self.scope.diagnostics)
         target = self.target()
         self.left()
+        self.order = self.directions()
+        self.know_target()
         self.lets()
         self.computed = {k: self.expressions.left_subscript(index) for k, index in self.left_nodes.items()}
         value = self.expressions.value(self.node.value)
@@ -1217,6 +1239,7 @@ class _StatementChecker:
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
             if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
+            self.forget_target()
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
             return
@@ -1315,7 +1338,7 @@ class _StatementChecker:
                 self.owner.new_tensor(target, "temporary")
             wrong = len(scope.diagnostics) > count
             kind = "result" if target.name in self.owner.declared else "temporary"
-            rank = len(self.node.indices or ())
+            rank = self.rank
             scope.tensors[target.name] = TensorInfo(target.name, None, rank, (), kind, target.span)
             return not wrong
         given = len(self.node.indices or ())
@@ -1463,6 +1486,75 @@ class _StatementChecker:
         message = f"how many bins? the values of `{text}` would decide how large `{name}` is"
         self.scope.report(codes.HOW_MANY_BINS, index.span, message, help=help, fix=fix)
 
+    # the order of the points
+
+    def directions(self) -> orders.Order:
+        """The indices behind `along`; only plain ones of the left side have an order."""
+        found: dict[str, int] = {}
+        for each in self.node.along:
+            name = each.index.name
+            if name in self.names.left and name not in found:
+                found[name] = each.step
+            elif not any(item.span.start == each.span.start for item in self.scope.diagnostics):
+                self.no_direction(each, name in found)
+        return tuple(found.items())
+
+    def no_direction(self, node: tree.Direction, repeated: bool) -> None:
+        name, left = node.index.name, self.names.left
+        used = {item.name for item in tree.walk(self.node.value) if isinstance(item, tree.Name)}
+        help = "`along` names the indices of the left side whose elements are made one after the other, as in `along i, -j`"
+        message, fix = f"`{name}` is no index of the left side", None
+        if repeated:
+            message = f"`{name}` is named twice"
+        elif name in used and self.scope.taken(name) is None:
+            message = f"`{name}` is combined over, in any order: it is no index of the left side"
+        elif left:
+            help, fix = self.scope.did_you_mean(name, node.index.span, left)
+        self.scope.report(codes.ORDER_INDEX, node.span, message, help=help, fix=fix)
+
+    def know_target(self) -> None:
+        """A statement with an order may read what it has made so far, whose type is that of all else, or the declared one."""
+        info = self.scope.tensors.get(self.node.target.name)
+        self.first = info is None or not info.written
+        if info is None or not self.first or not self.node.along or info.is_input:
+            return
+        declared = self.owner.declared.get(info.name)
+        info.dims = tuple(Size(f"{info.name}.{k}", self.node.target.span) for k in range(self.rank))
+        info.rank, info.written = self.rank, True
+        self.carried = declared[0] if declared is not None else self.type_without(info)
+        info.dtype, info.literal = self.carried, None
+
+    def type_without(self, info: TensorInfo) -> DType:
+        """The common type of a value without what it reads of its own target, which this type then holds."""
+        number = weak_integer(1, self.node.span)
+        tried = [self.tried(info, number, INT32, settles) for settles in (True, False)]
+        for dtype in (each for each in (*tried, BOOL) if each is not None):
+            own = self.tried(info, None, dtype)
+            if own is not None and fits(own, dtype):
+                return dtype
+        return next((each for each in reversed(tried) if each is not None), DType.FLOAT32)
+
+    def tried(self, info: TensorInfo, literal: Typed | None, dtype: DType, settles: bool = False) -> DType | None:
+        """The type of the value if what it reads of its target were this; `None` where it has a mistake then."""
+        scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
+        info.literal, info.dtype, read = literal, dtype, info.read
+        other = _StatementChecker(self.owner, self.node)
+        other.names.left, other.names.settles = self.names.left, settles
+        other.lets()
+        value = other.expressions.value(self.node.value)
+        wrong = any(item.is_error for item in scope.diagnostics[count:])
+        del scope.diagnostics[count:]
+        scope.suggestions.left, info.read = asked, read
+        if value is None or wrong:
+            return None
+        own = settle(value).dtype
+        return INT32 if own is BOOL and self.operator in ("+", "*") else own
+
+    def forget_target(self) -> None:
+        """Of a target whose first statement has a mistake nothing is known."""
+        if self.carried is not None:
+            self.scope.tensors[self.node.target.name].dtype = None
+
     # clauses
 
     def lets(self) -> None:
@@ -1598,7 +1690,7 @@ class _StatementChecker:
     def finish(self, value: Typed, exists: tuple[Expr, ...], bounds: dict[str, tuple[Expr, Expr]]) -> None:
         name, left = self.node.target.name, self.names.left
         info = self.scope.tensors[name]
-        first = not info.written
+        first = self.first
         reduction = self.reduction_indices(value, exists)
         inside = self.in_subscripts((value.expr, *exists, *self.subscripts, *self.conditions)) | bounds.keys()
         inside |= self.moving.keys()
@@ -1629,7 +1721,7 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not slips and not self.conditions:
+        if reduction and self.operator == "+" and not (slips or self.conditions or self.order):
             self.cheaper(value, reduction)
         if first:
             bounds |= self.stated_bounds(bounds)
@@ -1662,6 +1754,7 @@ class _StatementChecker:
             unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
             left_span=self.left_place(),
             needs_points=self.node.at is not None,
+            order=self.order if self.is_self_read(value) else (),
             filters=self.filters,
         )
         self.owner.draft.statements.append(statement)
@@ -1849,7 +1942,10 @@ class _StatementChecker:
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
         own = tuple(self.names.left)
-        for expr in (value.expr, *exists, *self.subscripts, *self.conditions):
+        held = (*exists, *self.subscripts, *self.conditions)
+        exprs = held if self.node.along and not self.computed else (value.expr, *held)
+        self.reads_on_data(value)
+        for expr in exprs:
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue
@@ -1858,7 +1954,23 @@ class _StatementChecker:
                     continue
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
                 message = f"the statement reads its own target `{item.tensor}` {why}"
-                self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP)
+                fix = None if self.computed else orders.added(self.node, self.names.left)
+                self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
+
+    def is_self_read(self, value: Typed) -> bool:
+        """Whether a value has elements of the target in it."""
+        nodes = walk(value.expr)
+        return any(isinstance(item, Read) and item.tensor == self.node.target.name for item in nodes)
+
+    def reads_on_data(self, value: Typed) -> None:
+        """TC224: which element of its own target a statement reads, must be known without data."""
+        for item in walk(value.expr) if self.order else ():
+            inside = isinstance(item, Read) and item.tensor == self.node.target.name and item.indices
+            data = [part for index in inside or () for part in walk(index) if isinstance(part, Read) and part.indices]
+            if data:
+                message = f"`{data[0].tensor}` decides which element of `{self.node.target.name}` is read"
+                help = "whether it is made before is known where subscripts are made of indices, sizes and numbers"
+                self.scope.report(codes.DATA_ORDER, item.span, message, help=help)
 
     def element_type(self, value: Typed, info: TensorInfo, first: bool) -> DType | None:
         """The element type of the target; the first statement fixes it."""
@@ -1877,6 +1989,9 @@ class _StatementChecker:
             own = self.literal_type(value, own, info)
         dims: tuple[Expr, ...] | None = None
         dtype = own
+        if declared is None and self.carried is not None:
+            dtype = self.carried
+            self.narrows(value, own, dtype)
         if declared is not None:
             dtype, dims = declared
             self.narrows(value, own, dtype)

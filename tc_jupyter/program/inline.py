@@ -220,8 +220,10 @@ class _Copy:
         )
 
     def index(self, index: Index) -> Index:
-        where = None if index.where is None else (self.expr(index.where[0]), self.expr(index.where[1]))
-        return replace(index, where=where, span=self.span)
+        where, ends = (
+            None if pair is None else (self.expr(pair[0]), self.expr(pair[1])) for pair in (index.where, index.ends)
+        )
+        return replace(index, where=where, ends=ends, span=self.span)
 
     def statement(self, statement: Statement, prefix: str) -> Statement:
         """A copy; a first statement without `!` starts from the identity, for no `out=` is passed."""

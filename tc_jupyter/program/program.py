@@ -90,6 +90,9 @@ class Statement:
             identity: it always accumulates onto what an earlier statement wrote.
         filters: conditions as clauses: points where one of them does not hold are left out. Each is guarded by those before it.
         needs_points: combining nothing is an error of the call, for there is no position then.
+        order: for a statement that reads elements of its target which it has made before: the output indices whose values are
+            taken one after the other, outermost first, each with 1 for upwards and -1 for downwards. Points that differ in
+            other indices alone are independent.
     """
 
     name: str
@@ -107,6 +110,7 @@ class Statement:
     unique: bool = False
     left_span: Span = field(default=NO_SPAN, compare=False)
     needs_points: bool = False
+    order: tuple[tuple[str, int], ...] = ()
     filters: tuple[Expr, ...] = ()
 
     @property
@@ -147,6 +151,11 @@ class Statement:
         """All reads of tensors in the value, on the left side and in conditions, subscripts included."""
         parts = (*self.left, self.value, *self.conditions)
         return (node for expr in parts for node in walk(expr) if isinstance(node, Read))
+
+    @property
+    def self_reads(self) -> tuple[Read, ...]:
+        """The reads of elements of the target that points before have made; none where the points are independent."""
+        return tuple(read for read in self.reads() if read.tensor == self.target) if self.order else ()
 
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""

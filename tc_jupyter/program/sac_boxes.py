@@ -143,7 +143,8 @@ class Boxes(Builtins):
 
         Or where the ends of the boxes are so large that every later stage would work through their nested least and greatest.
         """
-        axes = self.axes(shape)
+        names = [axis.partition("'")[0] for axis in parts[0].axes]  # as the text calls them
+        axes = tuple(self.out.fresh(name, (ZERO, extent)) for name, extent in zip(names, shape, strict=True))
         at = tuple(IndexVar(axis) for axis in axes)
         expr = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)
         aside: list[Partition] = []

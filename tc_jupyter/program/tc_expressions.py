@@ -16,7 +16,7 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
-from . import bits, random_numbers
+from . import bits, orders, random_numbers
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -66,9 +66,8 @@ _LATER_SPELLINGS = {
 }
 _COMPLEX = ("complex64", "complex128")
 RECURRENCE_HELP = (
-    "statements are independent points: write the result to a new tensor. A running sum is "
-    "`Y(i) +=! X(j) where i in 0:N, j in 0:i + 1`, which adds N*N/2 times; steps in time are calls of a def in a loop "
-    "of Python"
+    "statements are independent points, unless `along` says in which order they are taken: "
+    "`Y(i) = (i > 0 ? Y(i-1) : 0) + X(i) along i` is a running sum"
 )
 
 
@@ -95,6 +94,7 @@ class StatementNames:
         mistaken: bare names about which a message was given.
         whole: tensors that stand without indices where an element is meant, with the places.
         foreign: a function of another language was found, whose message says how the whole statement is written.
+        settles: only the type of the statement is asked for, and one of two integers without a type has none.
     """
 
     target: str
@@ -107,6 +107,7 @@ class StatementNames:
     mentioned: set[str] = field(default_factory=set[str])
     whole: list[tuple[TensorInfo, Span]] = field(default_factory=list[tuple[TensorInfo, Span]])
     foreign: bool = False
+    settles: bool = False
 
 
 class ExpressionChecker:
@@ -376,7 +377,8 @@ class ExpressionChecker:
         own = name == self.names.target
         if own and at and [item.name if isinstance(item, tree.Name) else "" for item in at] != list(self.names.left):
             message = f"the statement reads its own target `{name}` at other indices than it writes"
-            self.scope.report(codes.RECURRENCE, span, message, help=RECURRENCE_HELP)
+            fix = orders.added(self.names.statement, self.names.left)
+            self.scope.report(codes.RECURRENCE, span, message, help=RECURRENCE_HELP, fix=fix)
             return
         message = f"`{name}` is read before it is written"
         help = (
@@ -720,13 +722,19 @@ class ExpressionChecker:
         if condition is None or then is None or otherwise is None:
             return None
         self._quotients((node.then, then), (node.otherwise, otherwise))
+        return self._either(condition.expr, then, otherwise, node.span)
+
+    def _either(self, condition: Expr, then: Typed, otherwise: Typed, span: Span) -> Typed:
+        """One of two values."""
+        if self.names.settles and then.weak == otherwise.weak == "int":
+            return then
         if then.weak and otherwise.weak and "float" in (then.weak, otherwise.weak):
-            expr = Select(condition.expr, weak_float(then).expr, weak_float(otherwise).expr, FLOAT32, node.span)
+            expr = Select(condition, weak_float(then).expr, weak_float(otherwise).expr, FLOAT32, span)
             return Typed(expr, FLOAT32, "float")
-        self._check_signs(then, otherwise, node.span)
+        self._check_signs(then, otherwise, span)
         then, otherwise, dtype = unify(then, otherwise, bool_is_int=False)
         then, otherwise = convert(then, dtype), convert(otherwise, dtype)
-        return Typed(Select(condition.expr, then.expr, otherwise.expr, dtype.compute, node.span), dtype)
+        return Typed(Select(condition, then.expr, otherwise.expr, dtype.compute, span), dtype)
 
     # what stands before `(`
 
@@ -963,7 +971,7 @@ class ExpressionChecker:
             return None
         read = next((item for item in walk(value.expr) if isinstance(item, Read)), None)
         if read is None:  # a literal, whose tensor is told of when its type is known
-            return value
+            return self._either(Const(True, BOOL), value, otherwise, node.span)
         around = read.border or Border("", frozenset())
         left = [dimension for dimension in range(info.rank) if dimension not in around.nonempty]
         text = self._short_text(node.read.span | node.otherwise.span)

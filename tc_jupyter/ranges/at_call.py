@@ -307,6 +307,8 @@ class _Writer:
             if r.lower is None or r.upper is None:
                 raise ValueError(f"the range of {r.index} is not known")
             lower, upper = self.named(r.lower), self.named(r.upper)
+            if r.ends is not None and r.source == "where":
+                continue  # the ends of a range that moves with others may meet, and pass: it is empty then
             if not (r.lower == 0 and upper in sizes) and not _never_negative(r):
                 self.line(f"if {upper} < {lower}: {self.fail(Failure('range', statement.name, range=r))}")
 

@@ -367,18 +367,14 @@ class _Inference:
         target = self.tensors[statement.target]
         if target.box is not None and target.name not in self.boxes:
             self.give_box(target.name, target.box)
-        others = [each for each in self.program.statements if each.target == statement.target and each.computed]
-        later = self.given.get(target.name)
-        solver = _Rounds(
-            statement, _index_scope(self.scope, statement), self.boxes, later, others if statement.computed else ()
-        )
-        solver.run()
+        solver = self.solved(statement)
+        if statement.order and target.name not in self.boxes and solver.is_complete:
+            self.set_box(target.name, solver.written_box)
+            solver = self.solved(statement)  # which knows now what the statement may read of what it makes
         self.diagnostics.extend(solver.diagnostics)
         self.report_unknown(statement, target)
         if statement.target not in self.boxes and statement.target not in self.written and solver.is_complete:
-            outputs = solver.ranges[: len(statement.output_indices)]
-            known = [(r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None]
-            self.set_box(statement.target, Box(tuple(known)))
+            self.set_box(statement.target, solver.written_box)
             if statement.computed:
                 solver.add_write(self.boxes[statement.target])
         elif statement.target in self.boxes and solver.is_complete:
@@ -394,6 +390,15 @@ class _Inference:
         self.bounds[name] = tuple(solver.bounds)
         self.rounds[name] = tuple(solver.rounds)
         self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors or ()))
+
+    def solved(self, statement: Statement) -> _Rounds:
+        """The rounds of a statement, with what is known so far."""
+        others = [each for each in self.program.statements if each.target == statement.target and each.computed]
+        later = self.given.get(statement.target)
+        scope = _index_scope(self.scope, statement)
+        solver = _Rounds(statement, scope, self.boxes, later, others if statement.computed else ())
+        solver.run()
+        return solver
 
     def report_unknown(self, statement: Statement, target: Tensor) -> None:
         """TC306, where the number of a bound is what the last 64 bits make of another one."""
@@ -493,6 +498,16 @@ class _Rounds:
     def is_complete(self) -> bool:
         return all(r.lower is not None for r in self.found.values())
 
+    @property
+    def written_box(self) -> Box:
+        """The ranges of the output indices."""
+        outputs = self.ranges[: len(self.statement.output_indices)]
+        return Box(tuple((r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None))
+
+    def is_own(self, access: Access) -> bool:
+        """Whether an access reads what the statement itself makes, which shapes nothing."""
+        return bool(self.statement.order) and access.tensor == self.statement.target
+
     def run(self) -> None:
         self.take_where()
         self.take_moving()
@@ -543,7 +558,7 @@ class _Rounds:
         """What an access with `else` behind it says of an open index."""
         bounds = [b for b in self.bounds if b.access is access and b.side == "lower" and name in b.expr.indices]
         box, border = self.boxes.get(access.tensor), access.read.border
-        if box is None or border is None or not border.window or len(bounds) != 1:
+        if self.is_own(access) or box is None or border is None or not border.window or len(bounds) != 1:
             return None
         parts = [self.window_parts(e - low, open_indices) for e, low in zip(access.index, box.origin, strict=True)]
         own = parts[bounds[0].dimension]
@@ -613,6 +628,8 @@ class _Rounds:
         where_box = dict(self.box)
         for access in self.accesses:
             box = self.boxes.get(access.tensor)
+            if box is None and self.is_own(access):
+                continue  # no element is made yet
             if box is None or len(box.bounds) != len(access.index):
                 for e in access.index:
                     self.blind |= e.indices
@@ -627,6 +644,8 @@ class _Rounds:
         frozen = frozenset((*open_indices, *self.moving))
         for number, bound in enumerate(self.bounds):
             if number in self.looked or (bound.discharged and not fallback) or bound.access.is_border(bound.dimension):
+                continue
+            if self.is_own(bound.access):
                 continue
             here = bound.expr.indices & frozen
             if len(here) != 1 or here & self.moving.keys():

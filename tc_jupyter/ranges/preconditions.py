@@ -8,6 +8,7 @@ Source: `docs/ranges.md`, 'Preconditions'.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -20,10 +21,11 @@ from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
-from .display import condition_text, solved, to_python
+from .display import condition_text, element_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
 from .left_sides import left_side_messages, value_first
+from .orders import order_messages
 from .sets import Answer, IntegerSet, Unknown, decide
 from .size_expr import (
     Choice,
@@ -156,6 +158,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
+        diagnostics.extend(order_messages(program, ranges))
         left_sides = left_side_messages(program, ranges)
         diagnostics.extend(left_sides)
         unwritten = {each.span for each in left_sides if each.code is codes.UNWRITTEN_ELEMENT}
@@ -223,9 +226,9 @@ class _Checker:
                 items.append(_ends_item(self.statement, r))
                 ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
-        always: dict[tuple[object, ...], list[Bound]] = {}
-        for each in bounds:
-            always.setdefault(_place(each), []).append(each)
+        always: dict[tuple[object, ...], Bound] = {}
+        for each in sorted(bounds, key=lambda each: len(each.access.guards)):
+            always.setdefault(_place(each), each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
@@ -237,7 +240,10 @@ class _Checker:
                 verdict = self.verdict(other or bound)
             again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.told = [*ends, *_access_messages([item for item in items if id(item.bound) not in again], self)]
+        told = [item for item in items if id(item.bound) not in again]
+        own = [item for item in told if self.is_own(item.bound)]
+        self.told = [*ends, *_access_messages([item for item in told if not self.is_own(item.bound)], self)]
+        self.told += [_Told(said, ()) for said in _before_start(own, self)]
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -273,15 +279,18 @@ class _Checker:
         found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
         return found if found.kind in ("PROVED", "DATA") else None
 
-    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Sequence[Bound]]) -> Bound | None:
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
         """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
-        guards = bound.access.guards
-        others = [each for each in always[_place(bound)] if each is not bound and len(each.access.guards) < len(guards)]
-        others = [each for each in others if all(guard in guards for guard in each.access.guards)]
-        other = min(others, key=lambda each: len(each.access.guards), default=None)
-        if other is None:
+        other, guards = always[_place(bound)], bound.access.guards
+        count = len(other.access.guards)
+        if count >= len(guards) or other.access.guards != guards[:count]:
             return None
         return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
+
+    def is_own(self, bound: Bound | None) -> bool:
+        """Whether a bound is about what the statement reads of its own target, which exists for certain or not at all."""
+        own = bool(self.statement.order) and bound is not None and bound.access.tensor == self.statement.target
+        return own and bound is not None and not self.is_write(bound.access)
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
@@ -579,6 +588,28 @@ def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told
         for group in groups.values()
         if group[0].bound is not None
     ]
+
+
+def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnostic]:
+    """TC225, once for every read of the target by its own statement that is not proved to be inside."""
+    program, found = checker.ranges.program, dict[int, Diagnostic]()
+    for item in items:
+        bound = item.bound
+        if bound is None or item.kind == "PROVED" or id(bound.access) in found:
+            continue
+        read, target = bound.access, checker.statement.target
+        text = program.source.slice(read.span)
+        end = "first" if bound.side == "lower" else "last"
+        element = element_text(target, map(as_written, read.index), "()")
+        beyond = "is" if item.kind == "REFUTED" else "may be"
+        message = f"`{element}` {beyond} beyond the {end} element of `{target}`"
+        help_text = f"say what stands there, as in `{element} else 0`, or guard the read with `? :`"
+        is_read = re.fullmatch(rf"{re.escape(target)}\s*\(.*\)", text, re.DOTALL) is not None
+        fix = Fix(f"write `({text} else 0)`", (Edit(read.span, f"({text} else 0)"),)) if is_read else None
+        found[id(read)] = Diagnostic(
+            codes.BEFORE_START, read.span, message, f"needs `{bound.text}`", (), help_text, fix
+        )
+    return list(found.values())
 
 
 def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) -> Diagnostic:

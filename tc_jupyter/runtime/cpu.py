@@ -16,6 +16,7 @@ from typing import Any
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.llvm import EXTERNAL
+from tc_jupyter.codegen.source import IN_ORDER
 from tc_jupyter.schedule import Target
 
 from . import jit, threads
@@ -136,7 +137,11 @@ class LoadedKernel:
 
     def tasks(self, slots: Any) -> int:
         """How many tasks a launch with these argument slots has."""
-        return abs(self._signed(slots))
+        return abs(self._signed(slots)) % IN_ORDER
+
+    def is_in_order(self, slots: Any) -> bool:
+        """Whether one thread has to do the tasks of such a launch one after the other."""
+        return self._signed(slots) >= IN_ORDER
 
     def is_brief(self, slots: Any) -> bool:
         """Whether such a launch is so little work that no thread is woken for it."""
@@ -153,6 +158,8 @@ class LoadedKernel:
             thread_count: at most this many threads; `None`: the pool's.
         """
         number = self._signed(slots)
+        if number >= IN_ORDER:
+            number, thread_count = number - IN_ORDER, 1
         if number:
             threads.pool().run(self.address, ctypes.addressof(slots), abs(number), thread_count, number < 0)
 

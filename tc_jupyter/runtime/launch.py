@@ -287,6 +287,10 @@ class Code(Protocol):
         """Whether no thread is woken for such a launch."""
         ...
 
+    def is_in_order(self, slots: Any) -> bool:
+        """Whether one thread has to do the tasks of such a launch one after the other."""
+        ...
+
     def run(self, slots: Any, thread_count: int | None = None) -> None:
         """Run all tasks with these argument slots, on at most so many threads, or on those of the pool."""
         ...

@@ -300,7 +300,8 @@ class Recipe:
             moving = range(len(values) + self.results)
             sources = [(slot, place, place in single) for slot, place, _ in launch.sources if place in moving]
             temporary += [] if scratch is None else [scratch.memory]
-            kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, min(tasks, count), brief))
+            most = 1 if launch.code.is_in_order(block) else min(tasks, count)
+            kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, most, brief))
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False
         scans = [PlannedScan(scan.place, scan.least, scan.most, scan.rising) for scan in self.scans]

@@ -36,7 +36,7 @@ from tc_jupyter.ranges import (
 
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
-from .lineage import Lineage
+from .lineage import Lineage, steps_to
 from .stage import Fuse, IterVar, Split, Stage, StageGraph
 from .visits import Enumeration, TooManyPoints
 
@@ -283,7 +283,7 @@ class ExactSets:
             Unknown: a fused axis whose inner extent is no number.
         """
         bounds = self.bounds[user.name]
-        starts = {name: index(root_dim(user, name)) - low for name, (low, _) in bounds.domain.items()}
+        starts = {name: steps_to(user, bounds.domain, name, index(root_dim(user, name))) for name in bounds.domain}
         return axis_values(user, bounds.lineage, starts, wanted)
 
     def loop_values(self, user: Stage, path: tuple[str, ...]) -> dict[str, SizeExpr]:

@@ -37,7 +37,7 @@ from tc_jupyter.ranges import (
     of_atom,
 )
 
-from .lineage import Domain, Lineage, bounded, default_domain, lineage
+from .lineage import Domain, Lineage, bounded, counted, default_domain, lineage
 from .stage import GPU_AXES, Fuse, Split, Stage, StageGraph, children_of, parents_of
 
 Interval = tuple[SizeExpr, SizeExpr]
@@ -442,8 +442,9 @@ class _PassUp:
     def root(self, name: str) -> AxisStep:
         """The interval of a root, from its minimum on."""
         step = self.step(name)
-        start = self.bounds.domain[name][0]
-        return AxisStep((start + step.ends[0], start + step.ends[1]), step.exact, step.case)
+        ends = [counted(self.stage, self.bounds.domain, name, end) for end in step.ends]
+        first, last = reversed(ends) if self.stage.runs_down(name) else ends
+        return AxisStep((first, last), step.exact, step.case)
 
     def step(self, axis: str) -> AxisStep:
         """The interval of an axis counted from 0."""

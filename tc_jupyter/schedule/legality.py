@@ -41,7 +41,7 @@ from .exact_sets import Alternative, ExactSets, axis_values, root_dim
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .inline import inject_inline, without_inlined
-from .lineage import Lineage, default_domain, lineage
+from .lineage import Lineage, default_domain, lineage, steps_to
 from .stage import Attach, Fuse, Stage, StageGraph
 from .visits import Enumeration, TooManyPoints, evaluate, reached
 
@@ -501,16 +501,18 @@ def _vector(sets: ExactSets, stage: Stage, depth: int, mark: str) -> list[SizeEx
     if block.name != stage.name:
         return [index(mark + variable(block.name, leaf)) for leaf in shared]
     related = default_lineage(block)
-    parts = [part for leaf in shared for part in _parts(block, related, leaf)]
-    starts = {name: value - default_domain(block)[name][0] for name, value in _marked(sets, block, mark).items()}
+    parts = [part for leaf in shared for part in parts_of_loop(block, related, leaf)]
+    domain = default_domain(block)
+    starts = {name: steps_to(block, domain, name, value) for name, value in _marked(sets, block, mark).items()}
     found = axis_values(block, related, starts, frozenset(parts))
     return [found[part] for part in parts]
 
 
-def _parts(stage: Stage, related: Lineage, axis: str) -> list[str]:
+def parts_of_loop(stage: Stage, related: Lineage, axis: str) -> list[str]:
+    """A loop, or the two that are fused to one whose inner extent is a size, and so on: their order is its order."""
     for relation in stage.relations:
         if isinstance(relation, Fuse) and relation.fused == axis and not related.extents[relation.inner].is_constant:
-            return [*_parts(stage, related, relation.outer), *_parts(stage, related, relation.inner)]
+            return [*parts_of_loop(stage, related, relation.outer), *parts_of_loop(stage, related, relation.inner)]
     return [axis]
 
 
@@ -623,5 +625,6 @@ __all__ = [
     "find_witness",
     "order_problem",
     "outside_read",
+    "parts_of_loop",
     "result_read",
 ]

@@ -77,10 +77,24 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             fused, inner = relative[relation.fused], extents[relation.inner]
             relative[relation.outer] = floor_div(fused, inner)
             relative[relation.inner] = mod(fused, inner)
-    values = {axis: value + domain[axis][0] if axis in domain else value for axis, value in relative.items()}
+    values = {
+        axis: counted(stage, domain, axis, value) if axis in domain else value for axis, value in relative.items()
+    }
     firsts = {variable(leaf): constant(0) for leaf in _within_tiles(stage)}
     constraints += [(value.substitute(values).substitute(firsts), limit) for value, limit in stage.limits]
     return Lineage(values, extents, factors, tuple(constraints), leaves)
+
+
+def counted(stage: Stage, domain: Domain, root: str, count: SizeExpr) -> SizeExpr:
+    """The value of a root after so many steps of its loop."""
+    low, extent = domain[root]
+    return low + extent - 1 - count if stage.runs_down(root) else low + count
+
+
+def steps_to(stage: Stage, domain: Domain, root: str, value: SizeExpr) -> SizeExpr:
+    """After how many steps of its loop a root has a value."""
+    low, extent = domain[root]
+    return low + extent - 1 - value if stage.runs_down(root) else value - low
 
 
 def _within_tiles(stage: Stage) -> set[str]:

@@ -151,7 +151,8 @@ def _tiled(schedule: Schedule) -> Iterator[Schedule]:
         tiled = schedule
         for stage in schedule.graph.stages:
             if stage.attach.kind == "root" and not any(True for _ in schedule.graph.attached(stage.name)):
-                tiled = _tile(tiled, stage.name, factor)
+                found = _legal([lambda before=tiled, name=stage.name, factor=factor: _tile(before, name, factor)])
+                tiled = next(found, tiled)
         yield tiled
 
 

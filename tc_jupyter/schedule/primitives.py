@@ -38,6 +38,7 @@ from .inline import inject_inline, runs_before_launch, with_written
 from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import default_domain, leaf_domain, lineage
+from .orders import changed_order, refused
 from .placement import (
     attach_points,
     attach_problem,
@@ -48,6 +49,7 @@ from .placement import (
 )
 from .reindexing import operand, value_of
 from .rolling import window_problem
+from .running import in_block, running_of
 from .sized import with_sizes
 from .stage import (
     ANNOTATIONS,
@@ -1325,6 +1327,75 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     return _valid(graph, _insert(graph.replace_stage(combined), stage, new, cached, box), old), name
 
 
+def prefix(graph: StageGraph, stage: str, factor: int) -> tuple[StageGraph, str]:
+    """Take a running sum, product, minimum or maximum in blocks, which are independent then: see `running.py`.
+
+    Floating sums may round differently.
+
+    Example:
+        def f(float(N) X) -> (C) { C(i) = (C(i-1) else 0) + X(i) along i }
+
+        for C[i] in 0:N
+          C(i) = (C(i-1) else 0) + X(i) along i
+
+        .prefix("C", 1024)
+
+        for C.sums[b] in 0:(N + 1023)//1024 - 1
+          for C.sums[r] in 0:1024
+            C.sums: blocks of `C(i) = (C(i-1) else 0) + X(i) along i`
+        for C.before[b] in 0:(N + 1023)//1024
+          C.before: before blocks of `C(i) = (C(i-1) else 0) + X(i) along i`
+        for C[i] in 0:N
+          C(i) = (C(i-1) else 0) + X(i) along i
+
+    Returns:
+        The new graph and the name of the stage of the sums of the blocks (`C.sums`); `C.before` follows it.
+
+    Raises:
+        CompileError: TC405 (no factor), TC401 (no running operation, or it is attached or moved already).
+    """
+    old = find_stage(graph, stage)
+    given: Any = _as_integer(factor)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise refuse(graph, codes.BAD_FACTOR, old, f"blocks of {given!r} elements", "a positive integer")
+    factor = given
+    target = graph.program.tensor(old.target)
+    found = running_of(graph, old) if graph.is_free(stage) else None
+    if found is None:
+        message = f"`{stage}` is no running sum, product or extreme of one index, or its loops are moved already"
+        raise refuse(graph, codes.BAD_ATTACH, old, message, "`Y(i) = (Y(i-1) else 0) + X(i) along i` is one")
+    sums, before = _fresh(graph, f"{stage}.sums"), _fresh(graph, f"{stage}.before")
+    others = tuple(root for root in old.roots if root.name != found.axis.name)
+    values = in_block(found, factor, before, sums, tuple(root.name for root in others))
+    block = IterVar("b", "output", (constant(0), ceil_div(found.extent, factor)))
+    place = IterVar("r", "reduction", (constant(0), constant(factor)))
+    count = from_expr(IndexVar("b")) * factor + from_expr(IndexVar("r"))
+    dtype, names = target.dtype, tuple(_given(root.name, root.dom) for root in (block, *others))
+    text, span = old.statement.text, old.statement.span
+    made = (
+        Statement(sums, sums, (*names, _given("r", place.dom, "reduction")), found.operator, True, False, values[0],
+                  text=f"{sums}: blocks of `{text}`", span=span),
+        Statement(before, before, names, "=", False, False, values[1], text=f"{before}: before blocks of `{text}`", span=span,
+                  order=(("b", 1),)),
+    )  # fmt: skip
+    roots = (block, *others)
+    stages = (
+        Stage(
+            made[0],
+            (*roots, place),
+            leaves=tuple(root.name for root in (*roots, place)),
+            limits=((count, found.extent),),
+        ),
+        Stage(made[1], roots, leaves=tuple(root.name for root in roots)),
+    )
+    graph = graph.replace_stage(replace(old, statement=replace(old.statement, value=values[2])))
+    box = Box(tuple(root.dom for root in roots))
+    for new in stages:
+        tensor = Tensor(new.name, dtype, len(roots), "temporary")
+        graph = _insert(graph, stage, new, tensor, box)
+    return _valid(graph, graph, old), sums
+
+
 def _with_reductions(new: Stage, old: Stage, axis: str, family: frozenset[str]) -> Stage:
     """A stage of partial results with the reduction loops of the old one; those of `family` are indices of their own."""
     reductions = tuple(leaf for leaf in old.leaves if old.kind(leaf) == "reduction" and leaf != axis)
@@ -1404,6 +1475,31 @@ def check_grid(old: StageGraph, new: StageGraph) -> None:
         name, reason, help = problem
         known = next((stage for stage in old.stages if stage.name == name), None)
         raise refuse(old, codes.BAD_ATTACH, known, f"`{name}` cannot run there: {reason}", help)
+
+
+def check_taken(graph: StageGraph, primitive: str, names: tuple[Any, ...]) -> None:
+    """Refuse what a stage with an order cannot be made of; see `orders.refused`.
+
+    Raises:
+        CompileError: TC407.
+    """
+    found = refused(graph, primitive, names)
+    if found is not None:
+        stage, reason = found
+        message = f"`{primitive}` does not take `{stage.name}`, whose points have an order: {reason}"
+        raise refuse(graph, codes.ILLEGAL_ORDER, stage, message, "split and reorder its loops, or leave it as it is")
+
+
+def check_order(old: StageGraph, new: StageGraph) -> None:
+    """Refuse loops that do not keep the order of a stage; see `orders.order_problem_of`.
+
+    Raises:
+        CompileError: TC407.
+    """
+    found = changed_order(old, new)
+    if found is not None:
+        stage, problem = found
+        raise refuse(old, problem.code, stage, problem.message, problem.help)
 
 
 def _early_problem(graph: StageGraph) -> tuple[str, str, str] | None:
@@ -1697,6 +1793,7 @@ __all__ = [
     "find_stage",
     "fuse",
     "parallel",
+    "prefix",
     "rebias",
     "refuse",
     "reorder",

@@ -163,6 +163,10 @@ class Schedule:
         """Read bytes with the other sign, and put the results right; see `primitives.rebias`."""
         return self._do("rebias", stage, tensor)
 
+    def prefix(self, stage: str, factor: int) -> Schedule:
+        """Take a running operation in blocks, which are independent then; see `primitives.prefix`."""
+        return self._do("prefix", stage, factor)
+
     def rfactor(self, stage: str, axis: str) -> Schedule:
         """Compute partial results along a reduction loop in a new stage `<stage>.rf`; see `primitives.rfactor`."""
         return self._do("rfactor", stage, axis)
@@ -222,9 +226,11 @@ class Schedule:
 
     def _do(self, name: str, *arguments: Any, **keywords: Any) -> Schedule:
         primitive: Callable[..., Any] = getattr(primitives, name)
+        primitives.check_taken(self.graph, name, arguments)
         result = primitive(self.graph, *arguments, **keywords)
         graph = result[0] if isinstance(result, tuple) else result
         primitives.check_grid(self.graph, graph)
+        primitives.check_order(self.graph, graph)
         step = Step(name, arguments, tuple(keywords.items()))
         return replace(self, graph=graph, steps=(*self.steps, step), origin=self.start())
 

@@ -20,6 +20,7 @@ from .templates import (
     contraction,
     general,
     inlining,
+    ordered,
     partitions,
     pixels,
     prologues,
@@ -68,7 +69,8 @@ def default_schedule(
 def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Schedule:
     schedule = windows.copied(prologues.computed_once(schedule, sizes))
     names = schedule.stages
-    for name in names:
+    in_order = {name for name in names if ordered.is_ordered(schedule.graph.stage(name))}
+    for name in (name for name in names if name not in in_order):
         found = scatter.default(schedule, name, target, sizes) or ragged.default(schedule, name, target)
         found = found or pixels.summed(schedule, name, target, sizes)
         found = found or contraction.default(schedule, name, target, sizes)
@@ -89,6 +91,8 @@ def _has_loops_of_its_own(statement: Statement) -> bool:
 
 def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule:
     """The first template that takes the statement; stages inside others keep their plain loops."""
+    if ordered.is_ordered(schedule.graph.stage(name)):
+        return ordered.default(schedule, name, target) or schedule
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
     found = reduction.default(schedule, name, target, sizes)

@@ -178,6 +178,10 @@ class Stage:
                 return self.kind(relation.parent if isinstance(relation, Split) else relation.outer)
         raise KeyError(axis)
 
+    def runs_down(self, root: str) -> bool:
+        """Whether the loop of a root counts from its last value downwards."""
+        return (root, -1) in self.statement.order
+
     def annotation(self, leaf: str) -> str | None:
         """The annotation of a leaf, if any."""
         for name, kind in self.annotations:
@@ -313,6 +317,8 @@ class StageGraph:
         stage = self.stage(name)
         shared = any(each.name in self._shared for each in self.stages_on(stage.target))
         says_so = stage.attach.kind == "root" and stage.storage.scope == "global"
+        if any(each.statement.order for each in self.stages_on(stage.target)):
+            return True  # what is asked for needs what comes before it
         return name in self.outputs or stage.attach.kind == "with" or shared or says_so or self.is_interleaved(name)
 
     def runs_in(self, name: str) -> str:
@@ -374,9 +380,13 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
 
 
 def _in_order(statement: Statement, roots: tuple[IterVar, ...]) -> tuple[str, ...]:
-    """The loops of a statement: those over points are outside where its left side says which element each of them belongs to."""
+    """The loops of a statement: those over points are outside where its left side says which element each of them belongs to.
+
+    Those that have an order are outermost, as they are written.
+    """
     order = sorted(roots, key=lambda root: root.kind == "output") if statement.computed else roots
-    return tuple(root.name for root in order)
+    first = [name for name, _ in statement.order]
+    return (*first, *(root.name for root in order if root.name not in first))
 
 
 def constant_extent(stage: Stage, axis: str) -> int | None:

@@ -302,6 +302,8 @@ class Enumeration:
         """From roots to leaves: the inverse of the relations, every derived axis counted from 0."""
         bounds = self.bounds[stage.name]
         value = {name: column - self.number(bounds.domain[name][0], loops, count) for name, column in roots.items()}
+        for name in (name for name in roots if stage.runs_down(name)):
+            value[name] = self.number(bounds.domain[name][1], loops, count) - 1 - value[name]
         for relation in stage.relations:
             if isinstance(relation, Split):
                 factor = self.number(bounds.lineage.factors[relation.parent], loops, count)

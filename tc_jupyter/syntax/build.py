@@ -23,6 +23,7 @@ from .tree import (
     Conditional,
     Constant,
     DimensionBox,
+    Direction,
     Exists,
     Expression,
     Extent,
@@ -165,13 +166,14 @@ class Build:
         return tuple(parts[1::2])
 
     def comprehension(self, parts: list[Any]) -> Comprehension:
-        target, indices, operator, value, matched, at, where = parts
-        clauses = where or ()
-        last = clauses[-1] if clauses else at or matched or value
-        end = last.where.span.end if isinstance(last, BadRange) else last.span.end
+        target, indices, operator, value, matched, at, (clauses, along) = *parts[:6], parts[6] or ((), ())
+        found = (value, matched, at, *along, *clauses)
+        spans = [each.where.span if isinstance(each, BadRange) else each.span for each in found if each is not None]
         arguments = indices.arguments if indices is not None else None
-        span = Span(target.span.start, end)
-        return Comprehension(target, arguments, operator.text, value, clauses, matched, span, operator.span, at)
+        span = Span(target.span.start, max(each.end for each in spans))
+        return Comprehension(
+            target, arguments, operator.text, value, clauses, matched, span, operator.span, at, along=along
+        )
 
     def pair(self, parts: list[Any]) -> Comprehension:
         first, indices, _, *rest = parts
@@ -188,6 +190,17 @@ class Build:
 
     def at(self, parts: list[Any]) -> Expression:
         return parts[1]
+
+    def clauses(self, parts: list[Any]) -> tuple[tuple[Clause | BadRange, ...], tuple[Direction, ...]]:
+        along = [part for each in parts for part in each if isinstance(part, Direction)]
+        return tuple(part for each in parts for part in each if not isinstance(part, Direction)), tuple(along)
+
+    def along(self, parts: list[Any]) -> tuple[Direction, ...]:
+        return tuple(parts[1::2])
+
+    def direction(self, parts: list[Any]) -> Direction:
+        minus, name = parts
+        return Direction(name, 1 if minus is None else -1, name.span if minus is None else minus.span | name.span)
 
     def call(self, parts: list[Any]) -> CallStatement:
         closing, arguments, _, callee = parts[-1], parts[-2], parts[-3], parts[-4]

@@ -107,12 +107,14 @@ def _comprehension(node: Comprehension) -> str:
         text += f" <=> {expression_text(node.matched)}"
     if node.at is not None:
         text += f" at {expression_text(node.at)}"
+    along = ", ".join(("-" if each.step < 0 else "") + each.index.name for each in node.along)
+    order = f" along {along}" if along else ""
     if not node.clauses:
-        return text
+        return text + order
     clauses = ", ".join(clause_text(clause) for clause in node.clauses)
-    if len(_INDENT) + len(text) + len(" where ") + len(clauses) > _WIDTH:
-        return f"{text}\n{_INDENT * 2}where {clauses}"
-    return f"{text} where {clauses}"
+    if len(_INDENT) + len(text) + len(" where ") + len(clauses + order) > _WIDTH:
+        return f"{text}\n{_INDENT * 2}where {clauses}{order}"
+    return f"{text} where {clauses}{order}"
 
 
 def clause_text(clause: Clause) -> str:

@@ -112,6 +112,8 @@ _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
 _ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:(?:[-+*/]|(?:arg)?(?:min|max)|any|all|lse)?=(?!=)|,)")
 """What stands behind the target of a statement."""
+_DIRECTION = re.compile(r"\s*-?\s*[A-Za-z_][A-Za-z0-9_]*\b(?!\s*[(=])", re.ASCII)
+"""What stands behind `along`: an index, with a sign or without."""
 _RANGE = re.compile(r"\s*[A-Za-z_]\w*\s+in\s+\S", re.ASCII)
 """The range of an index, which begins no statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
@@ -251,8 +253,7 @@ class _Scanner:
             if kind == "space":
                 self.first = self.first or "\n" in word
             elif kind == "name":
-                known = "AT" if word == "at" and self.is_position(position) else "NAME"
-                self.add(KEYWORDS.get(word, known), word, start, position)
+                self.add(KEYWORDS.get(word, self.in_context(word, position)), word, start, position)
             elif kind == "symbol":
                 self.add(_SYMBOLS[word], word, start, position)
             elif kind == "number":
@@ -263,6 +264,18 @@ class _Scanner:
                 self.add("DIMENSION", word, start, position)
             else:
                 position = self.rare(kind or "", word, start, position)
+
+    def in_context(self, word: str, end: int) -> str:
+        """The terminal of a word that is reserved at some places only."""
+        if word == "at" and self.is_position(end):
+            return "AT"
+        return "ALONG" if word == "along" and self.is_order(end) else "NAME"
+
+    def is_order(self, end: int) -> bool:
+        """Whether `along` stands behind a statement and names indices, and is no target of the next one."""
+        last = self.tokens[-1] if self.tokens else None
+        behind = last is not None and (last.type in ENDS_EXPRESSION or last.type in ("UNIQUE", "LSQB"))
+        return behind and self.operator != "" and _DIRECTION.match(self.text, end) is not None
 
     def is_position(self, end: int) -> bool:
         """Whether `at` stands behind what `argmin=!` or `argmax=!` looks at, and is no target of the next statement."""

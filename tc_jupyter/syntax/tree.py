@@ -197,12 +197,22 @@ Clause: TypeAlias = Where | Let | Exists | Unique | Filter
 
 
 @dataclass(frozen=True, slots=True)
+class Direction:
+    """`i` or `-i` behind `along`: the points are taken in this order of an index, upwards or (`step` -1) downwards."""
+
+    index: Name
+    step: int = 1
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Comprehension:
     """`target(indices) operator value where clauses`; `indices` is `None` when there are no parentheses.
 
     `H = layer(X)` has this form too: the checker decides whether it is a call of a def.
     `matched` is the accepted and ignored `<=> library(...)`. `argmin` and `argmax` may have `at`, what a position is, and
     `extreme`, the target of the value itself with its indices: `V(n), P(n) argmax=! X(n, h, w) at h*W + w`.
+    `along` says in which order the points are taken, outermost index first; without it they are independent.
     """
 
     target: Name
@@ -215,6 +225,7 @@ class Comprehension:
     operator_span: Span = field(default=NO_SPAN, compare=False)
     at: Expression | None = None
     extreme: tuple[Name, tuple[Expression, ...] | None] | None = None
+    along: tuple[Direction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,7 +255,8 @@ def test_points_are_looked_at_in_their_order_a_few_at_a_time(chunk, monkeypatch)
     monkeypatch.setattr(data, "CHUNK", chunk)
     bind = bind_of(define("float(N) X, int(I) p, int(J) q, int(K) r", "A(i,j,k) = X(p(i) + q(j) + r(k))"))
     values = {"N": 6, "I": 2, "J": 3, "K": 4}
-    shapes = [shape for _, shape in data._chunks(bind.data[0].ranges, values)]
+    point = bind.data[0]
+    shapes = [shape for _, shape in data._chunks(point, data._Evaluator(point, {}, values))]
     assert sum(map(math.prod, shapes)) == 24
     assert max(map(math.prod, shapes)) <= chunk
     arrays = {"p": np.array([0, 4]), "q": np.array([0, 2, 0]), "r": np.array([0, 0, 0, 1])}

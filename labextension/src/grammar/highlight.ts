@@ -37,7 +37,8 @@ const tc = {
   'LetClause/WhereName': t.definition(t.variableName),
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
-  'def where in exists else unique const at': t.keyword
+  'Direction/WhereName': t.special(t.variableName),
+  'def where in exists else unique const at along': t.keyword
 };
 
 const sac = {

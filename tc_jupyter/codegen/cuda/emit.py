@@ -147,6 +147,8 @@ def emit_cuda(
     """
     kernel = pipelined(with_fragments(expand(kernel, KNOWN)), "cp.async" in target.features)
     kernel = in_registers(kernel)
+    # of a choice between an element that it makes and one of an input, NVRTC reads either past the cache that writes go to
+    restrict = restrict and not kernel.ordered
     return _Emitter(kernel, target, index_bits, source, restrict, large_grid).run()
 
 

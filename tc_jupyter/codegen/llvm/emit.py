@@ -10,7 +10,7 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from tc_jupyter.loops import Allocate, Block, Buffer, Kernel, Store, expand, wal
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.schedule import Target
 
+from .carried import carried, parts
 from .collapse import collapse, collapse_reductions
 from .first_places import first_places
 from .fusion import fuse_reductions
@@ -133,6 +134,17 @@ def _tasks(work: Work) -> Work:
     return replace(work, plan=tasks(work.kernel, lambda loop: operation_lanes(loop, flat, work.target)))
 
 
+def _parts(work: Work) -> Work:
+    flat = work.flat
+    return replace(work, kernel=parts(work.kernel, lambda loop: operation_lanes(loop, flat, work.target)))
+
+
+def _carried(work: Work) -> Work:
+    if not work.kernel.ordered:
+        return work
+    return work.having(carried(work.body, work.buffers, work.tasks.loops, work.target))
+
+
 def _line_starts(work: Work) -> Work:
     plan, start = from_line_start(work.tasks, work.inputs, work.target)
     return replace(work, plan=plan, start=start)
@@ -211,6 +223,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "strips are as wide as operations allow, and have a rest",
         lambda work: work.having(strip(work.body, work.target)),
     ),
+    ("parts", "a long serial loop around everything ends early when Python is interrupted", _parts),
     ("tasks", "the parallel loops around everything become the number of a task", _tasks),
     ("line starts", "the tasks of a long stream begin where a cache line of the result does", _line_starts),
     ("pack", "copies into columns of tiles have one version, also for a tile that is not full", _packed),
@@ -224,6 +237,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "every row of a tile of rows is one stream",
         lambda work: work.having(row_tiles(work.body, work.buffers, work.target)),
     ),
+    ("carry", "what the next iterations of a loop with an order need stays in registers", _carried),
     ("accumulate", "sums over serial loops are kept in registers", _accumulate),
     ("peel", "a loop over vectors has full ones, and the last one stands behind it", _on_body(peel)),
     (
@@ -255,12 +269,23 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
     ("allocations", "what stood between the parallel loops is of each task", _allocations),
 )
 """The rewrites of a kernel, in order: a name, what it is for, and the function."""
+INDEPENDENT = frozenset(
+    (
+        "one by one", "fuse reductions", "collapse reductions", "join", "partition", "collapse", "line starts", "overlap",
+        "row tiles", "half tiles", "transpose",
+    )
+)  # fmt: skip
+"""Those that take the points of serial loops in another order, or some of them twice: a kernel with an order is left as it is."""
+
+
+def _passes(kernel: Kernel) -> Iterator[tuple[str, str, Pass]]:
+    return (each for each in PASSES if not (kernel.ordered and each[0] in INDEPENDENT))
 
 
 def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
     work = Work(kernel, target, exclusive)
-    for _, _, change in PASSES:
+    for _, _, change in _passes(kernel):
         work = change(work)
     return Module(work.kernel, target, work.tasks, work.start).source()
 
@@ -269,7 +294,7 @@ def show_passes(kernel: Kernel, target: Target, exclusive: frozenset[str] = froz
     """The loops as they are lowered, and after each pass that changes them."""
     work = Work(kernel, target, exclusive)
     parts = [f"-- lowered\n{show_kernel(kernel)}"]
-    for name, why, change in PASSES:
+    for name, why, change in _passes(kernel):
         before, work = work.body, change(work)
         if work.body != before:
             parts.append(f"-- {name}: {why}\n{show_kernel(replace(work.kernel, body=work.body))}")

@@ -9,9 +9,10 @@ Worked example: `for j: t[0] = A[j]` has no free lanes, as all of them write one
 from __future__ import annotations
 
 from tc_jupyter.loops import Allocate, Check, For, Intrinsic, Store, expressions, walk_statements
-from tc_jupyter.program import Read, walk
+from tc_jupyter.program import Call, Read, walk
 from tc_jupyter.program.integers import has_read
 
+from .arith import LAST
 from .polynomial import constant_value, mentions
 
 
@@ -49,6 +50,8 @@ def _lanes_write_apart(store: Store, var: str, allocated: set[str]) -> bool:
     """Whether a store of a vectorised loop writes one element per lane, or is a reduction of values that differ."""
     if any(mentions(where, var) for where in store.indices):
         return True
+    if any(isinstance(node, Call) and node.function == LAST for node in walk(store.value)):
+        return True  # one value of all lanes
     differs = mentions(store.value, var) or any(
         isinstance(node, Read) and node.tensor in allocated for node in walk(store.value)
     )

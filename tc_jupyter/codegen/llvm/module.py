@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from tc_jupyter.codegen.source import Argument, KernelSource, Launch
+from tc_jupyter.codegen.source import IN_ORDER, Argument, KernelSource, Launch
 from tc_jupyter.loops import Block, Buffer, For, Kernel, Store, walk_statements
 from tc_jupyter.program import Binary, DType, Expr, Read, Select, Size, int64
 from tc_jupyter.program.integers import maximum, plus, times
@@ -71,7 +71,9 @@ class Module:
             (Buffer("thread.workspace", DType.UINT8, (workspace,), "local", align=PAGE),) if needs_workspace else ()
         )
         count = self.plan.count
-        if constant_value(count) != 1:
+        if self.plan.in_order:
+            count = Select(Binary(">", count, int64(1), DType.BOOL), plus(count, int64(IN_ORDER)), count, DType.INT64)
+        elif constant_value(count) != 1:
             count = Select(self.plan.brief, Binary("-", int64(0), count, DType.INT64), count, DType.INT64)
         grid = (count, int64(1), int64(1))
         launch = Launch(grid, (int64(1), int64(1), int64(1)))

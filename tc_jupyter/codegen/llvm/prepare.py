@@ -73,6 +73,8 @@ BRIEF = 180_000
 """Operations below which no thread is woken for a launch, which takes longer than the work; threads that are awake help."""
 MOVED = 16
 """Bytes that come from the outer caches while one operation is done: a matrix of 4 MB times a vector takes 180 us."""
+PARTS = "parts"
+"""Name of the axis of the parts of a serial loop, which one thread does in order."""
 MOST_TASKS = 512
 """Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""
 
@@ -89,6 +91,8 @@ class Tasks:
         loops: outermost first; the task index counts their points in row-major order.
         total: their points; `chunk`: points per task; `count`: tasks. Expressions over the kernel's sizes.
         brief: whether the work is so little that no thread is woken for it.
+        in_order: one thread does all tasks, one after the other: they are parts of a serial loop, between which it is looked
+            whether Python was interrupted.
         allocations: temporary storage that stood between the loops; every point may have its own.
         body: what one point does.
     """
@@ -100,6 +104,7 @@ class Tasks:
     brief: Expr
     allocations: tuple[Buffer, ...]
     body: Block
+    in_order: bool = False
 
 
 # --- small helpers on expressions ------------------------------------------------------------------------------------
@@ -198,7 +203,8 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
             moved = minimum(Binary("//", nbytes, int64(MOVED), DType.INT64), times(done, int64(64 // MOVED)))
         alone, brief = (Binary("<", plus(done, moved), int64(most), DType.BOOL) for most in (ALONE, BRIEF))
         chunk = Select(alone, maximum(int64(1), total), chunk, DType.INT64)
-    return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body)
+    in_order = loops[0].axis == PARTS
+    return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body, in_order)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,11 @@ class Values(Counters, ABC):
         """Lanes of the value."""
         return self.vector.lanes if self.vector is not None and self.varies(expr) else 1
 
+    @property
+    def vector_lanes(self) -> int:
+        """Lanes of the vectorised loop, 1 outside of one."""
+        return 1 if self.vector is None else self.vector.lanes
+
     def value(self, expr: Expr) -> Value:
         """Print the expression, or find its value if it was printed before; constants of unrolled loops are in."""
         match expr:
@@ -155,6 +160,12 @@ class Values(Counters, ABC):
                 return self.choose(expr.condition, expr.then, expr.otherwise)
             case Cast():
                 return arith.cast(self.b, self.value(expr.operand), expr.dtype, self.f16c)
+            case Call() if expr.function.startswith(arith.PREFIX):
+                return arith.prefix(
+                    self.b, expr.function.removeprefix(arith.PREFIX), self.value(expr.arguments[0]), self.vector_lanes
+                )
+            case Call(function=arith.LAST):
+                return arith.last(self.b, self.value(expr.arguments[0]))
             case Call():
                 arguments = tuple(self.value(argument) for argument in expr.arguments)
                 return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)

@@ -307,7 +307,8 @@ def _uses_index_values(stage: Stage, boxes: Mapping[str, Box]) -> bool:
     Conditions that end a reduction may do so where what is read is there: in a row that nobody needs it ends in another place.
     """
     value = stage.statement.value
-    if ends_loops(stage.statement) and all(is_inside(boxes, stage, read) for read in stage.statement.reads()):
+    reads = stage.statement.reads()
+    if ends_loops(stage.statement) and all(r.tensor in boxes and is_inside(boxes, stage, r) for r in reads):
         value = points_of(value, stage.statement.operator)[1]
     subscripts = {id(node) for read in stage.statement.reads() for index in read.indices for node in walk(index)}
     return any(isinstance(node, IndexVar) and id(node) not in subscripts for node in walk(value))

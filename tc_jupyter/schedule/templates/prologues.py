@@ -47,6 +47,8 @@ def _next(schedule: Schedule, name: str, sizes: Mapping[str, int]) -> tuple[str,
     statement = stage.statement
     if not statement.reduction_indices or not schedule.graph.is_free(name) or ended_by_data(statement):
         return None
+    if statement.order:
+        return None  # what it reads of its target is not there before
     reads = dict.fromkeys(read for read in stage.statement.reads() if read.indices and read.tensor != stage.target)
     numbers: dict[str, int] = {}
     for read in reads:

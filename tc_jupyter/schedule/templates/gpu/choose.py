@@ -12,7 +12,7 @@ from functools import partial
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates import general, windows
+from tc_jupyter.schedule.templates import general, ordered, windows
 
 from . import pointwise, product, reduction, rows, scatter, stencils, tensor_cores, thin, transposing
 
@@ -22,17 +22,20 @@ Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
 
 def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Schedule:
     """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
-    schedule = windows.copied(schedule, product.is_product)
+    schedule = ordered.in_blocks(windows.copied(schedule, product.is_product))
     for name in schedule.stages:
+        schedule = ordered.default(schedule, name, target) or schedule
+    in_order = {name for name in schedule.stages if ordered.is_ordered(schedule.graph.stage(name))}
+    for name in (name for name in schedule.stages if name not in in_order):
         schedule = _tried(scatter.default, schedule, name, target, sizes) or schedule
     for name in schedule.stages:
-        if schedule.graph.is_free(name):
+        if schedule.graph.is_free(name) and name not in in_order:
             schedule = _product(schedule, name, target, sizes) or schedule
     for name in reversed(schedule.stages):
-        if schedule.graph.is_free(name):
+        if schedule.graph.is_free(name) and name not in in_order:
             schedule = _tried(partial(rows.default, most=most), schedule, name, target, sizes) or schedule
     for name in schedule.stages:
-        if schedule.graph.is_free(name):
+        if schedule.graph.is_free(name) and name not in in_order:
             schedule = _at_root(schedule, name, target, sizes)
     return schedule
 

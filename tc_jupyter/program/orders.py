@@ -1,0 +1,73 @@
+"""In which order the points of a statement are taken, as it is written: offsets of self reads, and the clause that fits them.
+
+Worked example: `Y(i) = (i > 0 ? Y(i-1) : 0) + X(i)` reads `Y` one before where it writes, so `along i` makes it a running sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tc_jupyter.diagnostics import Edit, Fix, Span
+from tc_jupyter.syntax import tree
+
+Order = tuple[tuple[str, int], ...]
+"""Indices, outermost first, each with 1 for upwards and -1 for downwards."""
+
+
+def self_reads(node: tree.Comprehension) -> list[tree.Apply[tree.Expression]]:
+    """The elements of its own target that a statement reads, in its value and its lets."""
+    values = [node.value, *(clause.value for clause in node.clauses if isinstance(clause, tree.Let | tree.Exists))]
+    nodes = (item for value in values for item in tree.walk(value))
+    return [item for item in nodes if isinstance(item, tree.Apply) and item.function.name == node.target.name]
+
+
+def offset(written: str, subscript: tree.Expression) -> int | None:
+    """How far from an index a subscript is: -1 for `i - 1`; `None` for anything else than an index and a number."""
+    match subscript:
+        case tree.Name():
+            return 0 if subscript.name == written else None
+        case tree.Binary(op="+" | "-", left=tree.Name() as name, right=tree.Number(value=int() as number)):
+            return None if name.name != written else number if subscript.op == "+" else -number
+        case _:
+            return None
+
+
+def fitting(node: tree.Comprehension, left: Sequence[str]) -> Order:
+    """An order in which every element that a statement reads of its target is made before; empty where offsets do not say it."""
+    reads = [read.arguments for read in self_reads(node)]
+    if any(len(read) != len(left) for read in reads):
+        return ()
+    offsets = [[offset(name, at) for name, at in zip(left, read, strict=True)] for read in reads]
+    waiting, order = [each for each in offsets if any(each)], list[tuple[str, int]]()
+    while waiting:
+        found = next(
+            (
+                (number, step)
+                for number in range(len(left))
+                for step in (1, -1)
+                if all(each[number] is not None and each[number] * step <= 0 for each in waiting)  # type: ignore[operator]
+                and any(each[number] for each in waiting)
+            ),
+            None,
+        )
+        if found is None:
+            return ()
+        order.append((left[found[0]], found[1]))
+        waiting = [each for each in waiting if not each[found[0]]]
+    return tuple(order)
+
+
+def order_clause(order: Order) -> str:
+    """The text of an order: `along i, -j`."""
+    return "along " + ", ".join(("-" if step < 0 else "") + name for name, step in order)
+
+
+def added(node: tree.Comprehension, left: Sequence[str]) -> Fix | None:
+    """Say the order in which a statement that reads its own target has to be taken, where the offsets leave one."""
+    order = fitting(node, left)
+    if not order or node.along:
+        return None
+    return Fix(f"write `{order_clause(order)}`", (Edit(Span(node.span.end, node.span.end), f" {order_clause(order)}"),))
+
+
+__all__ = ["Order", "added", "fitting", "offset", "order_clause", "self_reads"]

@@ -1,0 +1,200 @@
+"""Whether every element that a statement reads of its own target is made before it is read, for all sizes.
+
+For a read `e(v)` at the point `v` of a first statement, the set
+
+    { (v, w) : w is the point that makes the element `e(v)`, and not before `v` in the declared order }
+
+must be empty. A later statement may also read what an earlier one has left there; then only points that differ in indices without
+an order are in each other's way. A point of the set with small numbers is the witness.
+
+Worked example: `Y(i) = (i < N - 1 ? Y(i+1) : 0) + X(i) along i` has the point `i = 0`, which reads `Y(1)`, at `N = 2`.
+
+Source: Feautrier, "Dataflow analysis of array and scalar references", IJPP 1991, on one statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+from tc_jupyter.program import Program, Statement, order_clause
+
+from .accesses import Access, as_written
+from .display import element_text
+from .inference import IndexRange, Ranges
+from .sets import IntegerSet, Unknown
+from .size_expr import SizeExpr, has_data, index
+
+Order = tuple[tuple[str, int], ...]
+MOST_TRIED = 16
+"""Orders that are tried in the place of a wrong one."""
+_CLAUSE = re.compile(r"\balong\s+-?\s*\w+(?:\s*,\s*-?\s*\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class WrongOrder:
+    """A read that is not before its element is made: the numbers of a witness, or why there is no answer."""
+
+    access: Access
+    found: Mapping[str, int]
+    reason: str = ""
+
+
+def order_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
+    """TC260, for all statements with an order."""
+    found: list[Diagnostic] = []
+    for statement in program.statements:
+        if statement.order and ranges.is_complete(statement.name):
+            wrong = wrong_order(ranges, statement, statement.order)
+            found += [] if wrong is None else [_message(program, ranges, statement, wrong)]
+    return found
+
+
+def wrong_order(ranges: Ranges, statement: Statement, order: Order) -> WrongOrder | None:
+    """A read of an element that is not made before it, or of which this is not known; `None` if there is none for any sizes."""
+    for access in ranges.accesses[statement.name]:
+        if access.tensor != statement.target or access.exists or any(map(has_data, access.index)):
+            continue  # what data decide has a message of its own
+        if _is_before(statement, access, order):
+            continue
+        try:
+            found = _violation(ranges, statement, access, order)
+        except Unknown as unknown:
+            return WrongOrder(access, {}, unknown.reason or "the set library does not answer")
+        if found is not None:
+            return WrongOrder(access, found)
+    return None
+
+
+def _offsets(statement: Statement, access: Access) -> dict[str, int | None]:
+    """How far from the index of its dimension each subscript is, where that is one number."""
+    outputs = statement.output_indices
+    steps = {item.name: e - index_of(statement, item.name) for item, e in zip(outputs, access.index, strict=True)}
+    return {name: step.offset if step.is_constant else None for name, step in steps.items()}
+
+
+def index_of(statement: Statement, name: str) -> SizeExpr:
+    """The index variable of a statement, as `Ranges.index_scope` has it."""
+    return index(name, [item.name for item in statement.indices].index(name))
+
+
+def _is_before(statement: Statement, access: Access, order: Order) -> bool:
+    """Whether offsets alone say that the element is made before: the first that is not 0 is against the direction."""
+    offsets = _offsets(statement, access)
+    for name, step in order:
+        by = offsets[name]
+        if by is None or by * step > 0:
+            return False
+        if by:
+            return True
+    plain = statement.operator == "=" or not (statement.reduction_indices or statement.initialize)
+    return statement.name != statement.target and plain and all(by == 0 for by in offsets.values())
+
+
+def _violation(ranges: Ranges, statement: Statement, access: Access, order: Order) -> Mapping[str, int] | None:
+    """The smallest pair of points in the wrong order, with sizes; raises `Unknown`."""
+    here = ranges.indices[statement.name]
+    outputs = [item.name for item in statement.output_indices]
+    there = {name: index(f"{name}'", len(here) + place) for place, name in enumerate(outputs)}
+    dims = (*(r.index for r in here), *(f"{name}'" for name in outputs))
+    inside = [*_inside(statement, here, {}), *_inside(statement, here, there)]
+    same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
+    alternatives, _ = access.condition.alternatives()
+    for wrong, equal in _not_before(statement, order, there):
+        for alternative in alternatives:
+            points = IntegerSet.build(dims, [*inside, *alternative, *wrong], [*same, *equal], True)
+            found = points.smallest()
+            if found is not None:
+                return found
+    return None
+
+
+def _inside(statement: Statement, ranges: Sequence[IndexRange], there: Mapping[str, SizeExpr]) -> Iterator[SizeExpr]:
+    for r in ranges:
+        if r.lower is None or r.upper is None or (there and r.index not in there):
+            continue
+        value = there.get(r.index) or index_of(statement, r.index)
+        yield value - r.lower
+        yield r.upper - 1 - value
+
+
+def _not_before(
+    statement: Statement, order: Order, there: Mapping[str, SizeExpr]
+) -> Iterator[tuple[list[SizeExpr], list[SizeExpr]]]:
+    """The pairs of points that are wrong, as an OR of constraints and equalities."""
+    steps = [(there[name] - index_of(statement, name)) * step for name, step in order]
+    if statement.name == statement.target:
+        for place, step in enumerate(steps):
+            yield [step - 1], steps[:place]
+        yield [], steps
+        return
+    for name in there.keys() - {name for name, _ in order}:
+        apart = there[name] - index_of(statement, name)
+        yield [apart - 1], steps
+        yield [-apart - 1], steps
+    if statement.operator != "=" and (statement.reduction_indices or statement.initialize):
+        yield [], [there[name] - index_of(statement, name) for name in there]
+
+
+# --- messages ------------------------------------------------------------------------------------------------------------
+
+
+def _message(program: Program, ranges: Ranges, statement: Statement, wrong: WrongOrder) -> Diagnostic:
+    read = element_text(wrong.access.tensor, map(as_written, wrong.access.index), "()")
+    along = order_clause(statement.order)
+    if wrong.reason:
+        message = f"it is not certain that `{read}` is made before it is read, `{along}`: {wrong.reason}"
+    else:
+        message = f"`{read}` is not made before it is read, `{along}`: {_witness(program, statement, wrong)}"
+    other = _other_order(ranges, statement)
+    help_text = "every element that a statement reads of its target has to come before, in the order behind `along`"
+    if other is not None:
+        help_text = f"`{order_clause(other)}` takes them in an order in which it is"
+    fix = None if other is None else _replaced(program, statement, order_clause(other))
+    return Diagnostic(codes.WRONG_ORDER, wrong.access.span, message, "", (), help_text, fix)
+
+
+def _witness(program: Program, statement: Statement, wrong: WrongOrder) -> str:
+    """One sentence with the numbers: "at `N = 3`, `Y(1)` reads `Y(2)`, which comes later"."""
+    found = wrong.found
+    names = [item.name for item in statement.output_indices]
+    here, there = [found[name] for name in names], [found[f"{name}'"] for name in names]
+    sizes = ", ".join(f"{name} = {found[name]}" for name in program.sizes if name in found)
+    own, other = (element_text(statement.target, map(str, values), "()") for values in (here, there))
+    at = f"at `{sizes}`, " if sizes else ""
+    if here == there:
+        return f"{at}`{own}` reads itself"
+    ordered = [name for name, _ in statement.order]
+    if all(a == b for name, a, b in zip(names, here, there, strict=True) if name in ordered):
+        free = ", ".join(f"`{name}`" for name in names if name not in ordered)
+        return f"{at}`{own}` reads `{other}`, and {free} {'has' if free.count('`') == 2 else 'have'} no order"
+    return f"{at}`{own}` reads `{other}`, which comes later"
+
+
+def _other_order(ranges: Ranges, statement: Statement) -> Order | None:
+    """An order of few indices in which the statement is right."""
+    names = [item.name for item in statement.output_indices]
+    tried = (
+        tuple(zip(chosen, steps, strict=True))
+        for count in range(1, len(names) + 1)
+        for chosen in permutations(names, count)
+        for steps in product((1, -1), repeat=count)
+    )
+    candidates = (order for _, order in zip(range(MOST_TRIED), tried, strict=False) if order != statement.order)
+    return next((order for order in candidates if wrong_order(ranges, statement, order) is None), None)
+
+
+def _replaced(program: Program, statement: Statement, text: str) -> Fix | None:
+    """Write another order; `None` where the statement is not in the text as it stands, as in a call."""
+    start = statement.span.start
+    found = list(_CLAUSE.finditer(statement.text))
+    if not found or program.source.slice(statement.span) != statement.text:
+        return None
+    span = Span(start + found[-1].start(), start + found[-1].end())
+    return Fix(f"write `{text}`", (Edit(span, text),))
+
+
+__all__ = ["WrongOrder", "order_messages", "wrong_order"]

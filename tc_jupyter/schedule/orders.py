@@ -1,0 +1,199 @@
+"""Whether the loops of a stage with an order (`along`) still make every element before its own statement reads it.
+
+Loops along indices that no self read moves in are as free as others. Of the rest a violation is a pair of points
+
+    { (v, w) : v reads the element that w makes, w is before v as it is written, and the loops do not run w before v }
+
+where loops that are parallel, vectors or bound to a GPU axis run all of their iterations at one time. Such a set is empty for all
+sizes, or a point of it is the witness.
+
+Worked example: `Y(i) = (Y(i-1) else 0) + X(i) along i` with `parallel("Y", "i")`: with N = 2, (1) reads Y(0), which (0) makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tc_jupyter.diagnostics import codes
+from tc_jupyter.program import IndexVar, Read
+from tc_jupyter.ranges import IntegerSet, Scope, SizeExpr, Unknown, from_expr, index
+
+from .exact_sets import alternatives, axis_values, conditions_around
+from .infer_bound import scope_of
+from .legality import Problem, Witness, default_lineage, parts_of_loop
+from .lineage import default_domain, steps_to
+from .stage import Fuse, Split, Stage, StageGraph, children_of, parents_of
+
+HERE, THERE = "1 ", "2 "
+_REFUSED = {
+    "rfactor": "partial results would be made before what they read",
+    "cache_write": "it reads what it has made where it makes it",
+    "tensorize": "no intrinsic takes its points one after the other",
+    "rebias": "it reads what it has made",
+    "compute_at": "every visit would make again what comes before",
+    "compute_inline": "it reads elements that it makes",
+    "compute_with": "loops that are shared have no order of their own",
+    "separate": "it reads what the next statement makes",
+}
+
+
+def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tuple[Stage, str] | None:
+    """A stage with an order that a primitive does not take, and why; `None` if it takes all that are named."""
+    named = [stage for stage in graph.stages if stage.name in names]
+    if primitive == "separate":
+        named = [each for stage in named for each in graph.stages_on(stage.target)]
+    if primitive == "compute_at":
+        named = [stage for stage in named if stage.name == names[0]]
+    if primitive == "cache_read":
+        own = [
+            stage for stage in named if stage.name in names[1:] and stage.statement.order and stage.target == names[0]
+        ]
+        return (own[0], "a copy would be made before what it copies") if own else None
+    ordered = next((stage for stage in named if stage.statement.order), None)
+    return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
+
+
+def changed_order(old: StageGraph, new: StageGraph) -> tuple[Stage, Problem] | None:
+    """The stage whose loops do not keep its order any more, and a witness; `None` if all do."""
+    before = {stage.name: stage for stage in old.stages if stage.statement.order}
+    known = {stage.name for stage in old.stages}
+    for stage in new.stages if before else ():
+        late = next((each for each in before.values() if each.target in new.reads(stage)), None)
+        if stage.name not in known and late is not None and new.position(stage.name) < new.position(late.name):
+            message = f"`{stage.name}` would read `{late.target}` before `{late.name}` makes it"
+            return late, Problem(codes.ILLEGAL_ORDER, message, "leave what it reads of its own target where it is")
+    for stage in new.stages:
+        if not stage.statement.order or _loops(before.get(stage.name)) == _loops(stage):
+            continue
+        problem = order_problem_of(new, stage)
+        if problem is not None:
+            return stage, problem
+    return None
+
+
+def _loops(stage: Stage | None) -> object:
+    return None if stage is None else (stage.leaves, stage.relations, stage.annotations)
+
+
+def moving(stage: Stage) -> frozenset[str]:
+    """The indices in which elements that a stage reads of its own target differ from the one that it makes."""
+    outputs = stage.statement.output_indices
+    return frozenset(
+        own.name
+        for read in stage.statement.self_reads
+        for own, at in zip(outputs, read.indices, strict=True)
+        if not (isinstance(at, IndexVar) and at.name == own.name)
+    )
+
+
+def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
+    """Why the loops of a stage do not keep its order; `None` if they do."""
+    if _is_as_written(stage):
+        return None
+    message = f"the loops of `{stage.name}` do not keep its order"
+    help = "loops along other indices may run in any order"
+    try:
+        witness = _witness(graph, stage)
+    except Unknown as unknown:
+        said = f"{message}: it cannot be excluded that an element is read before it is made ({unknown.reason})"
+        return Problem(codes.ILLEGAL_ORDER, said, help)
+    return None if witness is None else Problem(codes.ILLEGAL_ORDER, f"{message}: {witness.text()}", help, witness)
+
+
+def _is_as_written(stage: Stage) -> bool:
+    """Whether the loops that matter are those of the order, one after the other and outermost, or parts of them in place."""
+    free = {root.name for root in stage.roots if root.kind == "output"} - moving(stage)
+    for relation in stage.relations:
+        if free >= set(parents_of(relation)):
+            free |= set(children_of(relation))
+    loops = [name for name, _ in stage.statement.order if name not in free]
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.parent in loops:
+            place = loops.index(relation.parent)
+            loops[place : place + 1] = [relation.outer, relation.inner]
+        elif isinstance(relation, Fuse) and {relation.outer, relation.inner} & set(loops):
+            return False
+    left = [leaf for leaf in stage.leaves if leaf not in free]
+    return left[: len(loops)] == loops and not any(_at_once(stage, leaf) for leaf in loops)
+
+
+def _at_once(stage: Stage, leaf: str) -> bool:
+    return stage.annotation(leaf) not in (None, "unroll")
+
+
+def _witness(graph: StageGraph, stage: Stage) -> Witness | None:
+    """The smallest pair of points in the wrong order; raises `Unknown`."""
+    here, there = ({root.name: index(mark + root.name) for root in stage.roots} for mark in (HERE, THERE))
+    dims = (*(HERE + root.name for root in stage.roots), *(THERE + root.name for root in stage.roots))
+    inside = [e for own in (here, there) for root in stage.roots for e in _within(own[root.name], root.dom)]
+    scope = Scope(sizes=scope_of(graph).sizes, indices=here)
+    around = conditions_around(stage.statement.value, scope)
+    mine, theirs = _times(stage, here), _times(stage, there)
+    at_once = [
+        _at_once(stage, leaf) for leaf in stage.leaves for _ in parts_of_loop(stage, default_lineage(stage), leaf)
+    ]
+    for read in stage.statement.self_reads:
+        outputs = zip(stage.statement.output_indices, read.indices, strict=True)
+        same = [there[own.name] - from_expr(at, scope) for own, at in outputs]
+        for guard in alternatives(around[id(read)]):
+            for before in (True, False) if _replaces(stage) else (True,):
+                times = (mine, theirs) if before else (theirs, mine)
+                for (written, equal), (run, level) in product(
+                    _as_written(stage, here, there, before), list(_not_before(*times, at_once))
+                ):
+                    sides = [*inside, *guard, written, *run]
+                    found = IntegerSet.build(dims, sides, [*same, *equal, *level], True).smallest()
+                    if found is not None:
+                        return _named(graph, stage, read, found)
+    return None
+
+
+def _replaces(stage: Stage) -> bool:
+    """Whether an earlier statement has made the elements, too, so that those that come later are read as they were."""
+    return stage.statement.name != stage.target
+
+
+def _within(value: SizeExpr, dom: tuple[SizeExpr, SizeExpr]) -> tuple[SizeExpr, SizeExpr]:
+    return value - dom[0], dom[1] - 1 - value
+
+
+def _times(stage: Stage, point: dict[str, SizeExpr]) -> list[SizeExpr]:
+    """When each loop runs a point; of fused loops without a number inside, both."""
+    domain, related = default_domain(stage), default_lineage(stage)
+    starts = {name: steps_to(stage, domain, name, value) for name, value in point.items()}
+    parts = [part for leaf in stage.leaves for part in parts_of_loop(stage, related, leaf)]
+    values = axis_values(stage, related, starts, frozenset(parts))
+    return [values[part] for part in parts]
+
+
+def _as_written(
+    stage: Stage, here: dict[str, SizeExpr], there: dict[str, SizeExpr], before: bool
+) -> Iterator[tuple[SizeExpr, list[SizeExpr]]]:
+    """The point that makes an element is before the one that reads it, or behind it, in the order as it is written."""
+    steps = [(here[name] - there[name]) * (step if before else -step) for name, step in stage.statement.order]
+    for place, step in enumerate(steps):
+        yield step - 1, steps[:place]
+
+
+def _not_before(
+    late: list[SizeExpr], early: list[SizeExpr], at_once: list[bool]
+) -> Iterator[tuple[list[SizeExpr], list[SizeExpr]]]:
+    """The loops do not run the early point first: at the first loop in which they differ it is later, or at the same time."""
+    for place, (a, b) in enumerate(zip(late, early, strict=True)):
+        level = [x - y for x, y in zip(late[:place], early[:place], strict=True)]
+        yield [b - a - 1], level
+        if at_once[place]:
+            yield [a - b - 1], level
+
+
+def _named(graph: StageGraph, stage: Stage, read: Read, found: dict[str, int]) -> Witness:
+    sizes = {name: found.get(name, 1) for name in graph.program.sizes}
+    here, there = (tuple(found[mark + root.name] for root in stage.roots) for mark in (HERE, THERE))
+    count = len(stage.statement.output_indices)
+    outputs = [root.name for root in stage.roots if root.kind == "output"]
+    element = tuple(found[THERE + name] for name in outputs)[:count]
+    return Witness(sizes, read.tensor, element, stage.name, there, stage.name, here, "reads")
+
+
+__all__ = ["changed_order", "moving", "order_problem_of", "refused"]

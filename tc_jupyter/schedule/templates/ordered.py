@@ -1,0 +1,79 @@
+"""Statements whose points have an order: its loops stay as they are, tasks and vectors run over the indices that nothing moves in.
+
+    for rows that do not touch each other:   parallel
+      for steps:                             one after the other
+        for neighbours in memory:            vectors
+
+Worked example: `Y(c, i) = X(c, i) - a*(Y(c, i-1) else 0) along i`: `c` is outside, in tasks; `i` is inside.
+"""
+
+from __future__ import annotations
+
+from tc_jupyter.schedule.orders import moving
+from tc_jupyter.schedule.running import running_of
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.target import Target
+
+
+def is_ordered(stage: Stage) -> bool:
+    """Whether the points of a stage have an order."""
+    return bool(stage.statement.order)
+
+
+def in_blocks(schedule: Schedule) -> Schedule:
+    """Running operations of one index on a GPU in blocks that run at one time, each in a thread."""
+    for name in schedule.stages:
+        found = running_of(schedule.graph, schedule.graph.stage(name)) if schedule.graph.is_free(name) else None
+        if found is not None and len(schedule.graph.stage(name).roots) == 1:
+            axis = found.axis.name
+            schedule = schedule.prefix(name, THREAD_BLOCK).split(name, axis, THREAD_BLOCK)
+            schedule = schedule.split(name, f"{axis}.outer", THREADS)
+            schedule = schedule.bind(name, f"{axis}.outer.outer", "blockIdx.x")
+            schedule = schedule.bind(name, f"{axis}.outer.inner", "threadIdx.x")
+    return schedule
+
+
+def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
+    """The loops of a statement with an order; `None` for others."""
+    stage = schedule.graph.stage(name)
+    if not is_ordered(stage) or stage.attach.kind != "root":
+        return None
+    free = [root.name for root in stage.roots if root.kind == "output" and root.name not in moving(stage)]
+    rest = [leaf for leaf in stage.leaves if leaf not in free]
+    if not free:
+        return schedule
+    return _gpu(schedule, name, free, rest) if target.kind == "cuda" else _cpu(schedule, stage, free, rest, target)
+
+
+def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], target: Target) -> Schedule:
+    name, last = stage.name, stage.statement.output_indices[-1].name
+    lanes = max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
+    if last not in free or stage.statement.reduction_indices:
+        schedule = schedule.reorder(name, *free, *rest) if rest else schedule
+        for leaf in free[:-1] or free:
+            schedule = schedule.parallel(name, leaf)
+        return schedule
+    schedule = schedule.split(name, last, lanes * VECTORS)
+    outer = [*(leaf for leaf in free if leaf != last), f"{last}.outer"]
+    schedule = schedule.reorder(name, *outer, *rest, f"{last}.inner")
+    for leaf in outer:
+        schedule = schedule.parallel(name, leaf)
+    return schedule.vectorize(name, f"{last}.inner")
+
+
+VECTORS = 4
+"""Vectors of neighbours that go through the steps together."""
+THREAD_BLOCK = 256
+"""Elements of a block on a GPU, which one thread goes through."""
+THREADS = 64
+"""Threads of a block, each of which goes through the steps of a row of its own."""
+
+
+def _gpu(schedule: Schedule, name: str, free: list[str], rest: list[str]) -> Schedule:
+    schedule = schedule.reorder(name, *free, *rest) if rest else schedule
+    while len(free) > 1:
+        schedule = schedule.fuse(name, free[0], free[1])
+        free = [f"{free[0]}.{free[1]}.fused", *free[2:]]
+    schedule = schedule.split(name, free[0], THREADS)
+    return schedule.bind(name, f"{free[0]}.outer", "blockIdx.x").bind(name, f"{free[0]}.inner", "threadIdx.x")

@@ -1,0 +1,109 @@
+"""A def applied to what it returns, again and again."""
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+CELL = """
+def jacobi(float(N, M) U) -> (V) {
+    V(i, j) = 0.25*(U(wrap(i+1), j) + U(wrap(i-1), j) + U(i, wrap(j+1)) + U(i, wrap(j-1))) where i in 0:N, j in 0:M
+}
+def wave(float(N) U, float(N) P, float c) -> (A, B) {
+    A(i) = 2*U(i) - P(i) + c*(U(wrap(i+1)) - 2*U(i) + U(wrap(i-1))) where i in 0:N
+    B(i) = U(i)
+}
+def newton(double x) -> (y, done) { y = 0.5*(x + 2/x)  done = abs(y*y - 2) < 1e-12 }
+def shorter(float(N) X) -> (Y) { Y(i) = X(i) + X(i+1) }
+def wider(float(N) X) -> (double(N) Y) { Y(i) = X(i) }
+def more(float(N) X) -> (Y, Z) { Y(i) = X(i)  Z(i) = X(i) }
+def added(float(N) X) -> (Y) { Y(i) += X(i) }
+"""
+
+
+@pytest.fixture(scope="module")
+def cell():
+    return tc.compile(CELL, allow=["TC232", "TC321"])
+
+
+def again(f, n, *args):
+    for _ in range(n):
+        args = (f(*args), *args[1:])
+    return args[0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10])
+def test_steps_are_calls_one_after_the_other(cell, n):
+    u = np.random.default_rng(0).random((7, 9), dtype=np.float32)
+    given = u.copy()
+    found = cell.jacobi.iterate(n)(u)
+    np.testing.assert_array_equal(found, again(cell.jacobi, n, u))
+    np.testing.assert_array_equal(u, given)
+    assert found is not u
+    assert not np.shares_memory(found, u)
+
+
+def test_two_states_take_turns(cell):
+    random = np.random.default_rng(1)
+    u, p = random.random(12, dtype=np.float32), random.random(12, dtype=np.float32)
+    a, b = cell.wave.iterate(6)(u, p, 0.1)
+    for _ in range(6):
+        u, p = cell.wave(u, p, 0.1)
+    np.testing.assert_array_equal(a, u)
+    np.testing.assert_array_equal(b, p)
+
+
+def test_a_result_says_when_it_is_enough(cell):
+    y, steps = cell.newton.iterate(100, until="done")(1.0)
+    assert 3 < steps < 10
+    assert abs(y - 2**0.5) < 1e-12
+    assert cell.newton.iterate(100, until="done", every=50)(1.0)[1] == 50
+    assert cell.newton.iterate(2, until="done")(1.0)[1] == 2
+
+
+def test_states_are_kept_for_an_animation(cell):
+    u = np.random.default_rng(2).random((4, 4), dtype=np.float32)
+    kept = cell.jacobi.iterate(7, keep=3)(u)
+    assert kept.shape == (3, 4, 4)
+    for number, steps in enumerate((0, 3, 6)):
+        np.testing.assert_array_equal(kept[number], again(cell.jacobi, steps, u))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("shorter", r"`X` is `float32\(N\)`, and `Y`, which comes in its place, is `float32\(N - 1\)`"),
+        ("wider", r"`Y`, which comes in its place, is `float64\(N\)`"),
+        ("more", "1 parameters and 2 states"),
+    ],
+)
+def test_what_returns_another_state_is_refused(cell, name, said):
+    with pytest.raises(tc.CallError, match=f"TC226(?s:.*){said}"):
+        cell[name].iterate(2)
+
+
+def test_counts_that_make_no_sense(cell):
+    with pytest.raises(tc.CallError, match="TC618"):
+        cell.jacobi.iterate(-1)
+    for wrong in ("3", 2.0, True):
+        with pytest.raises(TypeError, match="expected an integer"):
+            cell.jacobi.iterate(wrong)
+    with pytest.raises(ValueError, match="positive"):
+        cell.jacobi.iterate(3, keep=0)
+    with pytest.raises(ValueError, match="no such result"):
+        cell.jacobi.iterate(3, until="done")
+    with pytest.raises(ValueError, match="one truth value"):
+        cell.wave.iterate(3, until="A")
+
+
+def test_what_adds_to_its_results_begins_with_zeros_at_every_step(cell):
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(cell.added.iterate(5)(x), x)
+
+
+def test_tensors_of_torch_stay_what_they_are(cell):
+    torch = pytest.importorskip("torch")
+    u = torch.rand(5, 6)
+    found = cell.jacobi.iterate(4)(u)
+    assert isinstance(found, torch.Tensor)
+    np.testing.assert_array_equal(found.numpy(), again(cell.jacobi, 4, u.numpy()))

@@ -1,0 +1,294 @@
+"""Statements that read what they have made: the order is accepted where brute force finds it right, and values are those of it."""
+
+import re
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tests.orders import drawn
+
+MANY, VALUES, SIMULATED = 400, 24, 6
+"""How many a test looks at; the slow ones look at ten times as many."""
+
+
+def judged(seed):
+    """A recurrence that is accepted where it is right at small sizes, and refused with two points that are wrong."""
+    one = drawn(Random(seed))
+    errors = [item for item in tc.analyze(one.text).diagnostics if item.is_error]
+    if not errors:
+        assert one.is_legal(5 if one.rank < 3 else 3), one.text
+        return one
+    assert {item.code.number for item in errors} == {"TC260"}, (one.text, errors)
+    assert all(one.confirms(item.message) for item in errors), (one.text, errors[0].message)
+    return None
+
+
+def compared(seed, call):
+    """Whether a recurrence was accepted; its values are those of brute force, at sizes from 0 on."""
+    one = judged(seed)
+    if one is None:
+        return False
+    random = np.random.default_rng(seed)
+    for shape in ((0,) * one.rank, (1,) * one.rank, (2,) * one.rank, tuple(random.integers(1, 9, one.rank))):
+        x = random.integers(-9, 9, shape).astype(np.int32)
+        for found in call(one.text, x):
+            np.testing.assert_array_equal(found, one.values(x), err_msg=f"{one.text} {shape}")
+    return True
+
+
+def engines(text, x):
+    for target in ("interpreter", "cpu"):
+        yield tc.compile(text, target=target).f(x)
+
+
+def simulated(text, x):
+    if x.size:
+        result = tc.compile(text).f.simulate(x)
+        assert not result.findings, (text, result.findings)
+        outputs = result.outputs
+        yield from (
+            outputs.values()
+            if isinstance(outputs, dict)
+            else (outputs,)
+            if isinstance(outputs, np.ndarray)
+            else outputs
+        )
+
+
+def test_an_order_is_accepted_where_it_is_right():
+    found = Counter(judged(seed) is None for seed in range(MANY))
+    assert min(found[True], found[False]) > MANY // 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_an_order_is_accepted_where_it_is_right_many(part):
+    for seed in range(10_000 + part * 1000, 11_000 + part * 1000):
+        judged(seed)
+
+
+def test_values_are_those_of_the_order():
+    assert sum(compared(seed, engines) for seed in range(VALUES)) > VALUES // 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_values_are_those_of_the_order_many(part):
+    for seed in range(20_000 + part * 40, 20_040 + part * 40):
+        compared(seed, engines)
+
+
+def test_a_gpu_keeps_the_order():
+    pytest.importorskip("cuda")
+    assert any([compared(seed, simulated) for seed in range(SIMULATED)])
+
+
+# peers
+
+
+def test_running_sums_are_those_of_numpy():
+    f = tc.compile(
+        """def rows(float(N, M) X) -> (Y) { Y(i, j) = (Y(i, j-1) else 0) + X(i, j) along j }
+        def columns(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + X(i, j) along i }
+        def back(double(N) X) -> (Y) { Y(i) = (Y(i+1) else 0) + X(i) along -i }"""
+    )
+    x = np.random.default_rng(0).random((37, 130), dtype=np.float32)
+    np.testing.assert_allclose(f.rows(x), np.cumsum(x, 1), rtol=1e-5)
+    np.testing.assert_allclose(f.columns(x), np.cumsum(x, 0), rtol=1e-5)
+    wide = x[0].astype(np.float64)
+    np.testing.assert_allclose(f.back(wide), np.cumsum(wide[::-1])[::-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "maximum", "minimum"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.int8])
+@pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 63, 1000, 40_000])
+def test_prefix_operations_are_those_of_numpy(name, dtype, size):
+    steps = {
+        "cumsum": "(Y(i-1) else 0) + X(i)",
+        "cumprod": "(Y(i-1) else 1) * X(i)",
+        "maximum": "i > 0 ? max(Y(i-1), X(i)) : X(i)",
+        "minimum": "i == 0 ? X(i) : min(X(i), Y(i-1))",
+    }
+    kind = {np.float32: "float", np.float64: "double"}.get(dtype, np.dtype(dtype).name)
+    f = tc.compile(f"def f({kind}(N) X) -> (Y) {{ Y(i) = {steps[name]} along i }}").f
+    random = np.random.default_rng(size)
+    x = (
+        random.integers(-100, 100, size).astype(dtype)
+        if name != "cumprod"
+        else random.choice([1, 1, -1], size).astype(dtype)
+    )
+    numpy_one = {"maximum": np.maximum.accumulate, "minimum": np.minimum.accumulate}.get(name) or getattr(np, name)
+    expected = numpy_one(x, dtype=dtype) if name.startswith("cum") else numpy_one(x)
+    np.testing.assert_array_equal(f(x), expected)
+
+
+def test_nan_stays_in_a_running_maximum():
+    f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = max(Y(i-1) else -inf, X(i)) along i }").f
+    x = np.zeros(100, np.float32)
+    x[40] = np.nan
+    assert np.isnan(f(x)).tolist() == [False] * 40 + [True] * 60
+
+
+def test_filters_are_those_of_scipy():
+    signal = pytest.importorskip("scipy.signal")
+    f = tc.compile(
+        """def iir(double(C, N) X, double a, double b) -> (Y) {
+            Y(c, i) = X(c, i) - a*(Y(c, i-1) else 0) - b*(Y(c, i-2) else 0) along i
+        }"""
+    ).iir
+    x = np.random.default_rng(1).random((5, 211))
+    np.testing.assert_allclose(f(x, 0.3, -0.2), signal.lfilter([1.0], [1.0, 0.3, -0.2], x), rtol=1e-12)
+
+
+def edit_distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        last, row[0] = row[0], i + 1
+        for j, y in enumerate(b):
+            last, row[j + 1] = row[j + 1], min(row[j + 1] + 1, row[j] + 1, last + (x != y))
+    return row[-1]
+
+
+@pytest.mark.parametrize("lengths", [(0, 0), (0, 3), (3, 0), (30, 41)])
+def test_an_edit_distance_is_the_one_of_the_textbook(lengths):
+    f = tc.compile(
+        """def edit(uint8(M) A, uint8(N) B) -> (int32(M + 1, N + 1) D) {
+            D(i, j) = i == 0 ? int32(j) : j == 0 ? int32(i)
+                : min(D(i-1, j) + 1, D(i, j-1) + 1, D(i-1, j-1) + int32(A(i-1) != B(j-1)))
+                where i in 0:M + 1, j in 0:N + 1 along i, j
+        }"""
+    ).edit
+    a, b = (np.random.default_rng(5).integers(0, 3, n).astype(np.uint8) for n in lengths)
+    assert f(a, b)[-1, -1] == edit_distance(a, b)
+
+
+def test_the_best_path_is_the_one_of_viterbi():
+    f = tc.compile(
+        """def viterbi(float(S, S) A, float(T, S) E) -> (V) {
+            V(t, s) max=! (t > 0 ? V(t-1, r) + A(r, s) : 0) + E(t, s) where t in 0:E.0, r in 0:S along t
+        }"""
+    ).viterbi
+    random = np.random.default_rng(3)
+    a, e = random.random((6, 6), dtype=np.float32), random.random((20, 6), dtype=np.float32)
+    best = e[0]
+    for row in e[1:]:
+        best = (best[:, None] + a).max(0) + row
+    np.testing.assert_allclose(f(a, e)[-1], best, rtol=1e-6)
+
+
+def test_a_recurrent_layer_is_the_one_of_torch():
+    torch = pytest.importorskip("torch")
+    f = tc.compile(
+        """def rnn(float(T, B, I) X, float(H, I) W, float(H, H) U) -> (h) {
+            Z(t, b, o) +=! X(t, b, i) * W(o, i)
+            S(t, b, o) +=! (t > 0 ? tanh(S(t-1, b, k) + Z(t-1, b, k)) : 0) * U(o, k) where t in 0:T along t
+            h(t, b, o) = tanh(S(t, b, o) + Z(t, b, o))
+        }"""
+    ).rnn
+    cell = torch.nn.RNN(5, 7, bias=False)
+    x = torch.rand(11, 3, 5)
+    expected = cell(x)[0].detach().numpy()
+    weights = (cell.weight_ih_l0.detach().numpy(), cell.weight_hh_l0.detach().numpy())
+    np.testing.assert_allclose(f(x.numpy(), *weights), expected, rtol=2e-5, atol=2e-6)
+
+
+# schedules
+
+WRONG = [
+    ("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", lambda s: s.parallel("Y", "i")),
+    (
+        "def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }",
+        lambda s: s.split("Y", "i", 8).vectorize("Y", "i.inner"),
+    ),
+    (
+        "def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }",
+        lambda s: s.split("Y", "i", 8).reorder("Y", "i.inner", "i.outer"),
+    ),
+    (
+        "def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j+1) else 0) + X(i, j) along i }",
+        lambda s: s.reorder("Y", "j", "i"),
+    ),
+    (
+        "def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + (Y(i, j-1) else 0) + X(i, j) along i, j }",
+        lambda s: s.parallel("Y", "j"),
+    ),
+    (
+        "def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + X(i, j) along i }",
+        lambda s: s.fuse("Y", "i", "j").parallel("Y", "i.j.fused"),
+    ),
+]
+RIGHT = [
+    ("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", lambda s: s.split("Y", "i", 8)),
+    ("def f(float(N) X) -> (Y) { Y(i) = (Y(i+1) else 0) + X(i) along -i }", lambda s: s.split("Y", "i", 8).unroll("Y", "i.inner")),
+    ("def f(float(N) X) -> (Y) { Y(i) = (Y(i-8) else 0) + X(i) along i }", lambda s: s.split("Y", "i", 8).vectorize("Y", "i.inner")),
+    ("def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j-1) else 0) + X(i, j) along i }", lambda s: s.reorder("Y", "j", "i")),
+    ("def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + X(i, j) along i }", lambda s: s.reorder("Y", "j", "i").parallel("Y", "j")),
+    ("def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + X(i, j) along i }", lambda s: s.fuse("Y", "i", "j")),
+    ("def f(float(N, M) X) -> (Y) { Y(i, j) = (Y(i-1, j) else 0) + (Y(i, j-1) else 0) + X(i, j) along i, j }", lambda s: s.reorder("Y", "j", "i")),
+    ("def f(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) = (Y(i-1) else 0) + (Y(i+1) else 0) along i }", lambda s: s.split("Y#2", "i", 4)),
+]  # fmt: skip
+
+
+def values(f, text):
+    rank = 2 if "M) X" in text else 1
+    x = np.random.default_rng(2).integers(-9, 9, (21,) * rank).astype(np.float32)
+    return f(x)
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_schedule_that_breaks_the_order_is_refused_with_a_witness(number):
+    text, steps = WRONG[number]
+    with pytest.raises(tc.CompileError, match=r"TC407(?s:.*)with N = \d.*reads Y\(.*makes later") as caught:
+        steps(tc.compile(text).f.schedule())
+    assert re.search(r"`Y` at \([-\d, ]+\) reads", str(caught.value).replace("\n      ", " "))
+
+
+@pytest.mark.parametrize("number", range(len(RIGHT)))
+def test_a_schedule_that_keeps_the_order_keeps_the_bits(number):
+    text, steps = RIGHT[number]
+    f = tc.compile(text).f
+    expected = values(tc.compile(text, target="interpreter").f, text)
+    np.testing.assert_array_equal(values(f.with_schedule(steps(f.schedule())), text), expected)
+
+
+def test_what_is_read_of_the_own_target_is_not_computed_before():
+    text = """def f(float(T, H) X, float(H, H) U) -> (S) {
+        S(t, o) +=! (t > 0 ? tanh(S(t-1, k)) * X(t, k) : 1) * U(o, k) where t in 0:T along t
+    }"""
+    f = tc.compile(text).f
+    random = np.random.default_rng(0)
+    x, u = random.random((9, 40), dtype=np.float32), random.random((40, 40), dtype=np.float32) / 40
+    np.testing.assert_allclose(f(x, u), tc.compile(text, target="interpreter").f(x, u), rtol=1e-5)
+    with pytest.raises(tc.CompileError, match="before `S` makes it"):
+        f.schedule().cache_read("X", "S", value=True, only=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [
+        ("def f(int32(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }", np.int32),
+        ("def f(int64(N) X) -> (Y) { Y(i) = (i < N - 1 ? Y(i+1) : 3) + X(i) along -i }", np.int64),
+        ("def f(double(N) X) -> (Y) { Y(i) = max(X(i), Y(i-1) else -inf) along i }", np.float64),
+        ("def f(float(N) X) -> (Y) { Y(i) = min(i > 1 ? Y(i-1) : 9, X(i)) where i in 1:N along i }", np.float32),
+    ],
+)
+def test_blocks_of_a_running_operation_run_at_one_time(text, dtype):
+    f = tc.compile(text, allow=["TC321"]).f
+    g = f.with_schedule(f.schedule().prefix("Y", 8).parallel("Y.sums", "b").split("Y", "i", 8).parallel("Y", "i.outer"))
+    random = np.random.default_rng(4)
+    for size in (1, 2, 7, 8, 9, 100, 1000):
+        x = random.integers(-99, 99, size).astype(dtype)
+        np.testing.assert_array_equal(g(x), f(x))
+    with pytest.raises(tc.CompileError, match="TC407"):
+        f.schedule().prefix("Y", 8).split("Y", "i", 12).parallel("Y", "i.outer")
+
+
+def test_a_gpu_scans_in_blocks():
+    pytest.importorskip("cuda")
+    text = "def f(int32(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }"
+    x = np.arange(1000, dtype=np.int32)
+    for found in simulated(text, x):
+        np.testing.assert_array_equal(found, np.cumsum(x, dtype=np.int32))
