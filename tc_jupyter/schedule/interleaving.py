@@ -61,13 +61,10 @@ def interleaved(program: Program, ranges: Ranges) -> Iterator[Statement]:
 
 def _residue(statement: Statement, ranges: Ranges) -> _Residue | None:
     outputs, points = statement.output_indices, statement.reduction_indices
-    if (
-        len(statement.computed) != 1
-        or len(points) != 1
-        or statement.operator != "="
-        or statement.exists
-        or statement.unique
-    ):
+    plain = statement.operator == "=" and not (
+        statement.exists or statement.unique or statement.order or statement.filters
+    )
+    if not plain or len(statement.computed) != 1 or len(points) != 1:
         return None
     (place, subscript), (point,) = statement.computed[0], points
     reads = [node for node in walk(statement.value) if isinstance(node, Read) and node.indices]

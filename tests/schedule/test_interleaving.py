@@ -21,6 +21,7 @@ ONE = {
 APART = {
     "other ranges": "Y(i) = 0 where i in 0:2*N  Y(2*i) = A(i)  Y(2*i + 1) = B(i + 1) where i in 0:N - 1",
     "one is missing": "Y(i) = 0 where i in 0:2*N  Y(2*i) = A(i)",
+    "points are left out": "Y(i) = 0 where i in 0:2*N  Y(2*i) = A(i) where A(i) > 0.5  Y(2*i + 1) = B(i)",
     "added": "Y(i) = 0 where i in 0:2*N  Y(2*i) += A(i)  Y(2*i + 1) += B(i)",
     "places from data": "Y(2*i) = A(I(i))  Y(2*i + 1) = B(i)",
 }
