@@ -50,7 +50,7 @@ def is_plain_inside(stage: Stage) -> bool:
 
 def is_of_each_tile(stage: Stage, tensor: str) -> bool:
     """Whether what a reduction reads of a tensor is another part for each part of its results."""
-    outputs = {index.name for index in stage.statement.output_indices}
+    outputs = frozenset(index.name for index in stage.statement.output_indices)
     reads = [read for read in stage.statement.reads() if read.tensor == tensor]
     used = [[index_names(subscript) & outputs for subscript in read.indices] for read in reads]
     return all(all(names) and frozenset[str]().union(*names) == outputs for names in used)
