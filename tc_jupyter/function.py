@@ -58,6 +58,7 @@ from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.timing import MOMENT, Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates
+from tc_jupyter.syntax import own_operators
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
     from tc_jupyter.autotune import TuningLog
@@ -308,11 +309,12 @@ class Function:
     def callees(self) -> dict[str, Function]:
         """The functions of earlier cells that the def calls, by the names that the text uses."""
         definition = self._definition
-        known = _alone(self._options, definition.name).known or {}
+        alone = _alone(self._options, definition.name)
+        known = alone.known or {}
         used = {name: each for name, each in known.items() if isinstance(each, Function)}
         if not isinstance(definition, Definition):
             return used
-        called = {site.callee for site in definition.program.calls}
+        called = {site.callee for site in definition.program.calls} | set(own_operators(alone.text))
         return {name: each for name, each in used.items() if each.written_name in called}
 
     def _follow(self) -> None:

@@ -112,6 +112,10 @@ class Statement:
     extreme: tuple | None = None
     along: list = field(default_factory=list)
     """Indices, outermost first, with 1 or -1: the order of the points."""
+    targets: list = field(default_factory=list)
+    """Of a reducer, all targets; `target` is the last one."""
+    rest: list = field(default_factory=list)
+    """Of a reducer, the values behind the first one."""
     filters: list = field(default_factory=list)
     """Conditions as clauses."""
 
@@ -157,6 +161,15 @@ class Constant:
     values: list
 
 
+@dataclass
+class Reducer:
+    """A function of the components of two operands, what changes nothing, and what becomes of values."""
+
+    function: Def
+    identity: Def
+    lifted: Def | None
+
+
 TYPE_NAMES = {
     "bool": "bool", "int": "int32", "byte": "uint8", "half": "float16", "float": "float32", "double": "float64",
     "bfloat16": "bfloat16", **{f"{s}int{b}": f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)},
@@ -174,6 +187,7 @@ TOKEN = re.compile(
 
 def tokens(text):
     found, place = [], 0
+    reducers = set(re.findall(r"\breduce (\w+)\(", text))
     while place < len(text):
         match = TOKEN.match(text, place)
         if match is None:
@@ -189,7 +203,7 @@ def tokens(text):
                 continue
         if (
             kind == "name"
-            and match.group() in ("argmin", "argmax", "any", "all", "lse")
+            and match.group() in {"argmin", "argmax", "any", "all", "lse", *reducers}
             and text[place : place + 2] == "=!"
         ):
             place += 2
@@ -245,16 +259,19 @@ class Parser:
 
     def cell(self):
         defs, constants = {}, []
-        while self.peek() in ("def", "const"):
+        while self.peek() in ("def", "reduce", "const"):
             if self.take("const"):
                 constants.append(self.constant())
                 continue
-            self.next()
+            if self.next() == "reduce":
+                found = self.reducer()
+                defs[found.function.name] = found
+                continue
             start = self.at
             one = self.definition()
             one.words = {word for _, word in self.tokens[start : self.at]}
             defs[one.name] = one
-        for one in defs.values():
+        for one in filter(lambda each: isinstance(each, Def), defs.values()):
             one.statements = [*(c for c in constants if c.tensor.name in one.words), *one.statements]
         if self.kind() != "end":
             raise Rejected(f"a def expected at {self.peek()!r}")
@@ -300,6 +317,53 @@ class Parser:
             statements.append(self.statement())
         return Def(name, parameters, results, statements)
 
+    def reducer(self):
+        name, parameters = self.next(), []
+        self.need("(")
+        while not self.take(")"):
+            parameters.append(self.tensor())
+            self.take(",")
+        self.need("=")
+        results = [Tensor(p.dtype, [], f"{p.name}_") for p in parameters[: len(parameters) // 2]]
+        function = self.numbers(name, parameters, results)
+        self.need("from")
+        identity, lifted = self.numbers(name, [], results), None
+        if self.take("with"):
+            names = [self.next()] if self.peek() != "(" else self.names()
+            self.need("->")
+            given = [Tensor(p.dtype, [], each) for p, each in zip(parameters, names, strict=False)]
+            lifted = self.numbers(name, given, results)
+        return Reducer(function, identity, lifted)
+
+    def names(self):
+        found = []
+        self.need("(")
+        while not self.take(")"):
+            found.append(self.next())
+            self.take(",")
+        return found
+
+    def numbers(self, name, parameters, results):
+        """The def of a function of numbers, whose values come next."""
+        values = [self.expression()] if len(results) == 1 else self.in_brackets()
+        made = [Statement(r.name, None, "=", True, e) for r, e in zip(results, values, strict=True)]
+        return Def(name, parameters, results, made)
+
+    def in_brackets(self):
+        self.need("(")
+        found = [self.expression()]
+        while self.take(","):
+            found.append(self.expression())
+        self.need(")")
+        return found
+
+    def has_targets(self):
+        """Whether names with commas are the targets of an operator, and not those of a call."""
+        ahead = 1
+        while self.peek(ahead) == ",":
+            ahead += 2
+        return self.peek(ahead).endswith("=!")
+
     def tensor(self):
         if self.peek() not in TYPE_NAMES:
             return Tensor(None, None, self.next())
@@ -322,24 +386,27 @@ class Parser:
     def statement(self):
         if self.take("const"):
             return self.constant()
-        if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
+        if self.peek(1) == "," and not self.has_targets():
             targets = [self.next()]
             while self.take(","):
                 targets.append(self.next())
             self.need("=")
             return CallDef(targets, *self.callee())
         target, left, places = self.target()
-        extreme = None
-        if self.take(","):
+        extreme, targets = None, [target]
+        while self.take(","):
             if places:
                 raise Rejected("TC223")
             extreme, (target, left, places) = (target, left), self.target()
+            targets.append(target)
         op = self.next()
-        value = self.expression()
+        own = op.endswith("=!") and op[0].isalpha() and op[:-2] not in {"min", "max", "lse", *POSITIONS, *TRUTHS}
+        value, *rest = self.in_brackets() if own and self.peek() == "(" and self.several() else [self.expression()]
         fresh = op == "=" or op.endswith("!")
         statement = Statement(
-            target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places, extreme=extreme
-        )
+            target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places, extreme=extreme,
+            targets=targets if own else [], rest=rest,
+        )  # fmt: skip
         if statement.op in POSITIONS and self.take("at"):
             statement.at = self.expression()
         self.order(statement)
@@ -359,6 +426,16 @@ class Parser:
             step = -1 if self.take("-") else 1
             statement.along.append((self.next(), step))
             more = self.take(",")
+
+    def several(self):
+        """Whether a comma stands in the bracket that comes next, and in no other one."""
+        depth, ahead = 0, 0
+        while self.kind(ahead) != "end":
+            depth += (self.peek(ahead) in ("(", "[")) - (self.peek(ahead) in (")", "]"))
+            if depth == 0 or (depth == 1 and self.peek(ahead) == ","):
+                return depth == 1
+            ahead += 1
+        return False
 
     def target(self):
         name, left, places = self.next(), None, {}
@@ -2323,7 +2400,8 @@ class Run:
                         ],
                         waiting,
                     )
-                    (self.position if now.op in POSITIONS else self.statement)(now, declared, given)
+                    run = self.position if now.op in POSITIONS else self.reduced if now.targets else self.statement
+                    run(now, declared, given)
                 except Refused as reason:
                     reason.temporary = s.target not in declared
                     raise
@@ -2421,21 +2499,9 @@ class Run:
         if s.left is None and s.op == "=" and not (lets or ranges or exists or filters):
             return self.with_indices(s, value)
         return Statement(
-            s.target,
-            s.left or [],
-            s.op,
-            s.fresh,
-            value,
-            ranges,
-            {},
-            exists,
-            places,
-            s.unique,
-            at,
-            s.extreme,
-            s.along,
-            filters,
-        )
+            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme,
+            s.along, s.targets, [replaced(e, lets) for e in s.rest], filters,
+        )  # fmt: skip
 
     def with_indices(self, s, value):
         """`W = U * V` for arrays of one box, element by element."""
@@ -2706,6 +2772,74 @@ class Run:
         self.tensors[s.target], self.dims[s.target] = places, [None] * len(s.left)
         self.types, self.code = {}, {}
 
+    def reduced(self, s, declared, given):
+        """`A(n), B(n) r=! X(n, m)`: operands of all points one after the other, which are exact in the programs that are drawn."""
+        reducer = self.defs[s.op]
+        if s.places or any(target in self.tensors for target in s.targets):
+            raise Unclear("a reducer on a left side with expressions, or onto what is there")
+        values = [s.value, *s.rest]
+        asked = (reducer.lifted or reducer.function).parameters[: len(values)]
+        for e, parameter in zip(values, asked, strict=True):
+            self.check_divisors(e, "")
+            found = self.type_of(e)
+            if not (
+                holds(found.weak, parameter.dtype) if found.weak is not None else fits(found.dtype, parameter.dtype)
+            ):
+                raise Rejected("TC206")
+        probe = Statement(s.target, s.left, "+", True, s.value, s.ranges, {}, [*s.exists, *s.rest], filters=s.filters)
+        ranges = self.ranges_of(probe)
+        types = [r.dtype for r in reducer.function.results]
+        direct = len(types) == 1 and (declared.get(s.target) and declared[s.target].dtype) in (None, types[0])
+        for target in s.targets:
+            self.log.append((target, ranges if direct else {name: ranges[name] for name in s.left}))
+        if any(high < low for low, high in ranges.values()):
+            raise Refused("range")
+        if math.prod(high - low for low, high in ranges.values()) > MOST_POINTS // 10:
+            raise Unclear("too many points")
+        box = [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left]
+        made = [
+            Array(self.result_type(target, dtype, declared), *box)
+            for target, dtype in zip(s.targets, types, strict=True)
+        ]
+        self.look_at_ends(probe, ranges)
+        codes = [self.stored(Statement("", [], "=", True, e), p) for e, p in zip(values, asked, strict=True)]
+        inner = [name for name in ranges if name not in s.left]
+        nodes = [n for statement in reducer.function.statements for n in walk(statement.value)]
+        exact = not any(
+            (isinstance(n, Binary) and n.op in "+-*/%") or (isinstance(n, Apply) and n.name not in ("min", "max"))
+            for n in nodes
+        )
+        for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
+            env, doubt, size, count = dict(zip(s.left, left, strict=True)), 0.0, 0.0, 1
+            total = self.of_numbers(reducer.identity, [])
+            for _ in self.points(probe, inner, ranges, env):
+                pairs = [convert(*code(env), computed(p.dtype), p.dtype) for code, p in zip(codes, asked, strict=True)]
+                doubt = max(doubt, *(error for _, error in pairs))
+                operand = [value for value, _ in pairs]
+                operand = operand if reducer.lifted is None else self.of_numbers(reducer.lifted, operand)
+                total = self.of_numbers(reducer.function, [*total, *operand])
+                size, count = max([size, *(abs(n) for n in (*operand, *total) if abs(n) < math.inf)]), count + 1
+            for array, value, dtype in zip(made, total, types, strict=True):
+                error = UNSURE if doubt and not is_float(dtype) else 2 * doubt
+                if is_float(dtype) and not exact:
+                    error += 2.0**-21 * count * size
+                place = array.place(left)
+                array.values[place], array.errors[place] = convert(value, error, computed(dtype), array.dtype)
+        for target, array in zip(s.targets, made, strict=True):
+            self.tensors[target], self.dims[target] = array, [None] * len(s.left)
+        self.types, self.code = {}, {}
+
+    def result_type(self, target, dtype, declared):
+        wanted = declared[target].dtype if target in declared else None
+        if wanted is not None and not fits(dtype, wanted):
+            raise Rejected("TC206")
+        return wanted or dtype
+
+    def of_numbers(self, function, numbers):
+        """What a function of numbers makes of some."""
+        held = [Array(p.dtype, [], [], [value]) for p, value in zip(function.parameters, numbers, strict=True)]
+        return [array.values[0] for array in Run(self.defs, function, held).run().values()]
+
     def check_types(self, s):
         self.type_of(s.value)
 
@@ -2926,7 +3060,7 @@ class Outcome:
 def evaluate(text, name, arguments, given=None):
     """Call a def of a cell; `arguments` are pairs (NumPy array or number, element type)."""
     defs = Parser(text).cell()
-    one = defs[name]
+    one = defs[name] if isinstance(defs[name], Def) else defs[name].function
     held = [array_of(np.asarray(value), dtype) for value, dtype in arguments]
     with np.errstate(all="ignore"):
         run = Run(defs, one, held)

@@ -19,6 +19,7 @@ from tc_jupyter.function import module_of
 from tests.tc_evaluator import (
     UNSURE,
     Apply,
+    Def,
     Dimension,
     Name,
     Number,
@@ -38,10 +39,31 @@ NAMES = ("i", "j", "k", "l", "m")
 NUMPY = {"bfloat16": ml_dtypes.bfloat16}
 
 
+REDUCERS = (
+    ("reduce r0(int32 a, int32 b) = a + b + 3*a*b from 0", "int32({0})"),
+    ("reduce r1(float a, float b) = min(a, b) from inf with x -> abs(x)", "float({0})"),
+    (
+        "reduce r2(int32 v, int64 k, int32 w, int64 l) = (max(v, w), v == w ? min(k, l) : v > w ? k : l) "
+        "from (-2147483648, 9223372036854775807)",
+        "(int32({0}), 3)",
+    ),
+    (
+        "reduce r3(int32 a, int32 b, int32 c, int32 d) = (a*c - b*d, a*d + b*c) from (1, 0) with x -> (x, 1)",
+        "int32({0})",
+    ),
+    (
+        "reduce r4(uint8 a, bool b, uint8 c, bool d) = (max(a, c), b && d) from (0, true) with (x, y) -> (x, !y)",
+        "(uint8({0}), 1 < 2)",
+    ),
+)
+"""Reducers that are exact, and what a statement with one takes."""
+
+
 class Maker:
     """Draws the text of one def."""
 
-    def __init__(self, random, helpers=(), left_sides=False, points=False):
+    def __init__(self, random, helpers=(), left_sides=False, points=False, reducers=None):
+        self.reducers = set() if reducers is None else reducers
         self.random = random
         self.points = points
         """Conditions leave points out, and ranges differ from point to point."""
@@ -400,6 +422,9 @@ class Maker:
             else self.pick("=", "=", "=", "=", "+=")
         )
         before, behind = "", ""
+        if inner and self.chance(8):
+            self.reduction(name, rank, left, value, self.clauses(indices, value + " ".join(lets), sure) + lets)
+            return
         if inner and self.chance(12):
             op = self.pick("any=!", "all=!")
             value = self.condition(indices, 2) if self.chance(50) else f"({value}) > 0"
@@ -428,6 +453,20 @@ class Maker:
             self.tensors[made], self.dims[made] = rank, [None] * rank
             self.made.append(made)
         self.lets = []
+
+    def reduction(self, name, rank, left, value, clauses):
+        """A statement with a reducer; those of several components write as many tensors."""
+        number = self.pick(*range(len(REDUCERS)))
+        text, takes = REDUCERS[number]
+        self.reducers.add(text)
+        components = len(re.findall(r"\w+ \w+[,)]", text[: text.index("=")])) // 2
+        targets = [name, *(f"{name}{letter}" for letter in "ab"[: components - 1])]
+        shown = ", ".join(self.line(each, left, "", "", []).rstrip() for each in targets)
+        values = takes.format(value)
+        self.lines.append(f"{shown} r{number}=! {values}{' where ' + ', '.join(clauses) if clauses else ''}")
+        for made in targets:
+            self.tensors[made], self.dims[made] = rank, [None] * rank
+            self.made.append(made)
 
     def whole(self, number):
         """A statement on arrays without indices, most of them of one shape."""
@@ -636,14 +675,14 @@ class Maker:
 
 def cell(random):
     """The text of a cell whose last def is called `f`."""
-    helpers, text = [], []
+    helpers, text, reducers = [], [], set()
     if random.random() < 0.13:
         for number in range(random.randint(1, 2)):
-            helper = Maker(random, tuple(helpers))
+            helper = Maker(random, tuple(helpers), reducers=reducers)
             text.append(helper.definition(f"g{number}", random.randint(1, 2)))
             helpers.append(helper)
-    text.append(Maker(random, tuple(helpers)).definition("f", random.randint(1, 4)))
-    return "\n".join(text)
+    text.append(Maker(random, tuple(helpers), reducers=reducers).definition("f", random.randint(1, 4)))
+    return "\n".join([*sorted(reducers), *text])
 
 
 def cell_of_left_sides(random):
@@ -653,8 +692,10 @@ def cell_of_left_sides(random):
 
 def cell_of_points(random):
     """The text of a cell with a def `f` whose statements leave points out."""
-    left_sides = random.random() < 0.4
-    return Maker(random, left_sides=left_sides, points=True).definition("f", random.randint(1, 3))
+    left_sides, reducers = random.random() < 0.4, set()
+    maker = Maker(random, left_sides=left_sides, points=True, reducers=reducers)
+    text = maker.definition("f", random.randint(1, 3))
+    return "\n".join([*sorted(reducers), text])
 
 
 def cell_sizes(random):
@@ -685,7 +726,7 @@ def with_borders(random, text):
         begin = len(out)
         out += found.group()
         is_read = not re.match(
-            r"\s*(?:[+*]|min|max|argmin|argmax|any|all|lse)?=(?!=)", text[end + 1 :]
+            r"(?:, T\d[ab]?\([^()]*\))*\s*(?:[+*]|min|max|argmin|argmax|any|all|lse|r\d)?=(?!=)", text[end + 1 :]
         ) and not out.endswith(f"exists {found.group()}")
         parts = split(text[found.end() : end])
         if is_read and random.random() < 0.3:
@@ -994,7 +1035,7 @@ def leaves_nothing(refusal, one, arguments):
 def judge(text, sizes, data, name="f"):
     """Check one cell on all counts; says in a few words how far it came."""
     defs = Parser(text).cell()
-    one = defs[name]
+    one = defs[name] if isinstance(defs[name], Def) else defs[name].function
     arguments = arguments_of(one, sizes, data)
     expected = expected_of(text, name, arguments)
     analysis = tc.analyze(text)
@@ -1050,7 +1091,9 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **expected.sizes,
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
-    known_ranges, parts = function.ranges.indices, (".max", ".min", ".value", ".sum", ".first")  # of positions
+    states = (f".{name}" for name in re.findall(r"\breduce (\w+)\(", function.program.source.text))
+    parts = (".max", ".min", ".value", ".sum", ".first", *states)  # of what others read
+    known_ranges = function.ranges.indices
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
     for s, (_, ranges) in zip(statements, expected.log, strict=True):

@@ -1,6 +1,7 @@
 """Statements that read what they have made: the order is accepted where brute force finds it right, and values are those of it."""
 
 import re
+import signal
 from collections import Counter
 from random import Random
 
@@ -292,3 +293,37 @@ def test_a_gpu_scans_in_blocks():
     x = np.arange(1000, dtype=np.int32)
     for found in simulated(text, x):
         np.testing.assert_array_equal(found, np.cumsum(x, dtype=np.int32))
+
+
+def test_a_temporary_that_is_replaced_in_order_runs_once():
+    text = """def f(float(N, M) X) -> (Z) {
+        T(i, j) = X(i, j)
+        T(i, j) = 0.5*(T(i-1, j) else 0) + 0.5*(T(i+1, j) else 0) along i
+        Z(i, j) = T(i, j) * 2
+    }"""
+    f = tc.compile(text).f
+    with pytest.raises(tc.CompileError, match=r"TC407(?s:.*)every visit would make again what comes before"):
+        f.schedule().compute_at("T", "Z", "i")
+    np.testing.assert_array_equal(values(f, text), values(tc.compile(text, target="interpreter").f, text))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends a signal")
+@pytest.mark.parametrize("text", [RIGHT[0][0].replace("+ X(i)", "+ sin(X(i) + 0.1*(Y(i-1) else 0))")])
+def test_a_long_loop_ends_when_python_is_interrupted(text):
+    """All of it would take some seconds."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    f = tc.compile(text).f
+    f(np.zeros(9, np.float32))
+    x = np.zeros(1 << 28, np.float32)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            f(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(f(np.zeros(9, np.float32)), np.zeros(9, np.float32))

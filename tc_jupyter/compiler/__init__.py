@@ -3,7 +3,7 @@
 Every stage is kept in the result (`Analysis`, `Build`), so nobody computes one twice.
 """
 
-from .analysis import Analysis, allowed_codes, analyze, called_names, text_of_def
+from .analysis import Analysis, allowed_codes, analyze, callable_values, called_names, reducers_in, text_of_def
 from .function_analysis import FunctionAnalysis, analyze_program
 from .meanings import with_meanings
 
@@ -13,7 +13,9 @@ __all__ = [
     "allowed_codes",
     "analyze",
     "analyze_program",
+    "callable_values",
     "called_names",
+    "reducers_in",
     "text_of_def",
     "with_meanings",
 ]

@@ -20,12 +20,13 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Severity, SourceText, Span,
 from tc_jupyter.diagnostics.work import WORK, allowed, in_turn
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
-from tc_jupyter.syntax import Parsed, in_order, parse_sac, parse_tc
+from tc_jupyter.syntax import Parsed, in_order, own_operators, parse_sac, parse_tc
 
 from . import two_statements
 from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
+from .laws import broken_law
 from .meanings import with_meanings
 
 STEPS = 1_200_000
@@ -115,12 +116,14 @@ def _analysis(
         return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
-    parsed = parse_tc(source)
     callees = callable_values(known)
+    parsed = parse_tc(source, reducers_in(source.text, callees))
     with allowed(reserve=WORK.left // 4 * 3):  # a call is a copy of what it calls; most work is to find the ranges
         checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
+    defined = (program for key, program in checked.programs.items() if program.reducer and key not in checked.broken)
+    messages += [each for each in map(broken_law, defined) if each is not None]
     for (key, program), limit in in_turn(list(checked.programs.items())):
         with limit:
             found, said = analyze_program(program, key not in checked.broken)
@@ -153,7 +156,7 @@ def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Di
 
 def called_names(text: str, language: str, names: Iterable[str]) -> tuple[str, ...]:
     """Those of some functions that a text may call: their names stand outside its comments, in `%%tc` before brackets."""
-    comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", r"\w+(?=\s*\()")
+    comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", r"\w+(?=\s*\(|=!)")
     words = set(re.findall(word, re.sub(comments, " ", text, flags=re.DOTALL)))
     return tuple(name for name in names if name in words)
 
@@ -212,6 +215,16 @@ def callable_values(known: Mapping[str, Any] | None) -> dict[str, Callee]:
         for name, value in (known or {}).items()
         if isinstance(value, Program) or hasattr(value, "program_for")
     }
+
+
+def reducers_in(text: str, callees: Mapping[str, Callee]) -> tuple[str, ...]:
+    """The names of reducers of earlier cells that stand before `=!` in a text."""
+    return tuple(name for name in own_operators(text) if _is_reducer(callees.get(name)))
+
+
+def _is_reducer(value: Callee | None) -> bool:
+    program = value if isinstance(value, Program) or value is None else value.program_for(())
+    return isinstance(program, Program) and program.reducer is not None
 
 
 def finish(

@@ -154,7 +154,8 @@ def _nodes(expr: Expr) -> list[Expr]:
 
 def per_point(statement: Statement) -> int:
     """Operations of one point of a statement."""
-    return _operations(statement.value) + (statement.operator != "=")
+    own = int(statement.operator != "=") if statement.combine is None else _operations(statement.combine)
+    return _operations(statement.value) + own
 
 
 def _operations(expr: Expr) -> int:

@@ -12,6 +12,8 @@ from tc_jupyter.diagnostics.work import allowed
 from tc_jupyter.program import Program, lost_literals
 from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
 
+from .laws import without_broken_folds
+
 STEPS = 1_000_000
 """Of one def, where the text around it has not fewer left: some seconds."""
 
@@ -49,6 +51,7 @@ class FunctionAnalysis:
 
 def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis, tuple[Diagnostic, ...]]:
     """Ranges and preconditions of one checked program, and what is said about them."""
+    program = without_broken_folds(program)
     with allowed(STEPS):
         ranges = infer_ranges(program)
         conditions = preconditions(program, ranges)

@@ -20,29 +20,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
-from typing import Any, assert_never
 
 import numpy as np
-import numpy.typing as npt
 
-from tc_jupyter.loops.interpret import FUNCTIONS
 from tc_jupyter.program import (
+    FOLD_LEFT,
+    FOLD_RIGHT,
     Binary,
     Call,
-    Cast,
-    Const,
     DType,
     Expr,
     IndexVar,
     Program,
     Read,
-    Select,
     Size,
     Statement,
-    Unary,
-    bits,
+    at_part,
+    component_of,
     keeps,
-    random_numbers,
     walk,
     with_condition,
 )
@@ -50,7 +45,7 @@ from tc_jupyter.ranges import Ranges
 from tc_jupyter.ranges.interval import Box
 from tc_jupyter.runtime.kernel import root_of
 
-Array = npt.NDArray[Any]
+from .on_arrays import ON_ARRAYS, OPERATION, STORED, Array, OnArrays, numpy_type
 
 UNIT = {DType.FLOAT16: 2.0**-11, DType.BFLOAT16: 2.0**-8, DType.FLOAT32: 2.0**-24, DType.FLOAT64: 2.0**-53}
 """Largest relative error of one rounding."""
@@ -59,8 +54,6 @@ LEAST = {DType.FLOAT16: 2.0**-25, DType.BFLOAT16: 2.0**-126, DType.FLOAT32: 2.0*
 """What may become 0: numbers of 32 and 64 bits that are not normal, and half the smallest `float16`."""
 SAMPLES = 16
 """Of two, one is disturbed in the opposite direction of the other: one direction alone may move nothing, as in `max(x, 0)`."""
-OPERATION, FUNCTION, STORED = 2.0, 4.0, 1.0
-"""Units by which an operation, a function and a store in 16 bits are disturbed; a multiple of what comes of it is allowed."""
 LANE = 1 << 14
 """Longer sums are kept in several partial sums, or combined pairwise."""
 CHUNK = 1 << 16
@@ -73,50 +66,6 @@ LARGEST, OTHERS = 256, 64
 """Those are one of so many, the largest ones, and one of so many others, at random; each of these stands for those left out."""
 _LEVELS = np.concatenate([np.linspace(-2, -0.5, 128), np.linspace(0.5, 2, 128)])
 """Random errors: of sizes that differ little, so that few samples are accidents, and large: some results move only then."""
-_EXACT = frozenset({
-    "abs", "fabs", "relu", "floor", "ceil", "trunc", "round", "rounded", "fmax", "fmin", "min", "max", "copysign", "fmod",
-    "remainder", "sign", "logb", "isnan", "isinf", "isfinite",
-})  # fmt: skip
-_SAME = (
-    "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt",
-    "fmax", "fmin", "copysign", "fmod", "fabs", "hypot", "acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "fdivide",
-    "relu", "nextafter",
-)  # fmt: skip
-_ON_ARRAYS: dict[str, Callable[..., Array]] = {
-    **{name: FUNCTIONS[name] for name in _SAME},
-    "abs": np.abs,
-    "sign": np.sign,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "rounded": np.positive,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
-    "pow": np.power,
-    "exp10": lambda x: np.power(10.0, x),
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "fma": lambda a, b, c: a * b + c,
-}
-"""Functions of `FUNCTIONS` that take arrays; the others are called for one element after another."""
-_OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "//": np.floor_divide,
-    "%": np.remainder,
-    "min": np.minimum,
-    "max": np.maximum,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "==": np.equal,
-    "!=": np.not_equal,
-    "&&": np.logical_and,
-    "||": np.logical_or,
-}
 _PICKED: dict[str, Callable[[Array], Array]] = {"+": np.abs, "max": np.positive, "min": np.negative}
 """Reductions of which some terms tell enough, and what is large for those that tell most."""
 _COMBINED: dict[str, np.ufunc] = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -396,14 +345,14 @@ class _Sum:
         return self.whole and bool((self.size * unit < 1).all())
 
 
-class _Point:
+class _Point(OnArrays):
     """Evaluates one statement at some elements of its target; `some`: with errors in some of the terms only."""
 
     def __init__(self, spread: Spread, number: int, some: bool = False) -> None:
         self.spread, self.number, self.some = spread, number, some
         self.statement = spread.program.statements[number]
         self.dtype = spread.program.tensor(self.statement.target).dtype
-        self.known: dict[Expr, Array] = {}
+        super().__init__()
         self.indices: dict[str, Array] = {}
         self.sums = self.statement.operator == "+" and self.dtype.is_float and bool(self.statement.reduction_indices)
         self.cost, self.picks = self._cost()
@@ -412,11 +361,9 @@ class _Point:
         """Operations on an element that a term takes, those on its samples counted each, and whether less of them can do."""
         value = self.statement.value
         nodes = list(walk(value))
-        rare = sum(isinstance(node, Call) and node.function not in _ON_ARRAYS for node in nodes)
+        rare = sum(isinstance(node, Call) and node.function not in ON_ARRAYS for node in nodes)
         computed = [
-            node
-            for node in nodes
-            if node.dtype.is_float and isinstance(node, Binary | Call) and not self._is_last(node)
+            node for node in nodes if node.dtype.is_float and isinstance(node, Binary | Call) and not self.keeps(node)
         ]
         given = all(name in self.spread.arrays for name in self.statement.tensors_read())
         plain = float(len(nodes) + SLOW * rare)
@@ -426,7 +373,7 @@ class _Point:
         each = 1 / LARGEST + 1 / OTHERS if self.some else 1.0
         return plain * (self.some + each * (self.spread.samples + 1)), picks
 
-    def _is_last(self, expr: Expr) -> bool:
+    def keeps(self, expr: Expr) -> bool:
         """Whether the rounding of this operation is one of the terms of a sum, and part of what the sum is disturbed by."""
         return self.sums and expr is self.statement.value
 
@@ -456,7 +403,7 @@ class _Point:
     def _stored(self, positions: Array) -> tuple[Array, Array]:
         value = self._combined(positions)[:, 0]
         if not self.dtype.is_float:
-            value = value.astype(_numpy(self.dtype))
+            value = value.astype(numpy_type(self.dtype))
         if self.dtype.compute is self.dtype:
             return value, value
         return self.spread.rounded(value, self.dtype, STORED), value
@@ -466,10 +413,10 @@ class _Point:
         statement, spread = self.statement, self.spread
         own = spread.reduced(statement)
         count = prod(high - low for low, high in own)
+        if statement.operator == "fold":
+            return self._folded(positions, count, own)
         if not own:
             total = self._value(np.arange(1), positions.size, own)
-        elif statement.operator == "fold":
-            return self._folded(positions, count, own)
         elif not count:
             total = self._nothing(positions.size)
         elif self.some:
@@ -477,13 +424,13 @@ class _Point:
         else:
             parts = (self._value(numbers, positions.size, own) for numbers in _lanes(count))
             total = self._summed(parts, count) if self.sums else self._reduced(parts, count)
-        if not statement.accumulate and statement.operator != "fold":
+        if not statement.accumulate:
             return total
         root = root_of(spread.program, statement.target)
-        if statement.operator != "fold" and spread.writers[root][0] == self.number:
+        if spread.writers[root][0] == self.number:
             return self._two(self._nothing(positions.size), total)
         before = spread.content(statement.target, self.number, positions[None, None, :])
-        return self._fold(before, total) if statement.operator == "fold" else self._two(before, total)
+        return self._two(before, total)
 
     def _value(self, terms: Array, points: int, own: Sequence[tuple[int, int]]) -> Array:
         """The right side at some values of the reduction indices, as array of all of these and all points."""
@@ -491,7 +438,7 @@ class _Point:
         for index, number, (low, _) in zip(self.statement.reduction_indices, numbers, own, strict=True):
             self.indices[index.name] = (number + low)[None, :, None]
         self.known = {}
-        value = self._of(self.statement.value)
+        value = self.of(self.statement.value)
         return np.broadcast_to(value, (value.shape[0], terms.size, points))
 
     def _of_some(self, points: int, count: int, own: Sequence[tuple[int, int]]) -> Array:
@@ -536,29 +483,43 @@ class _Point:
         dtype = self.dtype
         low, high = (-np.inf, np.inf) if dtype.is_float else dtype.limits
         value = {"+": 0, "*": 1, "min": high, "max": low}[self.statement.operator]
-        return np.full((1, 1, points), value, _numpy(dtype.compute))
+        return np.full((1, 1, points), value, numpy_type(dtype.compute))
 
     def _two(self, left: Array, right: Array) -> Array:
         operator = self.statement.operator
         result = _COMBINED[operator](left, right)
         return self.spread.rounded(result, self.dtype.compute, 1.0) if operator in "+*" else result
 
-    def _fold(self, left: Array, right: Array) -> Array:
-        combine = self.statement.combine
-        if combine is None:
-            raise TooMuch
-        self.known = {Read("fold.left", (), _dtype_of(combine, "fold.left")): left}
-        self.known[Read("fold.right", (), _dtype_of(combine, "fold.right"))] = right
-        return self._of(combine)
-
     def _folded(self, positions: Array, count: int, own: Sequence[tuple[int, int]]) -> Array:
-        if count > LANE:
+        """What a fold leaves: all components of its state are combined, and those at the positions are the answer."""
+        statement, part = self.statement, self.statement.part
+        if count > LANE or statement.combine is None:
             raise TooMuch
-        values = self._value(np.arange(count), positions.size, own) if count else np.zeros((1, 0, positions.size))
-        total = self.spread.content(self.statement.target, self.number, positions[None, None, :])
-        for k in range(count):
-            total = self._fold(total, values[:, k : k + 1])
-        return total
+        here = self.indices.get(part)
+        components = range(self.spread.range(statement, part)[1] if part else 1)
+        totals: list[Array] = []
+        values: list[Array] = []
+        for k in components:
+            if part:
+                self.indices[part] = np.full((1, 1, 1), k, np.int64)
+            nothing = np.zeros((1, 0, positions.size))
+            values.append(self._value(np.arange(count), positions.size, own) if count else nothing)
+            if statement.initialize and statement.identity is not None:
+                self.known = {}
+                totals.append(self.of(statement.identity))
+            else:
+                totals.append(self.spread.content(statement.target, self.number, positions[None, None, :]))
+        functions = [at_part(statement.combine, part, k) if part else statement.combine for k in components]
+        for point in range(count):
+            sides = {FOLD_LEFT: totals, FOLD_RIGHT: [each[:, point : point + 1] for each in values]}
+            reads = {node for function in functions for node in walk(function) if isinstance(node, Read)}
+            self.known = {read: sides[read.tensor][component_of(read)] for read in reads if read.tensor in sides}
+            totals = [self.of(function) for function in functions]
+        if here is None:
+            return totals[0]
+        self.indices[part] = here
+        shape = (max(len(each) for each in totals), 1, positions.size)
+        return np.choose(np.broadcast_to(here, shape), [np.broadcast_to(each, shape) for each in totals])
 
     def _reduced(self, parts: Iterator[Array], count: int) -> Array:
         """The terms combined: whole numbers, a product, or the largest or smallest one."""
@@ -591,94 +552,29 @@ class _Point:
 
     # --- expressions
 
-    def _of(self, expr: Expr) -> Array:
-        found = self.known.get(expr)
-        if found is None:
-            found = self.known[expr] = self._evaluated(expr)
-        return found
-
-    def _evaluated(self, expr: Expr) -> Array:
+    def leaf(self, expr: Size | IndexVar | Read) -> Array:
         match expr:
-            case Const():
-                return self.spread.rounded(np.full((1, 1, 1), expr.value, _numpy(expr.dtype)), expr.dtype, 1.0)
             case Size():
                 return np.full((1, 1, 1), self.spread.sizes[expr.name], np.int64)
             case IndexVar():
                 return self.indices[expr.name]
             case Read():
                 return self.spread.content(expr.tensor, self.number, self._positions(expr))
-            case Unary():
-                return np.logical_not(self._of(expr.operand)) if expr.op == "!" else np.negative(self._of(expr.operand))
-            case Cast():
-                return self._cast(self._of(expr.operand), expr.operand.dtype, expr.dtype)
-            case Select():
-                return np.where(self._of(expr.condition), self._of(expr.then), self._of(expr.otherwise))
-            case Binary():
-                return self._binary(expr)
-            case Call():
-                return self._call(expr)
-        assert_never(expr)
+
+    def rounded(self, values: Array, dtype: DType, units: float, exact: bool = True) -> Array:
+        return self.spread.rounded(values, dtype, units, exact)
 
     def _positions(self, read: Read) -> Array:
         """Positions of the elements in row-major order; those outside, which a condition leaves out, are some others."""
         result: Array = np.zeros((1, 1, 1), np.int64)
         for subscript, (low, high) in zip(read.indices, self.spread.box(read.tensor), strict=True):
-            result = result * (high - low) + (self._of(subscript).astype(np.int64) - low)
+            result = result * (high - low) + (self.of(subscript).astype(np.int64) - low)
         return result
-
-    def _binary(self, expr: Binary) -> Array:
-        left, right = self._of(expr.left), self._of(expr.right)
-        divides = expr.op == "/" and expr.dtype.is_float
-        operator = np.true_divide if divides else _OPERATORS["//" if expr.op == "/" else expr.op]
-        result = operator(left, right)
-        if expr.op not in "+-*/" or self._is_last(expr):
-            return result
-        return self.spread.rounded(result, expr.dtype, OPERATION, exact=not divides)
-
-    def _call(self, expr: Call) -> Array:
-        arguments = [self._of(each) for each in expr.arguments]
-        name = expr.function
-        if name in random_numbers.WORDS:
-            return random_numbers.word(name, *arguments).astype(np.int64)
-        if name in bits.OPERATORS:
-            return bits.on_arrays(name, *arguments)
-        if name in ("min", "max"):
-            return reduce(_OPERATORS[name], arguments)
-        if name in _EXACT and not expr.arguments[0].dtype.is_float and name not in ("abs", "sign", "relu"):
-            return arguments[0]
-        function = _ON_ARRAYS.get(name)
-        if function is None:
-            shape = np.broadcast_shapes(*(each.shape for each in arguments))
-            function = np.frompyfunc(FUNCTIONS[name], len(arguments), 1)
-            result = np.asarray(function(*arguments), np.float64).reshape(shape)
-        else:
-            result = function(*arguments)
-        return result if name in _EXACT else self.spread.rounded(result, expr.dtype, FUNCTION, exact=False)
-
-    def _cast(self, value: Array, source: DType, target: DType) -> Array:
-        if target.is_float:
-            units = STORED if target.compute is not target else 1.0
-            return self.spread.rounded(value.astype(np.float64), target, units)
-        if target is DType.BOOL:
-            return value != 0
-        if not source.is_float:
-            return value.astype(_numpy(target))
-        low, high = target.limits
-        whole = np.trunc(np.where(np.isnan(value), 0.0, value))
-        # the limits of 64 bits are no doubles: they are put in afterwards
-        within = (whole > low) & (whole < high)
-        limits = np.where(whole > 0, high, low).astype(_numpy(target))
-        return np.where(within, np.where(within, whole, 0).astype(_numpy(target)), limits)
 
 
 def _lanes(count: int) -> Iterator[Array]:
     """The numbers of terms that are summed at a time."""
     return (np.arange(first, min(count, first + LANE)) for first in range(0, count, LANE))
-
-
-def _numpy(dtype: DType) -> type[Any]:
-    """The type of an array that holds such values."""
-    return np.float64 if dtype.is_float else np.dtype(dtype.value).type
 
 
 def _whole(values: Array) -> Array:
@@ -691,8 +587,3 @@ def _fits(values: Array, dtype: DType) -> Array:
         return _whole(values) & (np.abs(values) < 1 / UNIT[dtype])
     mantissa, _ = np.frexp(values)
     return _whole(mantissa / UNIT[dtype]) | ~np.isfinite(values)
-
-
-def _dtype_of(combine: Expr, name: str) -> DType:
-    found = (node.dtype for node in walk(combine) if isinstance(node, Read) and node.tensor == name)
-    return next(found, DType.FLOAT32)

@@ -63,6 +63,10 @@ COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")
 BITS_COMPARED = Code("TC243", "bits-compared", _W, "bits of a condition and a number are compared")
 CONSTANT = Code("TC244", "constant", _E, "a constant does not hold what its type says")
+BROKEN_LAW = Code("TC247", "broken-law", _E, "a reducer depends on the order of what it combines")
+BAD_REDUCER = Code(
+    "TC248", "bad-reducer", _E, "a reducer, or a statement with one, has the wrong number or types of values"
+)
 PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies do not fit")
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")

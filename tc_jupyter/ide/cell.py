@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze, callable_values, reducers_in
 from tc_jupyter.compiler.analysis_json import span_json
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.syntax import parse_sac, parse_tc, sac_tree, tree
@@ -63,7 +63,9 @@ class Cell:
     @cached_property
     def parsed(self) -> tree.Parsed | sac_tree.SacParsed:
         """The tree of this language."""
-        return parse_sac(self.source) if self.language == "sac" else parse_tc(self.source)
+        if self.language == "sac":
+            return parse_sac(self.source)
+        return parse_tc(self.source, reducers_in(self.text, callable_values(self.known.functions)))
 
     @cached_property
     def names(self) -> Names:
@@ -139,7 +141,7 @@ def _analyse(text: str, language: str, strict: bool, allow: tuple[str, ...], kno
     return analyze(text, language=language, strict=strict, allow=allow, known=known.functions)
 
 
-_TC_HEAD = re.compile(r"^[ \t]*def\b[ \t]*(\w*)", re.MULTILINE)
+_TC_HEAD = re.compile(r"^[ \t]*(?:def|reduce)\b[ \t]*(\w*)", re.MULTILINE)
 _SAC_HEAD = re.compile(
     rf"^[ \t]*(?:{'|'.join(sorted(BASES))})\b[^(){{}};=\n]*?([^\W\d]\w*)[ \t]*\([^;{{}}]*\)\s*\{{", re.MULTILINE
 )

@@ -50,7 +50,7 @@ def complete(
     found = _BEFORE.search(line)
     start = offset - (len(found.group()) if found else 0)
     before = line[: len(line) - (offset - start)]
-    if _in_comment(cell, offset) or _AFTER_DOT.search(before) or re.search(r"\bdef\s+\Z", before):
+    if _in_comment(cell, offset) or _AFTER_DOT.search(before) or re.search(r"\b(?:def|reduce)\s+\Z", before):
         return None
     items: dict[str, Json] = {}
     for item in _offers(cell, start, offset):

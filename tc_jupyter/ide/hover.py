@@ -15,7 +15,7 @@ from tc_jupyter.compiler.analysis_json import dimensions
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.program import Program, Statement, Tensor
 from tc_jupyter.ranges import IndexRange, explain, to_python
-from tc_jupyter.syntax import expression_text, sac_to_text, sac_tree, tree
+from tc_jupyter.syntax import expression_text, reducer_text, sac_to_text, sac_tree, tree
 from tc_jupyter.syntax.printer import dimension_text, type_text
 from tc_jupyter.syntax.sac_printer import signature_text
 from tc_jupyter.syntax.sac_printer import type_text as sac_type_text
@@ -326,6 +326,9 @@ def _def(cell: Cell, place: Place) -> Json | None:
     lines = [] if found is None else def_lines(found)
     if cell.language == "sac" and found is None:
         lines = ["ranks and ranges are known at the call"]
+    item = cell.items[owner]
+    if isinstance(item, tree.Def) and item.reducer is not None:
+        lines = reducer_text(item, item.reducer).splitlines()[1:] or lines
     return _answer(cell, place.span, "def", signature_line(cell, owner), lines)
 
 
@@ -335,6 +338,8 @@ def signature_line(cell: Cell, owner: int) -> str:
     if isinstance(item, sac_tree.SacFunction):
         return signature_text(item)
     params = ", ".join(param_text(param) for param in item.params)
+    if item.reducer is not None:
+        return f"reduce {item.name.name}({params})"
     results = ", ".join((f"{type_text(r.type)} " if r.type else "") + r.name.name for r in item.results)
     return f"def {item.name.name}({params}) -> ({results})"
 

@@ -13,7 +13,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import SourceText, Span
-from tc_jupyter.syntax import parse_sac, parse_tc, sac_to_text, sac_tree, statement_text, tree
+from tc_jupyter.syntax import (
+    own_operators,
+    parse_sac,
+    parse_tc,
+    reducer_text,
+    sac_to_text,
+    sac_tree,
+    statement_text,
+    tree,
+)
 from tc_jupyter.syntax.printer import def_text
 from tc_jupyter.syntax.printer import type_text as tc_type_text
 from tc_jupyter.syntax.sac_printer import head_text, line_text, statement_lines
@@ -40,7 +49,9 @@ def format_text(text: str, language: str = "tc") -> Json:
         `{"text", "refused"}`: the text, ending with or without a line end as it was given; or why it was left alone.
     """
     source = SourceText(text)
-    parsed = parse_sac(source) if language == "sac" else parse_tc(source)
+    parsed = (
+        parse_sac(source) if language == "sac" else parse_tc(source, own_operators(text))
+    )  # some are of other cells
     errors = [item for item in parsed.diagnostics if item.is_error]
     if errors:
         line = source.position(errors[0].span.start)[0] + 1
@@ -55,7 +66,8 @@ def format_text(text: str, language: str = "tc") -> Json:
 
 def _same(parsed: tree.Parsed | sac_tree.SacParsed, text: str, language: str) -> bool:
     """Whether a layout says the same and has all comments."""
-    again = parse_sac(SourceText(text)) if language == "sac" else parse_tc(SourceText(text))
+    source = SourceText(text)
+    again = parse_sac(source) if language == "sac" else parse_tc(source, own_operators(text))
     return again.unit == parsed.unit and len(again.comments) == len(parsed.comments)
 
 
@@ -67,6 +79,9 @@ def _tc_items(parsed: tree.Parsed, source: SourceText) -> Iterable[_Item]:
     for number, item in enumerate(parts):
         if isinstance(item, tree.Constant):
             yield _Item(item.span, statement_text(item), gap=number > 0 and isinstance(parts[number - 1], tree.Def))
+            continue
+        if item.reducer is not None:
+            yield _Item(item.span, reducer_text(item, item.reducer), gap=number > 0)
             continue
         first = item.statements[0].span.start if item.statements else item.span.end - 1
         opening = _find(source.text, "{", item.signature_span.start, first, parsed.comments)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.program import TC_FUNCTIONS
 from tc_jupyter.program.sac_primitives import is_builtin
-from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES, sac_tree, tree
+from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES, is_own, sac_tree, tree
 from tc_jupyter.syntax.sac_parser import BASES, RESERVED
 
 Key: TypeAlias = tuple[str | int, ...]
@@ -133,11 +133,26 @@ class _TcDef:
         self.add(item.name, "def", ("def", item.name.name), introduces=True)
         for param in item.params:
             self.signature_name(param.name, param.type, introduces=True)
+        if item.reducer is not None:
+            self.of_reducer(item, item.reducer)
+            return
         for result in item.results:
             self.signature_name(result.name, result.type)
         for statement in item.statements:
             self.statement = statement.span
             self.of_statement(statement)
+
+    def of_reducer(self, item: tree.Def, reducer: tree.Reducer) -> None:
+        """The names in the values of a reducer; its results have none in the text."""
+        self.statement = item.span
+        for statement in item.statements:
+            if isinstance(statement, tree.Comprehension):
+                self.expression(statement.value, frozenset())
+        given = frozenset(name.name for name in reducer.given)
+        for name in reducer.given:
+            self.add(name, "let", self.local(name), introduces=True)
+        for value in reducer.lifted:
+            self.expression(value, given)
 
     def add(self, name: tree.Name, kind: str, key: Key, introduces: bool = False) -> None:
         if name.name:
@@ -171,11 +186,15 @@ class _TcDef:
 
     def comprehension(self, statement: tree.Comprehension) -> None:
         lets = frozenset(clause.name.name for clause in statement.clauses if isinstance(clause, tree.Let))
-        targets = [(statement.target, statement.indices), *([statement.extreme] if statement.extreme else [])]
-        for target, indices in targets:
+        for target, indices in statement.targets:
             self.own(target, introduces=True)
             for index in indices or ():
                 self.expression(index, lets)
+        if is_own(statement.operator):
+            start, name = statement.operator_span.start, statement.operator.removesuffix("=!")
+            self.call(tree.Name(name, Span(start, start + len(name))))
+        for value in statement.rest:
+            self.expression(value, lets)
         if self.is_call(statement):
             assert isinstance(statement.value, tree.Apply)
             self.call(statement.value.function)

@@ -20,6 +20,7 @@ TC_KEYWORDS: dict[str, str] = {
     "in": "gives an index its range: `where i in 0:N`; the upper end is not included",
     "else": "behind a read: the value where a subscript is outside, as in `X(i - 1) else 0`",
     "unique": "no two points have the same left side, which each call looks at: `Y(P(i)) = X(i) where unique`",
+    "reduce": "starts a reducer: `reduce name(type left, type right) = combined from identity`; `T(i) name=! X(i, k)` uses it",
     "const": "numbers of a def or of a whole cell: `const float(3) C = [1, 2, 1]`",
     "exists": "an access that takes part in finding ranges and is not evaluated: `where exists A(i, k)`",
 }

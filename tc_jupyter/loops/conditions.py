@@ -94,7 +94,7 @@ _Guard: TypeAlias = _Test | Check
 
 @dataclass(frozen=True, slots=True)
 class _Nest:
-    """Loops around one store and nothing else.
+    """Loops around one store and nothing else, or around stores that happen together, those of a fold of several components.
 
     Attributes:
         loops: outermost first; their bodies are not looked at.
@@ -108,11 +108,17 @@ class _Nest:
     loops: tuple[For, ...]
     comments: tuple[str, ...]
     guards: tuple[_Guard, ...]
-    store: Store
+    store: Store | Block
     checked: bool
     zeros: bool
     shapes: Mapping[str, tuple[Expr, ...]]
     around: tuple[For, ...]
+
+    @property
+    def buffers(self) -> frozenset[str]:
+        """What is written."""
+        stores = self.store.body if isinstance(self.store, Block) else (self.store,)
+        return frozenset(each.buffer for each in stores if isinstance(each, Store))
 
     def may_pass(self, guard: _Guard, other: _Guard) -> bool:
         """Whether a guard may stand before one that it stands behind.
@@ -201,7 +207,7 @@ class _Moves:
 def _moves(guard: _Guard, nest: _Nest) -> bool:
     """Whether a guard has a place of its own."""
     if nest.zeros:
-        return _picks(guard.condition, nest) or (isinstance(guard, _Test) and _has_read(guard.condition))
+        return _picks(guard.condition, nest) or (isinstance(guard, _Test) and guard.own)
     return _picks(guard.condition, nest) or isinstance(guard, Check) or guard.own
 
 
@@ -212,21 +218,22 @@ def _picks(condition: Expr, nest: _Nest) -> bool:
 
 
 def _only(block: Block) -> tuple[str, Stmt | None]:
-    """The only statement of a block, through blocks of one, and their comments."""
+    """The only statement of a block, through blocks of one, or the plain stores in it; and the comments of the blocks."""
     comments: list[str] = []
     stmt: Stmt = block
     while isinstance(stmt, Block):
         comments += [stmt.comment] if stmt.comment else []
         if len(stmt.body) != 1:
-            return "", None
+            plain = all(isinstance(each, Store) and each.reduce is None for each in stmt.body)
+            return "\n".join(comments), stmt if plain and stmt.body else None
         stmt = stmt.body[0]
     return "\n".join(comments), stmt
 
 
-def _opened(stmt: Stmt) -> tuple[tuple[_Guard, ...], Store] | None:
+def _opened(stmt: Stmt) -> tuple[tuple[_Guard, ...], Store | Block] | None:
     """What stands around a store, and the store; the conditions of a combined value are taken out of it."""
     match stmt:
-        case Store(reduce=None):
+        case Store(reduce=None) | Block():
             return (), stmt
         case Store(reduce=str(operator)):
             conditions, value = points_of(stmt.value, operator)
@@ -395,10 +402,13 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
     changed = False
     for number, guard in enumerate(nest.guards):
         depth = depths[number]
-        if nest.zeros and (shorter := _shorter(nest, loops, guard, around)) is not None:
+        ended = _ended(nest, loops, number, depths, around)
+        shorter = _shorter(nest, loops, guard, around) if nest.zeros and ended is None else None
+        if shorter is not None:
             place, loops[place] = shorter
             changed = True
-        ended = _ended(nest, loops, number, depths, around)
+            if isinstance(guard, _Test) and not any(isinstance(node, Size) for node in walk(guard.condition)):
+                continue  # the ends say the same, whatever the sizes are
         if ended is not None:
             loops[depth - 1], inside = ended
             placed[depth - 1] += map(_Test, inside)
@@ -432,7 +442,7 @@ def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
         alone = depth and isinstance(guard, _Test) and _alone(nest, nest.loops, guard.condition, depth, around)
         if isinstance(guard, Check) or (nest.reads_elsewhere(guard.condition) and not alone):
             depth = max(depth, maybe_empty)
-        if _reads_from(guard.condition, nest.store.buffer):
+        if _reads_from(guard.condition, nest.buffers):
             depth = len(nest.loops)
         found.append(max(depth, *(place for other, place in before if not nest.may_pass(guard, other)), 0))
     return found
@@ -443,7 +453,8 @@ def _stays(nest: _Nest, test: _Test, depth: int) -> bool:
     inside = nest.loops[depth:]
     if not inside or (depth and nest.loops[depth - 1].kind != "serial" and nest.loops[depth - 1].kind in MOVABLE):
         return True
-    return on_data(test.condition) and all(loop.kind != "serial" for loop in inside) and is_cheap(nest.store.value)
+    cheap = isinstance(nest.store, Store) and is_cheap(nest.store.value)
+    return on_data(test.condition) and all(loop.kind != "serial" for loop in inside) and cheap
 
 
 def is_cheap(value: Expr) -> bool:
@@ -484,8 +495,8 @@ def _under(tests: Sequence[Expr], stmt: Stmt) -> Stmt:
     return If(_all(tests), Block((stmt,))) if tests else stmt
 
 
-def _with_conditions(store: Store, conditions: Sequence[Expr]) -> Store:
-    if not conditions or store.reduce is None:
+def _with_conditions(store: Store | Block, conditions: Sequence[Expr]) -> Store | Block:
+    if not conditions or isinstance(store, Block) or store.reduce is None:
         return store
     value = store.value
     return replace(
@@ -513,7 +524,7 @@ def _ended(
         return None
     if any(place >= depth and not nest.may_pass(guard, other) for other, place in before):
         return None
-    if _reads_from(guard.condition, nest.store.buffer):
+    if _reads_from(guard.condition, nest.buffers):
         return None
     alone = _alone(nest, loops, guard.condition, depth, around)
     if alone is not None or nest.zeros:
@@ -525,8 +536,9 @@ def _ended(
 
 
 def _shorter(nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For, ...]) -> tuple[int, For] | None:
-    """A loop that ends where elements say, though sizes may be 0, and its place; the condition stays where it is."""
-    if not isinstance(guard, _Test) or not _has_read(guard.condition):
+    """A loop that ends where elements or other loops say, though sizes may be 0, and its place."""
+    has_size = isinstance(guard, _Test) and any(isinstance(node, Size) for node in walk(guard.condition))
+    if not isinstance(guard, _Test) or (has_size and not _has_read(guard.condition)):
         return None
     names = index_names(guard.condition)
     place = max((number for number, loop in enumerate(loops) if loop.var in names), default=None)
@@ -749,8 +761,8 @@ def _has_read(expr: Expr) -> bool:
     return any(isinstance(node, Read) and node.indices for node in walk(expr))
 
 
-def _reads_from(expr: Expr, buffer: str) -> bool:
-    return any(isinstance(node, Read) and node.tensor == buffer for node in walk(expr))
+def _reads_from(expr: Expr, buffers: frozenset[str]) -> bool:
+    return any(isinstance(node, Read) and node.tensor in buffers for node in walk(expr))
 
 
 __all__ = ["ended", "is_cheap", "with_points"]

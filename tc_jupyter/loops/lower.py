@@ -17,6 +17,8 @@ from math import prod
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render
 from tc_jupyter.diagnostics.codes import DEVICE_LIMIT
 from tc_jupyter.program import (
+    FOLD_LEFT,
+    FOLD_RIGHT,
     Binary,
     Cast,
     Const,
@@ -28,12 +30,15 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Tensor,
+    at_part,
     children,
+    folded_where,
     identity_of,
     keeps,
     rebuild,
     rewrite,
     walk,
+    with_operands,
 )
 from tc_jupyter.ranges import (
     Choice,
@@ -102,8 +107,13 @@ from .ir import (
     walk_statements,
 )
 from .rewrite import with_blocks
+from .simplify import simplify_expr
 from .tails import split_tails
 
+MOST_FOLDED = 1 << 10
+"""Elements that a fold keeps in registers or on the stack until they are complete."""
+MOST_IN_REGISTERS = 16
+"""Elements that a thread of a GPU keeps in registers."""
 MOST_FIXED = 1 << 24
 """Elements of a dimension up to which storage in a loop has a constant extent; what may be larger follows the sizes of a call."""
 
@@ -529,6 +539,7 @@ class _StageLoops:
     stage: Stage
     bounds: StageBounds
     accumulator: Buffer | None = None
+    together: Buffer | None = None
     fragment: Sequence[SizeExpr] = ()
     decided: tuple[tuple[SizeExpr, SizeExpr], ...] = ()
 
@@ -752,17 +763,14 @@ class _StageLoops:
 
     def _store(self) -> Block:
         statement = self.statement
+        if statement.combine is not None:
+            return self._guarded(self._checked(self._folded()), reductions=True)
         value = self._point_value()
         operator = statement.operator if self._is_reduction else None
         if keeps(statement):
             assert isinstance(value, Select)
             there = If(value.condition, Block((self._put(*self._target(), value.then, None),)))
             return self._guarded(self._checked(there), reductions=True)
-        if statement.combine is not None:
-            name, where = self._target()
-            return self._guarded(
-                self._checked(self._put(name, where, self._folded(name, where, value), None)), reductions=True
-            )
         if self.accumulator is not None:
             stmt: Stmt = self._put(self.accumulator.name, self._inner_positions(), value, operator)
         else:
@@ -819,15 +827,131 @@ class _StageLoops:
         inside = _joined("&&", tests)
         return value if inside is None else Select(inside, value, identity_of("+", value.dtype), value.dtype)
 
-    def _folded(self, name: str, where: tuple[Expr, ...], value: Expr) -> Expr:
-        """A user's function of the present content and the value of a point (`Statement.combine`)."""
-        target = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target))
-        present: Expr = Read(name, where, target.dtype)
-        if target.dtype.compute is not target.dtype:
-            present = Cast(present, target.dtype.compute)
-        assert self.statement.combine is not None
-        operands = {"fold.left": present, "fold.right": value}
-        return rewrite(self.statement.combine, lambda e: operands.get(e.tensor) if isinstance(e, Read) else None)
+    # --- folds -------------------------------------------------------------------------------------------------------
+
+    def _fold(self, depth: int, placed: frozenset[str]) -> Block:
+        """A user's function: start from the identity, or from what is there, then combine, in registers where these are few.
+
+        allocate local T.sum[components]
+        T.sum[...] = identity
+        for m: T.sum[...] = combine(T.sum[...], value)
+        T[...] = T.sum[...]
+        """
+        statement, nest = self.statement, self.nest
+        dtype = nest.graph.program.tensor(nest.graph.storage_name(statement.target)).dtype.compute
+        inner = [constant_extent(self.stage, leaf) for leaf in self._own_outputs]
+        components = (self._components,) if statement.part else ()
+        on_gpu = any(kind in GPU_AXES for _, kind in self.stage.annotations)
+        most = MOST_IN_REGISTERS if on_gpu else MOST_FOLDED
+        if None not in inner and prod(each or 1 for each in inner) <= most:
+            shape = tuple(to_expr(constant(each or 1)) for each in (*components, *inner))
+            self.accumulator = Buffer(f"{statement.name}.sum", dtype, shape, "local")
+        beside = tuple(to_expr(constant(constant_extent(self.stage, leaf) or 1)) for leaf in self._beside)
+        if statement.part:
+            shape = (to_expr(constant(self._components)), *beside)
+            self.together = Buffer(f"{statement.name}.new", dtype, shape, "local")
+        kept, together = self.accumulator, self.together
+        start: list[Block] = []
+        if statement.initialize or kept is not None:
+            start.append(self._over_outputs(depth, placed, self._for_components(self._start_of)))
+        body = [*start, self._combine(depth, placed)]
+        if kept is not None:
+            body.append(self._over_outputs(depth, placed, self._for_components(self._end_of)))
+        self.accumulator = self.together = None
+        block = Block(tuple(body))
+        for buffer in (kept, together):
+            block = block if buffer is None else Block((Allocate(buffer, block),))
+        return block
+
+    @property
+    def _components(self) -> int:
+        """The number of components that a fold combines together."""
+        return self.bounds.lineage.extents[self.statement.part].constant if self.statement.part else 1
+
+    @property
+    def _own_outputs(self) -> tuple[str, ...]:
+        """The loops over results inside the reduction whose iterations one thread does."""
+        return tuple(leaf for leaf in self._inner_outputs() if self.stage.annotation(leaf) not in GPU_AXES)
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """The loops over results whose iterations are computed side by side."""
+        return tuple(leaf for leaf in self._inner_outputs() if self.stage.annotation(leaf) == "vectorize")
+
+    def _for_components(self, store: Callable[[int], Stmt]) -> Stmt:
+        return Block(tuple(store(k) for k in range(self._components)))
+
+    def _values_at(self, component: int) -> Mapping[str, SizeExpr]:
+        """The statement's indices at the present point, for one component."""
+        values, part = self.bounds.lineage.values, self.statement.part
+        if not part:
+            return values
+        here = {variable(self.stage.name, part): constant(component)}
+        return {root: value.substitute(here) for root, value in values.items()}
+
+    def _of_component(self, expr: Expr, component: int) -> Expr:
+        """An expression of a fold for one component."""
+        return at_part(expr, self.statement.part, component) if self.statement.part else expr
+
+    def _place(self, component: int) -> tuple[str, tuple[Expr, ...], DType]:
+        """Where one component of what is combined is kept, and its type."""
+        if self.accumulator is not None:
+            first = (to_expr(constant(component)),) if self.statement.part else ()
+            here = (self.nest.expr(self.bounds.lineage.leaf(leaf)) for leaf in self._own_outputs)
+            return self.accumulator.name, (*first, *here), self.accumulator.dtype
+        return self._stored(component)
+
+    def _stored(self, component: int) -> tuple[str, tuple[Expr, ...], DType]:
+        """The element of the target for one component, and its type."""
+        name, where = self._target(self._values_at(component))
+        return name, where, self.nest.place(self.nest.graph.storage_name(self.statement.target)).buffer.dtype
+
+    def _start_of(self, component: int) -> Stmt:
+        name, where, _ = self._place(component)
+        if self.statement.initialize:
+            assert self.statement.identity is not None
+            value = self._of_component(self.statement.identity, component)
+        else:
+            value = _computed(Read(*self._stored(component)))
+        return self._put(name, where, value, None)
+
+    def _end_of(self, component: int) -> Stmt:
+        name, where, _ = self._stored(component)
+        return self._put(name, where, Read(*self._place(component)), None)
+
+    def _folded(self) -> Stmt:
+        """A user's function of the present content and the value of a point (`Statement.combine`), all components together."""
+        statement = self.statement
+        assert statement.combine is not None
+        test = folded_where(statement)
+        value = statement.value.then if test is not None and isinstance(statement.value, Select) else statement.value
+        condition = None if test is None else self.nest.value(test, self.bounds.lineage.values)
+        places = [self._place(k) for k in range(self._components)]
+        left = [_computed(Read(*place)) for place in places]
+        right = [self.nest.value(self._of_component(value, k), self._values_at(k)) for k in range(self._components)]
+        sides = {FOLD_LEFT: left, FOLD_RIGHT: right}
+
+        def of(component: int) -> Expr:
+            function = self._of_component(statement.combine or value, component)
+            new = with_operands(function, lambda side, k: sides[side][k])
+            return new if condition is None or not self._beside else Select(condition, new, left[component], new.dtype)
+
+        stores: list[Stmt] = []
+        if self.together is None:
+            name, where, _ = places[0]
+            stores.append(self._put(name, where, of(0), None))
+        else:
+            lanes = tuple(self.nest.expr(self.bounds.lineage.leaf(leaf)) for leaf in self._beside)
+            new = [
+                (self.together.name, (to_expr(constant(k)), *lanes), self.together.dtype)
+                for k in range(self._components)
+            ]
+            stores += [self._put(name, where, of(k), None) for k, (name, where, _) in enumerate(new)]
+            stores += [
+                self._put(place[0], place[1], Read(*each), None) for place, each in zip(places, new, strict=True)
+            ]
+        block = Block(tuple(stores))
+        return block if condition is None or self._beside else If(condition, block)
 
     def _put(self, buffer: str, where: tuple[Expr, ...], value: Expr, operator: str | None) -> Store:
         return Store(
@@ -852,9 +976,17 @@ class _StageLoops:
     def _checked(self, stmt: Stmt) -> Stmt:
         for check in self.nest.checks:
             if check.statement == self.stage.evaluates:
-                condition, *shown = (self._at_point(expr) for expr in (check.condition, *check.values))
-                stmt = Check(condition, check.number, tuple(shown), Block((stmt,)))
+                for condition, shown in self._conditions_of(check):
+                    stmt = Check(condition, check.number, shown, Block((stmt,)))
         return stmt
+
+    def _conditions_of(self, check: PointCheck) -> Iterable[tuple[Expr, tuple[Expr, ...]]]:
+        """What must hold at the present point, and what is shown else: of a fold, for every component that asks for something."""
+        found: dict[Expr, tuple[Expr, ...]] = {}
+        for k in range(self._components):
+            condition, *shown = (self._at_point(self._of_component(e, k)) for e in (check.condition, *check.values))
+            found.setdefault(simplify_expr(condition) if self.statement.part else condition, tuple(shown))
+        return [each for each in found.items() if each[0] != Const(True, DType.BOOL)]
 
     def _at_point(self, expr: Expr) -> Expr:
         """An expression of the statement as written, at the present point of the loops."""
@@ -872,7 +1004,7 @@ class _StageLoops:
         """Start from the identity, then combine: around the loops from the first reduction leaf inwards."""
         target = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target))
         if self.statement.combine is not None:
-            return self._combine(depth, placed)
+            return self._fold(depth, placed)
         if self._is_cross_thread(depth):
             return self._across_threads(depth, placed)
         if self._is_in_fragments:
@@ -1218,6 +1350,11 @@ class _StageLoops:
         for fragment in fragments:
             block = Block((Allocate(fragment, block),))
         return block
+
+
+def _computed(read: Read) -> Expr:
+    """An element in the type that it is computed with."""
+    return read if read.dtype.compute is read.dtype else Cast(read, read.dtype.compute)
 
 
 def _dimensions_text(dimensions: Mapping[str, int], step: MatrixStep) -> str:

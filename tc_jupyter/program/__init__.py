@@ -32,13 +32,27 @@ from .expr import (
 )
 from .extents import solutions
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
-from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
+from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
 from .literals import lost_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
 from .orders import order_clause
 from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
-from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
+from .program import (
+    FOLD_LEFT,
+    FOLD_RIGHT,
+    ArgumentType,
+    CallSite,
+    Equality,
+    Index,
+    Partition,
+    Program,
+    Reducer,
+    Statement,
+    Tensor,
+    as_size,
+)
+from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
 
@@ -56,6 +70,8 @@ __all__ = [
     "bits",
     "check_sac",
     "specialize",
+    "FOLD_LEFT",
+    "FOLD_RIGHT",
     "FUNCTIONS",
     "TC_FUNCTIONS",
     "Checked",
@@ -85,21 +101,26 @@ __all__ = [
     "Partition",
     "Program",
     "Read",
+    "Reducer",
     "Select",
     "Size",
     "Statement",
     "Tensor",
     "Unary",
     "as_size",
+    "at_part",
     "children",
+    "component_of",
     "condition_of",
     "conjuncts",
     "decided_by_data",
+    "folded_where",
     "identity_of",
     "is_along_rows",
     "in_32_bits",
     "int64",
     "intervals",
+    "lifted",
     "limits_of",
     "may_wrap",
     "negated",
@@ -112,6 +133,7 @@ __all__ = [
     "rewrite",
     "walk",
     "with_condition",
+    "with_operands",
     "array_bytes",
     "solutions",
 ]

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import in_order, tree
+from tc_jupyter.syntax import REDUCTIONS, in_order, is_own, tree
 
 from . import constants, extremes, logsums, orders
 from .elements import Elements
@@ -27,7 +27,8 @@ from .factoring import Factored, factored
 from .functions import TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
 from .left_sides import decided_by_data, largest
-from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
+from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
+from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
 from .typing import (
@@ -175,6 +176,10 @@ class _UnitChecker:
         for statement in item.statements:
             if isinstance(statement, tree.CallStatement) and statement.callee.name in self.defs:
                 yield statement.callee.name
+            if isinstance(statement, tree.Comprehension) and is_own(statement.operator):
+                name = statement.operator.removesuffix("=!")
+                if name in self.defs:
+                    yield name
             if isinstance(statement, tree.Comprehension) and isinstance(statement.value, tree.Apply):
                 name = statement.value.function.name
                 if statement.indices is None and name in self.defs:
@@ -192,7 +197,89 @@ class _UnitChecker:
         self.diagnostics += checker.scope.diagnostics
         if checker.failed or self.defs[name].broken:
             self.broken.add(name)
+        if self.defs[name].reducer is not None and not self.defs[name].broken:
+            self.define(self.defs[name], self.defs[name].reducer)
         self.done.add(name)
+
+    def define(self, item: tree.Def, written: tree.Reducer | None) -> None:
+        """Add what a `reduce` says of its identity and its values to the program of its function."""
+        assert written is not None
+        results, types = item.results, [param.type for param in item.params]
+        values = [each.value for each in item.statements if isinstance(each, tree.Comprehension)]
+        parts_of_text = (
+            (values, [param.name.name for param in item.params]),
+            (written.identity, []),
+            (written.lifted, [name.name for name in written.given]),
+        )
+        if any([self.unknown_words(item, *each) for each in parts_of_text]):
+            return
+        if len(written.given) > len(results) or len({name.name for name in written.given}) < len(written.given):
+            message = "`with` has a name for each value, at most one for each component"
+            self.wrong(item, written.given[-1].span, message)
+            return
+        params = tuple(tree.Param(type_, name, name.span) for name, type_ in zip(written.given, types, strict=False))
+        parts = [self.part(item, (), written.identity)]
+        parts += [self.part(item, params, written.lifted)] if written.lifted else []
+        known = [each for each in parts if each is not None]
+        if len(known) < len(parts) or item.name.name in self.broken:
+            self.broken.add(item.name.name)
+            return
+        found = reducer_of(self.programs[item.name.name], known[0], known[1] if known[1:] else None)
+        if isinstance(found, str):
+            self.wrong(item, written.identity[0].span, found)
+        elif item.name.name in REDUCTIONS:
+            self.wrong(item, item.name.span, f"`{item.name.name}=!` is an operator of the language")
+        else:
+            self.programs[item.name.name] = replace(self.programs[item.name.name], reducer=found)
+
+    def unknown_words(self, item: tree.Def, values: Sequence[tree.Expression], known: Sequence[str]) -> bool:
+        """Whether values of a `reduce` have names that stand for nothing there, after a message about each."""
+        words = (each for value in values for each in tree.walk(value) if isinstance(each, tree.Name))
+        unknown = {each.name: each for each in words if each.name not in known}
+        for name, word in unknown.items():
+            near = self.suggestions.nearest(name, known)
+            help = (
+                "an identity is made of numbers"
+                if not known
+                else f"known are {_listed([f'`{each}`' for each in known])}"
+            )
+            fix = Fix(f"replace it by `{near}`", (Edit(word.span, near),)) if near else None
+            message = f"`{name}` stands for nothing here"
+            self.diagnostics.append(Diagnostic(codes.UNKNOWN_NAME, word.span, message, help=help, fix=fix))
+            self.programs[item.name.name] = replace(self.programs[item.name.name], statements=())
+            self.broken.add(item.name.name)
+        return bool(unknown)
+
+    def wrong(self, item: tree.Def, span: Span, message: str) -> None:
+        self.diagnostics.append(Diagnostic(codes.BAD_REDUCER, span, message))
+        self.broken.add(item.name.name)
+
+    def part(
+        self, item: tree.Def, params: tuple[tree.Param, ...], values: tuple[tree.Expression, ...]
+    ) -> Program | None:
+        """The program of a part of a `reduce`, which has the same results; `None` after a message."""
+        statements = tuple(
+            tree.Comprehension(result.name, None, "=", value, span=value.span, operator_span=value.span)
+            for result, value in zip(item.results, values, strict=True)
+        )
+        function = tree.Def(tree.Name("", item.name.span), params, item.results, statements, span=item.span)
+        checker = _DefChecker(self, function)
+        program = checker.check()
+        self.diagnostics += [each for each in checker.scope.diagnostics if each.code is not codes.UNUSED]
+        return None if checker.failed else program
+
+    def reducer(self, node: tree.Comprehension, scope: Scope) -> Reducer | None:
+        """The reducer of a statement; `None` after a message, or where it has one itself."""
+        name = node.operator.removesuffix("=!")
+        if name in self.defs:
+            return None if name in self.broken else self.programs[name].reducer
+        known = self.known.get(name)
+        found = known if isinstance(known, Program) or known is None else known.program_for(())
+        if isinstance(found, Program) and found.reducer is not None:
+            return found.reducer
+        why = next((f": {item.message}" for item in found if item.is_error), "") if isinstance(found, tuple) else ""
+        scope.report(codes.UNKNOWN_NAME, node.operator_span, f"`{name}` is no reducer{why}")
+        return None
 
 
 @dataclass(slots=True)
@@ -264,7 +351,8 @@ class _DefChecker:
             if not self.within_limits(statement) or self.too_many(statement.span):
                 break
         else:
-            self.unwritten_results()
+            if self.node.reducer is None:
+                self.unwritten_results()
         if not self.failed and not self.node.broken:
             self.unused()
         return self.program()
@@ -620,6 +708,8 @@ class _DefChecker:
                     self.single_call(node, node.value)
                 elif node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
                     self.on_plain_operators(node)
+                elif is_own(node.operator):
+                    self.with_reducer(node)
                 else:
                     self.one_target(node)
                     _StatementChecker(self, self.with_indices(node)).check()
@@ -681,12 +771,13 @@ class _DefChecker:
         return found.node
 
     def one_target(self, node: tree.Comprehension) -> None:
-        """Only the operators of positions write two tensors."""
-        if node.extreme is not None:
-            target = node.extreme[0]
+        """Only reducers and the operators of positions write several tensors."""
+        if node.before:
+            target = node.before[0][0]
             help = "`argmax=!` and `argmin=!` alone have two, as in `V(n), P(n) argmax=! X(n, m)`"
             self.scope.report(codes.SYNTAX_ERROR, target.span, "a statement writes one tensor", help=help)
-            self.unknown_tensor(target.name, target.span)
+            for each, _ in node.before:
+                self.unknown_tensor(each.name, each.span)
 
     def on_plain_operators(self, node: tree.Comprehension) -> None:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
@@ -702,12 +793,104 @@ class _DefChecker:
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
         if not (self.has_plain_left(node) and find(node)):
             self.unknown_tensor(node.target.name, node.target.span)
-            if node.extreme is not None:
-                self.unknown_tensor(node.extreme[0].name, node.extreme[0].span)
-        for item in self.scope.diagnostics[count:]:  # the statements have parts in common
+            for each, _ in node.before:
+                self.unknown_tensor(each.name, each.span)
+        self.once(count, told)
+
+    def once(self, count: int, told: set[tuple[codes.Code, Span]]) -> None:
+        """Keep one message of those that statements with common parts have, from number `count` on, and none that was told."""
+        for item in self.scope.diagnostics[count:]:
             if (item.code, item.span) in told or item.code is codes.PLAIN_UPDATE:
                 self.scope.diagnostics.remove(item)
             told.add((item.code, item.span))
+
+    # reducers of one's own
+
+    def with_reducer(self, node: tree.Comprehension) -> None:
+        """`A(n), S(n), C(n) moments=! X(n, m)` as a fold; of several components over a state, which other statements read."""
+        if node.along:
+            help = "what is carried along is a statement of its own, as in `Y(i) = Y(i-1) + X(i) along i`"
+            message = f"the points of `{node.operator}` have no order"
+            self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
+            node = replace(node, along=())
+        told = {(item.code, item.span) for item in self.scope.diagnostics}
+        count = len(self.scope.diagnostics)
+        reducer = self.unit.reducer(node, self.scope)
+        if reducer is None:
+            self.silent = True
+        elif self.components_fit(node, reducer):
+            if self.is_direct(node, reducer):
+                _StatementChecker(self, node, reducer).check()
+                return
+            if self.through_state(node, reducer):
+                self.once(count, told)
+                return
+        for each, _ in node.targets:
+            self.unknown_tensor(each.name, each.span)
+        self.once(count, told)
+
+    def components_fit(self, node: tree.Comprehension, reducer: Reducer) -> bool:
+        """TC248: as many targets as components, at the same indices, and as many values as the reducer takes."""
+        count, values = len(reducer.types), len(reducer.given) or len(reducer.types)
+        given, name = len(node.targets), reducer.name
+        if given != count:
+            targets = ", ".join("ABCDEFGH"[k : k + 1] + "(n)" for k in range(count)) if count <= 8 else "..."
+            help = f"write one tensor for each, as in `{targets} {node.operator} ...`"
+            here = f"{'is' if given == 1 else 'are'} {given} target{'s' * (given != 1)}"
+            message = f"`{name}` has {count} component{'s' * (count != 1)}, and here {here}"
+            self.scope.report(codes.BAD_REDUCER, node.target.span, message, help=help)
+        elif len(node.rest) + 1 != values:
+            here = f"{len(node.rest) + 1} {'are' if node.rest else 'is'} here"
+            message = f"`{name}` takes {values} value{'s' * (values != 1)}, and {here}"
+            shown = ", ".join(reducer.given) or ", ".join("xyzuvwpq"[:values])
+            help = f"write them in brackets: `({shown})`" if values > 1 else "write one value"
+            self.scope.report(codes.BAD_REDUCER, node.value.span, message, help=help)
+        elif len({target.name for target, _ in node.targets}) < count:
+            message = "two components have one target"
+            self.scope.report(codes.DUPLICATE_NAME, node.target.span, message, help="give each one a tensor of its own")
+        elif (other := next((each for each, places in node.before if places != node.indices), None)) is not None:
+            message = f"`{other.name}` and `{node.target.name}` are written at different indices"
+            self.scope.report(codes.BAD_REDUCER, other.span, message, help="all components have the same indices")
+        elif count > 1 and common_type(reducer.types) is None:
+            shown = _listed([f"`{each.value}`" for each in dict.fromkeys(reducer.types)])
+            message = f"no type holds components of {shown} without loss"
+            help = "use `int32` or `double` in the reducer"
+            self.scope.report(codes.BAD_REDUCER, node.operator_span, message, help=help)
+        else:
+            return True
+        return False
+
+    def is_direct(self, node: tree.Comprehension, reducer: Reducer) -> bool:
+        """Whether the fold may combine into its target: one component, in the type of the target."""
+        if len(reducer.types) != 1:
+            return False
+        info, declared = self.scope.tensors.get(node.target.name), self.declared.get(node.target.name)
+        (own,) = reducer.types
+        return own is (info.dtype if info is not None and info.dtype is not None else declared[0] if declared else own)
+
+    def through_state(self, node: tree.Comprehension, reducer: Reducer) -> bool:
+        """Whether the statements of a fold over a state have a meaning."""
+        place, several = node.target.span, len(reducer.types) > 1
+        dtype, part = common_type(reducer.types), tree.Name(f"{reducer.name}.part", place)
+        state = tree.Name(f"{node.target.name}.{reducer.name}", place)
+        indices = (part, *(node.indices or ())) if several else node.indices
+        fold = replace(node, target=state, indices=indices, before=())
+        statement = self.checked(fold, reducer, part.name if several else "", node.target.name)
+        if statement is None:
+            return False
+        names = [index.name for index in statement.output_indices][several:]
+        for k, (target, left) in enumerate(node.targets):
+            at = tuple(tree.Name(name, index.span) for index, name in zip(left or (), names, strict=True))
+            number = (tree.Number(str(k), k, None, place),) if several else ()
+            read: tree.Expression = extremes.element(state, (*number, *at), node.value.span)
+            if reducer.types[k] is not dtype:
+                kind = tree.Name(reducer.types[k].value, place)
+                read = tree.Apply(kind, (read,), node.value.span)
+            out = replace(node, target=target, indices=None if left is None else at, operator="=", value=read)
+            out = replace(out, before=(), rest=(), clauses=(), matched=None)
+            if self.checked(out, named=target.name) is None:
+                return False
+        return True
 
     def has_plain_left(self, node: tree.Comprehension) -> bool:
         """Whether the left side has indices alone, as these operators need it."""
@@ -721,8 +904,11 @@ class _DefChecker:
     def positions_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements have a meaning."""
         kind, place = extremes.OPERATORS[node.operator], node.target.span
-        extreme = tree.Name(f"{node.target.name}.{kind}", place) if node.extreme is None else node.extreme[0]
-        if node.extreme is not None and not self.same_indices(node, node.extreme[1]):
+        extreme = node.before[0][0] if node.before else tree.Name(f"{node.target.name}.{kind}", place)
+        if len(node.before) > 1:
+            self.one_target(replace(node, before=node.before[1:]))
+            return False
+        if node.before and not self.same_indices(node, node.before[0][1]):
             return False
         if extreme.name == node.target.name:
             help = "the value and its position are two tensors, as in `V(n), P(n) argmax=! X(n, m)`"
@@ -785,18 +971,19 @@ class _DefChecker:
         parts = logsums.sum_of_powers(node, total, most, dtype), logsums.logarithm(node, total, most, dtype)
         return all(self.checked(part) is not None for part in parts)
 
-    def checked(self, node: tree.Comprehension) -> Statement | None:
+    def checked(
+        self, node: tree.Comprehension, reducer: Reducer | None = None, part: str = "", named: str = ""
+    ) -> Statement | None:
         """The statement that a tree means; `None` after a message."""
         count = len(self.draft.statements)
-        _StatementChecker(self, node).check()
+        _StatementChecker(self, node, reducer, part, named).check()
         return self.draft.statements[-1] if len(self.draft.statements) > count else None
 
     def same_indices(self, node: tree.Comprehension, indices: tuple[tree.Expression, ...] | None) -> bool:
         """Whether both targets of a statement have the same indices."""
         same = (node.indices or ()) == (indices or ())
         if not same:
-            assert node.extreme is not None
-            message = f"`{node.extreme[0].name}` and `{node.target.name}` are written at different indices"
+            message = f"`{node.before[0][0].name}` and `{node.target.name}` are written at different indices"
             help = "the value and its position have the same indices, as in `V(n), P(n) argmax=! X(n, m)`"
             self.scope.report(codes.POSITION, node.target.span, message, help=help)
         return same
@@ -1139,7 +1326,7 @@ class _DefChecker:
 
     def unused(self) -> None:
         for name, info in self.scope.tensors.items():
-            if info.read or info.kind == "result" or name in self.mentioned:
+            if info.read or info.kind == "result" or name in self.mentioned or self.comes_with_another(name):
                 continue
             if info.is_input and self.gives_a_size(name, info):
                 continue
@@ -1147,6 +1334,15 @@ class _DefChecker:
             self.scope.report(
                 codes.UNUSED, info.span, f"the {info.kind} `{name}` is never used", help=f"remove the {what}, or use it"
             )
+
+    def comes_with_another(self, name: str) -> bool:
+        """Whether a statement with a reducer writes a tensor together with one that is used."""
+        groups = (
+            each for each in self.node.statements if isinstance(each, tree.Comprehension) and is_own(each.operator)
+        )
+        names = {target.name for each in groups if name in _targets(each) for target, _ in each.targets}
+        known = (self.scope.tensors[each] for each in names - {name} if each in self.scope.tensors)
+        return any(info.read or info.kind == "result" for info in known)
 
     def gives_a_size(self, name: str, info: TensorInfo) -> bool:
         """Whether a parameter that is never read is the first to bring a size that is used."""
@@ -1177,7 +1373,7 @@ def _targets(statement: tree.TcStatement) -> list[str]:
         case tree.Constant():
             return [statement.name.name]
         case tree.Comprehension():
-            return [statement.target.name, *([statement.extreme[0].name] if statement.extreme else [])]
+            return [target.name for target, _ in reversed(statement.targets)]
 
 
 def _bound_scalars(program: Program) -> frozenset[str]:
@@ -1192,16 +1388,29 @@ def _bound_scalars(program: Program) -> frozenset[str]:
 
 
 class _StatementChecker:
-    """Checks `T(i, j) op expression where ...`."""
+    """Checks `T(i, j) op expression where ...`.
 
-    def __init__(self, owner: _DefChecker, node: tree.Comprehension) -> None:
+    Args:
+        reducer: of a fold; `part` is the index of its state over several components, and `named` the target that it is for.
+    """
+
+    def __init__(
+        self,
+        owner: _DefChecker,
+        node: tree.Comprehension,
+        reducer: Reducer | None = None,
+        part: str = "",
+        named: str = "",
+    ) -> None:
         self.owner = owner
+        self.reducer, self.part, self.named = reducer, part, named or node.target.name
+        self.is_derived = bool(named)  # from another statement of the text, whose left side it completes
         self.scope = owner.scope
         self.node = node
         self.names = StatementNames(node.target.name, node)
         self.expressions = ExpressionChecker(owner.scope, self.names)
         written = node.operator.rstrip("!").removesuffix("=") or "="
-        self.operator = _LOGICAL_OPERATORS.get(written, written)
+        self.operator = "fold" if reducer is not None else _LOGICAL_OPERATORS.get(written, written)
         self.initialize = node.operator.endswith("!")
         self.left_nodes: dict[
             int, tree.Expression
@@ -1222,9 +1431,12 @@ class _StatementChecker:
         self.know_target()
         self.lets()
         self.computed = {k: self.expressions.left_subscript(index) for k, index in self.left_nodes.items()}
-        value = self.expressions.value(self.node.value)
+        values = [self.expressions.value(each) for each in (self.node.value, *self.node.rest)]
+        value = values[0] if self.reducer is None else self.of_reducer(values, self.reducer)
         self.whole_arrays(count)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
+        if self.part:  # each is a value at one component only, and all of them say where the points are
+            exists += [None if each is None else settle(each).expr for each in values]
         filters = [self.filter(clause) for clause in self.node.clauses if isinstance(clause, tree.Filter)]
         bounds = self.ranges()
         self.owner.mentioned |= self.names.mentioned
@@ -1245,6 +1457,20 @@ class _StatementChecker:
             return
         self.filters = tuple(item for item in filters if item is not None)
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
+
+    def of_reducer(self, values: Sequence[Typed | None], reducer: Reducer) -> Typed | None:
+        """The components of a point, in the type of the state."""
+        known = [each for each in values if each is not None]
+        if len(known) < len(values):
+            return None
+        nodes = (self.node.value, *self.node.rest)
+        for node, value, dtype in zip(nodes, known, reducer.types, strict=False):
+            self.narrows(value, settle(value).dtype, dtype, node.span, f"`{reducer.name}`, which combines")
+        taken = [convert(value, dtype).expr for value, dtype in zip(known, reducer.types, strict=False)]
+        parts = lifted(reducer, taken)
+        dtype = common_type(reducer.types) if self.part else reducer.types[0]
+        assert dtype is not None
+        return Typed(in_parts(parts, dtype.compute, self.part) if self.part else parts[0], dtype)
 
     def of_truth(self, value: Typed | None) -> None:
         """`any=!` and `all=!` combine truth values."""
@@ -1378,6 +1604,8 @@ class _StatementChecker:
 
         Worked example: `Y(i) = A(i)` of `-> (float(N + M) Y) { Y(i) = A(i)  Y(N + j) = B(j) }`.
         """
+        if self.is_derived:
+            return False
         target, extent = self.node.target.name, self.stated(number)
         if self.scope.tensors[target].written or extent is None or self.owner.declared_starts(target) is not None:
             return False
@@ -1454,14 +1682,14 @@ class _StatementChecker:
                     self.how_many(number, dtype)
                     return None
             if stated is not None:
-                starts = self.owner.starts.get(self.node.target.name, ())
-                start = starts[number] if number < len(starts) else None
+                starts, place = self.owner.starts.get(self.named, ()), number - bool(self.part)
+                start = starts[place] if place < len(starts) else None
                 found[names[number]] = (Const(0, INT64), stated) if start is None else (start, sum_of(start, stated))
         return found
 
     def stated(self, number: int) -> Expr | None:
         """The extent of a dimension as the result list states it."""
-        name = self.node.target.name
+        name, number = self.named, number - bool(self.part)
         declared = self.owner.declared.get(name)
         if declared is None or number >= len(declared[1]):
             return None
@@ -1472,13 +1700,13 @@ class _StatementChecker:
 
     def how_many(self, number: int, dtype: DType) -> None:
         """TC315: values of data would decide how large the target is."""
-        name, index = self.node.target.name, self.left_nodes[number]
+        name, index, rank = self.named, self.left_nodes[number], self.rank - bool(self.part)
         text = self.scope.source.slice(index.span)
         result = next((each for each in self.owner.node.results if each.name.name == name), None)
         fix = None
-        if result is not None and result.type is None and self.rank == 1:
+        if result is not None and result.type is None and rank == 1:
             fix = Fix("state 256 bins", (Edit(result.span, f"{dtype.value}(256) {name}"),))
-        dims = ", ".join("256" if k == number else "..." for k in range(self.rank))
+        dims = ", ".join("256" if k == number - bool(self.part) else "..." for k in range(rank))
         help = (
             f"state it in the result list, as in `-> ({dtype.value}({dims}) {name})`, or limit the values, as in `{text} % 256`; "
             "a subscript of `uint8`, `uint16` or `bool` needs neither"
@@ -1733,6 +1961,8 @@ class _StatementChecker:
             return
         names, subscripts = self.left_side()
         ranges = {**bounds, **extents}
+        if self.part and self.reducer is not None:
+            ranges[self.part] = int64(0), int64(len(self.reducer.types))
         indices = tuple(
             Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
         )
@@ -1755,20 +1985,29 @@ class _StatementChecker:
             left_span=self.left_place(),
             needs_points=self.node.at is not None,
             order=self.order if self.is_self_read(value) else (),
+            **self.folding(dtype),
             filters=self.filters,
         )
         self.owner.draft.statements.append(statement)
         self.written()
 
+    def folding(self, dtype: DType) -> dict[str, Any]:
+        """What a fold has beside other statements, in the type of the target."""
+        if self.reducer is None:
+            return {}
+        state, parts = dtype.compute, self.reducer.identity
+        identity = in_parts(parts, state, self.part) if self.part else Const(parts[0].value, state)
+        return {"combine": combined(self.reducer, state, self.part), "identity": identity, "part": self.part}
+
     def stated_bounds(self, given: Mapping[str, tuple[Expr, Expr]]) -> dict[str, tuple[Expr, Expr]]:
         """The ranges of left-side indices without a range whose dimension has a declared box with a known end."""
-        name = self.node.target.name
-        declared, starts = self.owner.declared.get(name), self.owner.starts.get(name, ())
-        if declared is None or len(declared[1]) != len(self.names.left):
+        left = self.names.left[bool(self.part) :]
+        declared, starts = self.owner.declared.get(self.named), self.owner.starts.get(self.named, ())
+        if declared is None or len(declared[1]) != len(left):
             return {}
         return {
             index: (start, _sum(start, extent))
-            for index, start, extent in zip(self.names.left, starts, declared[1], strict=True)
+            for index, start, extent in zip(left, starts, declared[1], strict=True)
             if start is not None and index not in given and not any("." in size for size in sizes_of(extent))
         }
 
@@ -1903,7 +2142,7 @@ class _StatementChecker:
             message = f"`=` does not combine the values over {shown}"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
         elif self.initialize and not reduction and not self.computed and not self.filters:
-            fix = Fix("replace it by `=`", (Edit(place, "="),))
+            fix = Fix("replace it by `=`", (Edit(place, "="),)) if self.reducer is None else None
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
         elif self.operator != "=" and not self.initialize and first:
@@ -2033,7 +2272,10 @@ class _StatementChecker:
         info.dtype = unify(literal, value if value.weak else Typed(value.expr, own), bool_is_int=False)[2]
         self.owner.adopted[self.node.target.name] = info.dtype
 
-    def narrows(self, value: Typed, own: DType, dtype: DType) -> None:
+    def narrows(
+        self, value: Typed, own: DType, dtype: DType, span: Span | None = None, into: str | None = None
+    ) -> None:
+        """TC206 where a value does not fit into the type of the target, or of what else it goes into."""
         if value.weak == "int":
             fine = dtype.is_float or (dtype.is_integer and fits_literal(value.exact, dtype))
         elif value.weak:
@@ -2042,10 +2284,11 @@ class _StatementChecker:
             fine = fits(own, dtype)
         if fine:
             return
-        span = self.node.value.span
+        span = span or self.node.value.span
         text = self.scope.source.slice(span)
         fix = Fix(f"cast it to `{dtype.value}`", (Edit(span, f"{dtype.value}({text})"),)) if len(text) < 200 else None
-        message = f"`{own.value}` does not fit into `{self.node.target.name}`, which is `{dtype.value}`, without loss"
+        into = into or f"`{self.node.target.name}`, which is"
+        message = f"`{own.value}` does not fit into {into} `{dtype.value}`, without loss"
         help = None
         if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
             help = "its first statement made it an integer; write a float there, as in `0.0`"

@@ -39,7 +39,7 @@ def value_statement(node: tree.Comprehension, target: tree.Name, value: tree.Exp
     """The statement that finds the extreme value: `P.max(n) max=! X(n, m)`."""
     lets = needed(node.clauses, [value])
     operator = OPERATORS[node.operator] + "=!"
-    return replace(node, target=target, operator=operator, value=value, clauses=lets, at=None, extreme=None)
+    return replace(node, target=target, operator=operator, value=value, clauses=lets, at=None, before=())
 
 
 def stored_value(
@@ -55,7 +55,7 @@ def stored_value(
         indices=indices,
         operator="=",
         at=None,
-        extreme=None,
+        before=(),
         clauses=needed(node.clauses, [node.value]),
     )
     return statement, element(target, indices, place)
@@ -75,7 +75,7 @@ def position_statement(
     nowhere = tree.Number(f"{NO_POSITION}l", NO_POSITION, "int64", place)
     chosen = tree.Conditional(same, at, nowhere, place)
     lets = needed(node.clauses, [value, at])
-    return replace(node, operator="min=!", value=chosen, clauses=lets, at=at, extreme=None)
+    return replace(node, operator="min=!", value=chosen, clauses=lets, at=at, before=())
 
 
 def as_stored(value: tree.Expression, dtype: DType) -> tree.Expression:
@@ -94,7 +94,7 @@ def copied(node: tree.Comprehension, first: tree.Name) -> tree.Comprehension:
     left = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
     ranges = tuple(each for each in node.clauses if isinstance(each, tree.Where) and each.index.name in left)
     value = element(first, node.indices, first.span)
-    return replace(node, operator="=", value=value, at=value, extreme=None, clauses=ranges, matched=None)
+    return replace(node, operator="=", value=value, at=value, before=(), clauses=ranges, matched=None)
 
 
 def row_major(reduced: Sequence[str], value: tree.Expression, clauses: Sequence[tree.Clause]) -> str | None:

@@ -16,7 +16,7 @@ from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Cast, Const, DType, Expr, Read, Size, int64, rewrite
 from .extents import difference, solutions
-from .program import Equality, Index, Program, Statement, Tensor
+from .program import FOLD_LEFT, FOLD_RIGHT, Equality, Index, Program, Statement, Tensor
 
 STEPS_PER_NODE = 8  # to make it anew
 STEPS_PER_STATEMENT = 50  # beside its nodes
@@ -240,7 +240,12 @@ class _Copy:
             filters=tuple(map(self.expr, statement.filters)),
             left_span=self.span,
             span=self.span,
+            combine=None if statement.combine is None else rewrite(statement.combine, self.combining),
         )
+
+    def combining(self, node: Expr) -> Expr | None:
+        """One node of a combining expression; its operands are the same everywhere."""
+        return node if isinstance(node, Read) and node.tensor in (FOLD_LEFT, FOLD_RIGHT) else self.rule(node)
 
     def equality(self, equality: Equality) -> Equality:
         return replace(equality, left=self.expr(equality.left), right=self.expr(equality.right), span=self.span)

@@ -41,10 +41,15 @@ def with_condition(statement: Statement) -> Statement:
     if condition is None:
         return statement
     value = statement.value
-    other = kept(statement, value.dtype) if statement.operator == "=" else identity_of(statement.operator, value.dtype)
+    other = kept(statement, value.dtype) if statement.operator == "=" else identity(statement, value.dtype)
     chosen = Select(condition, value, other, value.dtype, value.span)
     indices = tuple(replace(index, ends=None) for index in statement.indices)
     return replace(statement, value=chosen, left=(), indices=indices, filters=())
+
+
+def identity(statement: Statement, dtype: DType) -> Expr:
+    """What changes nothing where a statement combines it."""
+    return identity_of(statement.operator, dtype) if statement.identity is None else statement.identity
 
 
 def keeps(statement: Statement) -> bool:
@@ -70,7 +75,18 @@ def places(statement: Statement) -> list[tuple[str, Expr]]:
 def _conditions(statement: Statement) -> tuple[Expr, ...]:
     if keeps(statement) and isinstance(statement.value, Select):
         return conjuncts(statement.value.condition)
-    return () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
+    if statement.operator == "fold":
+        test = folded_where(statement)
+        return () if test is None else conjuncts(test)
+    return () if statement.operator == "=" else points_of(statement.value, statement.operator)[0]
+
+
+def folded_where(statement: Statement) -> Expr | None:
+    """The condition of the points that a fold combines: the others have the identity."""
+    value = statement.value
+    if not isinstance(value, Select) or statement.identity is None or value.otherwise != statement.identity:
+        return None
+    return value.condition
 
 
 def _decided(condition: Expr, outputs: set[str], points: set[str]) -> tuple[str, Expr] | None:
@@ -158,4 +174,14 @@ def _binary(op: str, left: Expr, right: Expr) -> Expr:
     return Binary(op, left, right, INT64)
 
 
-__all__ = ["condition_of", "decided_by_data", "keeps", "kept", "largest", "places", "with_condition"]
+__all__ = [
+    "condition_of",
+    "decided_by_data",
+    "folded_where",
+    "identity",
+    "keeps",
+    "kept",
+    "largest",
+    "places",
+    "with_condition",
+]

@@ -19,7 +19,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span, shown_value
 
-from .expr import Binary, DType, Expr, IndexVar, Read, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,29 @@ class Index:
     ends: tuple[Expr, Expr] | None = None
 
 
+FOLD_LEFT, FOLD_RIGHT = "fold.left", "fold.right"
+"""Names of the two operands in `Statement.combine`: `Read(FOLD_LEFT, ())` is the accumulator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reducer:
+    """A function of numbers as a reducer: `A(n), S(n), C(n) moments=! X(n, m)`.
+
+    Attributes:
+        types: of the components.
+        combine: the components of what two are together, of `Read(FOLD_LEFT, (k,))` and `Read(FOLD_RIGHT, (k,))`.
+        identity: the components of what changes nothing.
+        given, lifted: the components of a value, of `Read(name, ())` for each given name; none where values are components.
+    """
+
+    name: str
+    types: tuple[DType, ...]
+    combine: tuple[Expr, ...]
+    identity: tuple[Const, ...]
+    given: tuple[str, ...] = ()
+    lifted: tuple[Expr, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """`target(indices) operator value`: one independent point per value of the output indices, combined over the others.
@@ -85,9 +108,11 @@ class Statement:
         value: the right side in the type of the accumulator (`Tensor.dtype.compute`); stored as `Tensor.dtype`.
         exists: expressions of `exists` clauses: their reads take part in inference and must be in bounds; never evaluated.
         text: the statement as written, for comments in generated code.
-        combine: only for `fold` (associative and commutative by the user's word): the new content as an expression of
-            `Read("fold.left", ())`, the present content, and `Read("fold.right", ())`, the value of a point. A `fold` has no
-            identity: it always accumulates onto what an earlier statement wrote.
+        combine: only for `fold` (associative and commutative by the user's word, which is tested): the new content as an expression
+            of `Read(FOLD_LEFT, ())`, the present content, and `Read(FOLD_RIGHT, ())`, the value of a point.
+        identity: of a `fold`, where there is one; else it always accumulates onto what an earlier statement wrote.
+        part: of a `fold` of several components, which are combined together, the output index over them, the first one. Operands
+            are `Read(FOLD_LEFT, (k,))` then, and `combine`, `identity` and `value` are those of the component at this index.
         filters: conditions as clauses: points where one of them does not hold are left out. Each is guarded by those before it.
         needs_points: combining nothing is an error of the call, for there is no position then.
         order: for a statement that reads elements of its target which it has made before: the output indices whose values are
@@ -106,6 +131,8 @@ class Statement:
     text: str = ""
     span: Span = field(default=NO_SPAN, compare=False)
     combine: Expr | None = None
+    identity: Expr | None = None
+    part: str = ""
     left: tuple[Expr, ...] = ()
     unique: bool = False
     left_span: Span = field(default=NO_SPAN, compare=False)
@@ -261,6 +288,7 @@ class Program:
         parameters, results: names of tensors, in order of the signature.
         tensors: all tensors; parameters first, then in order of first writing.
         statements: in text order; callees' statements stand where they are called.
+        reducer: what a `reduce` says beside its function, which is the program of two operands.
     """
 
     name: str
@@ -275,6 +303,7 @@ class Program:
     partitions: tuple[Partition, ...] = ()
     source: SourceText = field(default=SourceText(""), compare=False)
     span: Span = field(default=NO_SPAN, compare=False)
+    reducer: Reducer | None = None
 
     def __repr__(self) -> str:
         return f"<program {self.name}({', '.join(self.parameters)}) -> ({', '.join(self.results)})>"

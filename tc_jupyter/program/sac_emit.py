@@ -37,8 +37,6 @@ STEPS_PER_STATEMENT = 300  # to make it, to name its indices, and to find its ra
 STEPS_TO_PLACE = 5000  # where a statement is computed: see `Emitter.steps`
 STEPS_PER_PAIR_OF_AXES = 250
 STEPS_PER_OPERATION = 25
-FOLD_LEFT, FOLD_RIGHT = "fold.left", "fold.right"
-"""Names of the two operands in `Statement.combine`: `Read(FOLD_LEFT, ())` is the accumulator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,7 @@ class Draft:
     accumulate: bool = False
     reductions: tuple[tuple[str, Interval], ...] = ()
     combine: Expr | None = None
+    neutral: Expr | None = None
     number: int | None = None
     text: str = ""
     span: Span = NO_SPAN
@@ -327,6 +326,7 @@ class Emitter:
             text=draft.text,
             span=draft.span,
             combine=draft.combine,
+            identity=draft.neutral,
         )
 
     def _drop_unread(self, results: tuple[str, ...]) -> None:

@@ -15,9 +15,10 @@ from tc_jupyter.syntax.sac_tree import Apply, Dot, SacExpression, Selection, Tri
 from tc_jupyter.syntax.tree import Name
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, rewrite
+from .program import FOLD_LEFT, FOLD_RIGHT
 from .sac_bounds import Constraint
 from .sac_elements import Elements, at_position, holds
-from .sac_emit import FOLD_LEFT, FOLD_RIGHT, Draft, identity, zero
+from .sac_emit import Draft, identity, zero
 from .sac_helpers import chained, located, several
 from .sac_sizes import ONE, ZERO, fold, is_nonnegative, simplified, sub
 from .sac_sizes import value as number_of
@@ -282,6 +283,7 @@ class Selections(Elements):
                 accumulate=not first,
                 reductions=ranges[:count],
                 combine=combine,
+                neutral=neutral if combine is not None and isinstance(neutral, Const) else None,
                 text=self.text(node.span),
                 span=node.span,
                 context=away,

@@ -24,8 +24,9 @@ from tc_jupyter.syntax.sac_tree import (
 from tc_jupyter.syntax.tree import Name
 
 from .expr import DType, Expr, IndexVar, Read, int64
+from .program import FOLD_LEFT, FOLD_RIGHT
 from .sac_comprehensions import Comprehensions
-from .sac_emit import FOLD_LEFT, FOLD_RIGHT, identity, zero
+from .sac_emit import identity, zero
 from .sac_helpers import component_names, is_zero_like, known_operator, ordered_box, several
 from .sac_sizes import ONE, ZERO, Interval, add, floordiv, index_names, maximum, mul, sub
 from .sac_sizes import value as number_of

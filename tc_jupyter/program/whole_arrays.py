@@ -31,7 +31,14 @@ def indexed(node: tree.Comprehension, tensors: Mapping[str, TensorInfo], taken: 
     Args:
         taken: names that are no index.
     """
-    if node.operator != "=" or node.indices is not None or node.clauses or node.at is not None or node.extreme:
+    if (
+        node.operator != "="
+        or node.indices is not None
+        or node.clauses
+        or node.at is not None
+        or node.before
+        or node.rest
+    ):
         return None
     arrays = list(dict.fromkeys(_arrays(node.value, tensors)))
     ranks = {tensors[each.name].rank for each in arrays}

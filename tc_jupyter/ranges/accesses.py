@@ -82,7 +82,10 @@ class Access:
         """The access as it would be written: `B(i + k)`, `X(i/2)`; in `%%sac` `B[i + k]`."""
         if self.read.border is not None:
             return self.read.border.text
-        return element_text(self.tensor, map(as_written, self.index), self.brackets)
+        shown = [as_written(each) for each in self.index]
+        if shown and shown[0].endswith(".part"):  # of the state of a reducer, which nobody has written
+            return element_text(self.tensor.rpartition(".")[0], shown[1:], self.brackets)
+        return element_text(self.tensor, shown, self.brackets)
 
     def is_border(self, dimension: int) -> bool:
         """Whether a subscript may be outside as it is written, so that it gives no index its range."""

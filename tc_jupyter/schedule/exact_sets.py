@@ -126,6 +126,8 @@ class ExactSets:
     def _guard(self, stage: Stage) -> tuple[Piece, ...] | None:
         if stage.storage.padded or stage.tensorize is not None or _has_vectors(stage) or not self._users(stage):
             return None
+        if stage.statement.part:
+            return None
         family = self.graph.stages_on(stage.target)
         if any(self.guard(later.name) is None for later in family[family.index(stage) + 1 :]):
             return None

@@ -14,7 +14,7 @@ Source: TVM, "InferBound Pass".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
@@ -168,6 +168,9 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
             box, exact = gather(requests, whole, clip=not (tvm or _tests_positions(graph, stage)))
             if tvm:
                 box = tuple(_tvm_clip(here, all_of) for here, all_of in zip(box, whole, strict=True))
+            parts = _components(family)
+            if parts:  # they are combined together, whichever are read
+                box, exact = tuple(whole[n] if n in parts else here for n, here in enumerate(box)), False
     result: dict[str, StageBounds] = {}
     for member in family:
         domain = default_domain(member)
@@ -190,6 +193,12 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
         result[member.name] = StageBounds(member, domain, requests, related, box, exact)
     return result
+
+
+def _components(family: Sequence[Stage]) -> set[int]:
+    """The dimension over the components of a fold, if one of these stages is such a fold."""
+    found = ((each.statement.part, each.statement.output_indices) for each in family if each.statement.part)
+    return {number for part, indices in found for number, index in enumerate(indices) if index.name == part}
 
 
 def is_padded(stage: Stage, root: str) -> bool:

@@ -29,7 +29,7 @@ class Lineage:
         extents: number of values of every axis, without tails (TVM's pass down).
         factors: per split axis the length of a full inner loop.
         constraints: `value < limit`, what tails leave to check; every leaf runs from 0 to its extent.
-        leaves: the loop variable of every leaf.
+        leaves: the loop variable of every leaf, and one for the components of a fold, which have no loop.
     """
 
     values: Mapping[str, SizeExpr]
@@ -62,7 +62,8 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             extents[relation.inner] = minimum(factor, extent) if extent.is_constant else factor
         else:
             extents[relation.fused] = extents[relation.outer] * extents[relation.inner]
-    relative = {leaf: bounded(variable(leaf), extents[leaf]) for leaf in stage.leaves}
+    parts = (stage.statement.part,) if stage.statement.part else ()
+    relative = {leaf: bounded(variable(leaf), extents[leaf]) for leaf in (*stage.leaves, *parts)}
     leaves = dict(relative)
     constraints: list[tuple[SizeExpr, SizeExpr]] = []
     for relation in reversed(stage.relations):

@@ -41,10 +41,10 @@ _REFUSED = {
 def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tuple[Stage, str] | None:
     """A stage with an order that a primitive does not take, and why; `None` if it takes all that are named."""
     named = [stage for stage in graph.stages if stage.name in names]
-    if primitive == "separate":
-        named = [each for stage in named for each in graph.stages_on(stage.target)]
     if primitive == "compute_at":
         named = [stage for stage in named if stage.name == names[0]]
+    if primitive in ("separate", "compute_at"):
+        named = [each for stage in named for each in graph.stages_on(stage.target)]
     if primitive == "cache_read":
         own = [
             stage for stage in named if stage.name in names[1:] and stage.statement.order and stage.target == names[0]

@@ -1259,7 +1259,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     _not_tensorized(graph, old, "rfactor")
     _free(graph, old, axis, "rfactor")
     statement = old.statement
-    if statement.combine is not None:
+    if statement.combine is not None and statement.identity is None:
         message = f"the function that `{stage}` folds with has no identity"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "reduce with `+ * min max`")
     domain = leaf_domain(old, axis)
@@ -1288,6 +1288,9 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         statement.exists,
         text=f"{name}: partial results of `{statement.text}`",
         span=statement.span,
+        combine=statement.combine if rest else None,
+        identity=statement.identity if rest else None,
+        part=statement.part if rest else "",
     )
     read = Read(
         name, tuple(IndexVar(n) for n in (factored.name, *(root.name for root in outputs))), target.dtype.compute
@@ -1404,7 +1407,7 @@ def _with_reductions(new: Stage, old: Stage, axis: str, family: frozenset[str]) 
         for relation in old.relations
         if old.kind(parents_of(relation)[0]) == "reduction" and parents_of(relation)[0] not in family
     )
-    outputs = tuple(root.name for root in new.roots if root.kind == "output")
+    outputs = tuple(root.name for root in new.roots if root.kind == "output" and root.name != new.statement.part)
     annotations = tuple((leaf, kind) for leaf, kind in old.annotations if leaf in reductions)
     return replace(new, relations=relations, leaves=(*outputs, *reductions), annotations=annotations)
 

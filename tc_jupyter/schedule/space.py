@@ -18,6 +18,7 @@ from .schedule import Schedule, schedule_of
 from .target import Target
 from .templates import (
     contraction,
+    folds,
     general,
     inlining,
     ordered,
@@ -95,7 +96,7 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[s
         return ordered.default(schedule, name, target) or schedule
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
-    found = reduction.default(schedule, name, target, sizes)
+    found = folds.default(schedule, name, target, sizes) or reduction.default(schedule, name, target, sizes)
     if found is not None:
         return found
     found = pixels.default(schedule, name, target, sizes)

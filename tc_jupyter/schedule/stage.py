@@ -125,7 +125,7 @@ class Stage:
 
     Attributes:
         roots: the statement's indices: output axes in left-side order, then reduction axes.
-        leaves: names of the loops, outermost first.
+        leaves: names of the loops, outermost first. The components of a fold, which are combined together, have no loop.
         annotations: (leaf, annotation) pairs, see `ANNOTATIONS`.
         limits: `value < limit` in terms of the roots: points outside do not exist (the tail of a split that `rfactor` has made
             an index of its own).
@@ -386,7 +386,7 @@ def _in_order(statement: Statement, roots: tuple[IterVar, ...]) -> tuple[str, ..
     """
     order = sorted(roots, key=lambda root: root.kind == "output") if statement.computed else roots
     first = [name for name, _ in statement.order]
-    return (*first, *(root.name for root in order if root.name not in first))
+    return (*first, *(root.name for root in order if root.name not in (*first, statement.part)))
 
 
 def constant_extent(stage: Stage, axis: str) -> int | None:

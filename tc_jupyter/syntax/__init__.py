@@ -5,16 +5,17 @@ Comes in: the text of a cell. Goes out: a tree with a span on every node, and di
 
 from . import elsewhere
 from .parser import in_order, parse_tc
-from .printer import expression_text, fingerprint, statement_text, to_text
+from .printer import expression_text, fingerprint, reducer_text, statement_text, to_text
 from .sac_parser import parse_sac
 from .sac_printer import sac_to_text
 from .sac_tree import SacParsed, SacUnit
-from .tokens import KEYWORDS, SCALAR_TYPES
+from .tokens import KEYWORDS, REDUCTIONS, SCALAR_TYPES, is_own, own_operators
 from .tree import JOINING, Parsed, Unit, is_open
 
 __all__ = [
     "JOINING",
     "KEYWORDS",
+    "REDUCTIONS",
     "SCALAR_TYPES",
     "Parsed",
     "SacParsed",
@@ -25,8 +26,11 @@ __all__ = [
     "fingerprint",
     "in_order",
     "is_open",
+    "is_own",
+    "own_operators",
     "parse_sac",
     "parse_tc",
+    "reducer_text",
     "sac_to_text",
     "statement_text",
     "to_text",

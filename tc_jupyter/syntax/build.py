@@ -61,6 +61,14 @@ class Brackets:
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """Several values in brackets."""
+
+    inner: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Bracketed:
     """What stands in brackets behind `else`."""
 
@@ -169,17 +177,30 @@ class Build:
         target, indices, operator, value, matched, at, (clauses, along) = *parts[:6], parts[6] or ((), ())
         found = (value, matched, at, *along, *clauses)
         spans = [each.where.span if isinstance(each, BadRange) else each.span for each in found if each is not None]
+        value, *rest = value.inner if isinstance(value, Values) else (value,)
         arguments = indices.arguments if indices is not None else None
         span = Span(target.span.start, max(each.end for each in spans))
-        return Comprehension(
-            target, arguments, operator.text, value, clauses, matched, span, operator.span, at, along=along
-        )
+        about = (clauses, matched, span, operator.span, at)
+        return Comprehension(target, arguments, operator.text, value, *about, rest=tuple(rest), along=along)
 
-    def pair(self, parts: list[Any]) -> Comprehension:
-        first, indices, _, *rest = parts
-        position = self.comprehension([*rest[:4], None, *rest[4:]])
-        extreme = first, indices.arguments if indices is not None else None
-        return replace(position, extreme=extreme, span=Span(first.span.start, position.span.end))
+    def several(self, parts: list[Any]) -> Comprehension:
+        """Targets with or without indices, then an operator, a value and, behind a pair, `at`."""
+        place = next(i for i, part in enumerate(parts) if isinstance(part, Token) and part.type == "UPDATE")
+        targets: list[tuple[Name, tuple[Expression, ...] | None]] = []
+        for part in parts[:place]:
+            if isinstance(part, Name):
+                targets.append((part, None))
+            elif isinstance(part, Brackets):
+                targets[-1] = targets[-1][0], part.arguments
+        *before, (target, indices) = targets
+        operator, value, *others = parts[place:]
+        at, where = others if len(others) > 1 else (None, *others)
+        given = None if indices is None else Brackets(indices)
+        node = self.comprehension([target, given, operator, value, None, at, where])
+        return replace(node, before=tuple(before), span=Span(targets[0][0].span.start, node.span.end))
+
+    def together(self, parts: list[Any]) -> Values:
+        return Values(tuple(parts[1:-1:2]), Span(parts[0].start, parts[-1].end))
 
     def listed(self, parts: list[Any]) -> Listed:
         return Listed(tuple(parts[1:-1:2]), Span(parts[0].start, parts[-1].end))

@@ -13,7 +13,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
 from .recovery import DECLARING, closers, is_command, split_commas
-from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
+from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
 
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 
@@ -459,7 +459,7 @@ def paired(piece: list[Token]) -> tuple[tuple[str, ...], Diagnostic] | None:
     help, fix = "a def with several results is called with names alone, as in `P, Q = g(X)`", None
     operator = piece[assign].text
     if piece[assign].type == "UPDATE":
-        if len(lefts) == 2 and len(values) == 1:
+        if len(values) == 1 and (len(lefts) == 2 or is_own(operator)):
             return None  # a value and its position, or what check_tc.py says about them
         help = "a value and its position are two, as in `V(n), P(n) argmax=! X(n, m)`"
     if len(lefts) == len(values):

@@ -26,7 +26,7 @@ from .foreign import (
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
-_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "CONST", "DEF", "SCALAR", "MINMAX"})
+_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "REDUCE", "CONST", "DEF", "SCALAR", "MINMAX"})
 _LITERAL_WORDS = frozenset({"true", "false", "inf", "nan"})
 _EXPECTED = {
     "LPAR": "`(`",

@@ -27,6 +27,7 @@ from .mended import in_place, mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
     DefTokens,
+    ReducerTokens,
     bracket_depth,
     closers,
     is_constant,
@@ -39,7 +40,7 @@ from .recovery import (
 )
 from .repairs import repaired
 from .slices import sliced
-from .tokens import SEMICOLON, Token, tokenize
+from .tokens import KEYWORDS, SEMICOLON, Token, is_own, tokenize
 from .tree import (
     JOINING,
     Apply,
@@ -61,6 +62,7 @@ from .tree import (
     Number,
     Param,
     Parsed,
+    Reducer,
     Result,
     TcStatement,
     TypeName,
@@ -100,13 +102,19 @@ _CONSTANT = "a constant is written `const float(3) C = [1, 2, 1]`, with literals
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
-def parse_tc(source: SourceText) -> Parsed:
+_REDUCER = "a reducer combines two numbers, as in `reduce total(float a, float b) = a + b from 0`"
+
+
+def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     """Parse a `%%tc` cell. Never raises, whatever the text is.
+
+    Args:
+        reducers: names of reducers of other cells.
 
     Returns:
         The defs that could be told apart and all diagnostics, in source order.
     """
-    scanned = tokenize(source)
+    scanned = tokenize(source, reducers)
     parser = _CellParser(source, scanned.diagnostics)
     tokens = repaired(scanned.tokens, parser.diagnostics)
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
@@ -118,7 +126,8 @@ def parse_tc(source: SourceText) -> Parsed:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
-    defs = tuple(_with_errors(parser.definition(piece), scanned_errors) for piece in pieces)
+    parsed = (parser.definition(each) if isinstance(each, DefTokens) else parser.reducer(each) for each in pieces)
+    defs = tuple(_with_errors(item, scanned_errors) for item in parsed)
     constants = tuple(each for each in (*constants, *parser.constants) if each is not None)
     unit = Unit(defs, Span(0, len(source.text)), constants)
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
@@ -155,7 +164,7 @@ def _lark() -> Any:
     from lark import Lark  # noqa: PLC0415  (slow: imported on the first parse)
 
     grammar = Path(__file__).with_name("tc.lark").read_text(encoding="utf-8")
-    starts = ["param", "result", "statement"]
+    starts = ["param", "result", "statement", "expr"]
     transformer: Any = Build()
     return Lark(
         grammar,
@@ -185,7 +194,8 @@ def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset
         return machine.feed_eof(), None
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
-        return None, refused(piece, position, accepted, "parameter" if start == "param" else start, tensors)
+        what = {"param": "parameter", "expr": "value"}.get(start, start)
+        return None, refused(piece, position, accepted, what, tensors)
 
 
 class _CellParser:
@@ -202,6 +212,7 @@ class _CellParser:
         self.tensors = set[str]()  # words among which are the names of tensors
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
+        self.told_before = 0  # messages before the present `reduce`
         self.after_params: Span | None = None  # where `->` and the results are missing
         self.constants: list[Constant | None] = []  # behind defs
 
@@ -277,6 +288,124 @@ class _CellParser:
         return Def(
             name, params, results, statements, wrong, Span(piece.word.start, end), Span(piece.word.start, header_end)
         )
+
+    def reducer(self, piece: ReducerTokens) -> Def:
+        """One `reduce`, whatever is wrong with it, as the def of a function of numbers."""
+        count = len(self.diagnostics)
+        self.told_before = count
+        tokens, place = piece.header, piece.word.span
+        name = Name("", place)
+        if tokens and tokens[0].type in ("NAME", "DIGIT_NAME"):
+            name = Name(tokens[0].text, tokens[0].span)
+        elif tokens and tokens[0].text in KEYWORDS:
+            message = f"`{tokens[0].text}` is a word of the language and cannot be a name"
+            self.report(codes.RESERVED_WORD, tokens[0].span, message, help=_REDUCER)
+        else:
+            self.report(codes.SYNTAX_ERROR, place, "the reducer has no name", "after this", help=_REDUCER)
+        params = self.params_of_reducer(tokens, place)
+        values = self.values_of(piece.value, "`=` and the combined value are missing", piece)
+        identity = self.values_of(piece.identity, "`from` and the identity are missing", piece)
+        given, lifted = self.given_names(piece), ()
+        if piece.given or piece.lifted:
+            lifted = self.values_of(piece.lifted, "`->` and the values behind it are missing", piece)
+        half = len(params) // 2
+        self.components_fit(piece, params, (values, "combined values"), (identity, "identities"), (lifted, "values"))
+        wrong = any(item.is_error for item in self.diagnostics[count:])
+        self.constants += [self.constant(each) for each in split_constants(piece.rest)[1]]
+        results = tuple(_result_of(param, params) for param in params[:half])
+        equals = piece.value[0].span if piece.value else place
+        statements = tuple(
+            Comprehension(result.name, None, "=", value, span=value.span, operator_span=equals)
+            for result, value in zip(results, values, strict=False)
+        )
+        head = (tokens[-1] if tokens else piece.word).end
+        spans = Span(piece.word.start, piece.end), Span(piece.word.start, head)
+        return Def(name, params, results, statements, wrong, *spans, Reducer(identity, given, lifted))
+
+    def params_of_reducer(self, tokens: list[Token], place: Span) -> tuple[Param, ...]:
+        """The parameters, which are numbers: the components of the left operand, then those of the right one."""
+        close = closers(tokens).get(1) if len(tokens) > 1 and tokens[1].type == "LPAR" else None
+        if close is None:
+            if tokens:
+                self.report(codes.SYNTAX_ERROR, tokens[-1].span, "the parameters are missing", help=_REDUCER)
+            return ()
+        if close + 1 < len(tokens):
+            after = tokens[close + 1]
+            self.report(codes.SYNTAX_ERROR, after.span, f"unexpected `{after.text}`", help="expected `=`")
+        params = self.params(tokens[2:close])
+        for param in params:
+            if param.type is not None and param.type.dimensions:
+                help = "the operands of a reducer are numbers, as in `float a`"
+                self.report(codes.BAD_REDUCER, param.span, f"`{param.name.name}` has dimensions", help=help)
+        half = len(params) // 2
+        if len(params) % 2 or not params:
+            message = f"a reducer has as many parameters on the right as on the left, and here are {len(params)}"
+            self.report(codes.BAD_REDUCER, place, message, help=_REDUCER)
+        for left, right in zip(params[:half], params[half:], strict=False):
+            if left.type is not None and right.type is not None and left.type.scalar != right.type.scalar:
+                message = f"`{left.name.name}` and `{right.name.name}` are one component, and have different types"
+                self.report(codes.BAD_REDUCER, right.span, message, labels=(Label(left.span, "the left operand"),))
+        return params
+
+    def values_of(self, tokens: list[Token], missing: str, piece: ReducerTokens) -> tuple[Expression, ...]:
+        """The values behind `=`, `from` or `->`: one, or several in brackets; nothing after a message."""
+        inner = tokens[1:]
+        if not inner:
+            whole = next(
+                (part for part in (piece.given, piece.identity, piece.value, piece.header) if part), [piece.word]
+            )
+            if len(self.diagnostics) == self.told_before:
+                self.report(codes.SYNTAX_ERROR, (tokens or whole)[-1].span, missing, "after this", help=_REDUCER)
+            return ()
+        if inner[0].type == "LPAR" and closers(inner).get(0) == len(inner) - 1:
+            parts = split_commas(inner[1:-1])
+            inner_parts = parts if len(parts) > 1 else [inner]
+        else:
+            inner_parts = [inner]
+        found = [self.value_of(part, inner[0]) for part in inner_parts]
+        return tuple(each for each in found if each is not None) if None not in found else ()
+
+    def value_of(self, tokens: list[Token], around: Token) -> Expression | None:
+        """One value; `None` after a message."""
+        if not tokens:
+            self.report(codes.SYNTAX_ERROR, around.span, "a value is missing beside a comma")
+            return None
+        if not self.fits(tokens):
+            return None
+        node, problem = _parse(tokens, "expr")
+        if problem is not None:
+            self.diagnostics.append(problem)
+        if node is None:
+            return None
+        if (levels := depth(node)) > MAX_DEPTH:
+            self.too_long(Span(node.span.start, node.span.start + 1), levels)
+            return None
+        return self.unchain(node) if has_chain(node) else node
+
+    def given_names(self, piece: ReducerTokens) -> tuple[Name, ...]:
+        """The names between `with` and `->`."""
+        inner = piece.given[1:]
+        if inner and inner[0].type == "LPAR" and closers(inner).get(0) == len(inner) - 1:
+            inner = inner[1:-1]
+        parts = split_commas(inner)
+        if piece.given and not (parts and all(len(part) == 1 and part[0].type == "NAME" for part in parts)):
+            help = "a value has a name there, as in `with x -> (x, 0, 1)`"
+            self.report(
+                codes.SYNTAX_ERROR, (inner or piece.given)[0].span, "names are expected after `with`", help=help
+            )
+            return ()
+        return tuple(Name(part[0].text, part[0].span) for part in parts)
+
+    def components_fit(
+        self, piece: ReducerTokens, params: tuple[Param, ...], *found: tuple[tuple[Expression, ...], str]
+    ) -> None:
+        """TC248: as many values as components."""
+        count = len(params) // 2
+        for values, what in found:
+            if values and params and len(values) != count:
+                span = values[0].span | values[-1].span
+                message = f"the reducer has {count} component{'s' * (count != 1)}, but {len(values)} {what}"
+                self.report(codes.BAD_REDUCER, span, message, help=_REDUCER)
 
     def with_braces(self, piece: DefTokens) -> DefTokens:
         """`def f(...) -> (Y):` or `... end` and the statements between, as other languages have them, in braces after a message."""
@@ -644,6 +773,11 @@ class _CellParser:
                 clause = self.chained_range(clause, tokens) or clause
             clauses.append(clause)
         node = replace(node, clauses=tuple(clauses))
+        if node.rest and not is_own(node.operator):
+            message = f"`{node.operator}` takes one value"
+            help = "write one statement for each; a reducer (`reduce`) may combine several values together"
+            self.report(codes.SYNTAX_ERROR, node.rest[0].span, message, help=help)
+            node = replace(node, rest=())
         parts = _expressions(node)
         for part in parts:
             if (levels := depth(part)) > MAX_DEPTH:
@@ -782,6 +916,15 @@ def has_chain(node: Expression) -> bool:
     return any(isinstance(item, Binary) and item.op.startswith(CHAIN) for item in walk(node))
 
 
+def _result_of(param: Param, params: tuple[Param, ...]) -> Result:
+    """The result for a component of a reducer: `a_` for `a`."""
+    taken = {each.name.name for each in params}
+    name = param.name.name + "_"
+    while name in taken:
+        name += "_"
+    return Result(Name(name, param.name.span), param.type, param.span)
+
+
 def _conditions(node: Binary[Expression]) -> list[Binary[Expression]] | None:
     """The `0 & b` between the comparisons of the chain `a > 0 & b > 0`; `None` if other things stand there."""
     found: list[Binary[Expression]] = []
@@ -837,9 +980,9 @@ def _left_side(value: list[Token]) -> str | None:
 
 
 def _expressions(node: Comprehension) -> list[Expression]:
-    parts: list[Expression] = [node.value, *(node.indices or ())]
+    parts: list[Expression] = [node.value, *node.rest, *(node.indices or ())]
     parts += [] if node.at is None else [node.at]
-    parts += [] if node.extreme is None else node.extreme[1] or ()
+    parts += [index for _, indices in node.before for index in indices or ()]
     if node.matched is not None:
         parts += node.matched.arguments
     return [*parts, *(part for clause in node.clauses for part in parts_of(clause))]

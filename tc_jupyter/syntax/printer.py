@@ -32,6 +32,7 @@ from .tree import (
     Name,
     Number,
     Param,
+    Reducer,
     Result,
     TcStatement,
     TypeName,
@@ -73,11 +74,24 @@ def fingerprint(unit: Unit | str) -> str:
 def def_text(item: Def) -> str:
     """One def, statements indented by four blanks, with a final line end."""
     params = [_param(param) for param in item.params]
+    if item.reducer is not None:
+        return reducer_text(item, item.reducer) + "\n"
     results = ", ".join(_result(result) for result in item.results)
     head = f"def {item.name.name}({', '.join(params)}) -> ({results}) {{"
     if len(head) > _WIDTH:
         head = f"def {item.name.name}(\n" + ",\n".join(_INDENT + param for param in params) + f"\n) -> ({results}) {{"
     return "\n".join([head, *(_INDENT + statement_text(statement) for statement in item.statements), "}\n"])
+
+
+def reducer_text(item: Def, reducer: Reducer) -> str:
+    """A `reduce`; the value of a long one stands in a line of its own."""
+    values = tuple(each.value for each in item.statements if isinstance(each, Comprehension))
+    head = f"reduce {item.name.name}({', '.join(map(_param, item.params))}) ="
+    rest = f"{_together(values)} from {_together(reducer.identity)}"
+    if reducer.lifted:
+        given = ", ".join(name.name for name in reducer.given)
+        rest += f" with {f'({given})' if len(reducer.given) > 1 else given} -> {_together(reducer.lifted)}"
+    return f"{head} {rest}" if len(head) + len(rest) < _WIDTH else f"{head}\n{_INDENT}{rest}"
 
 
 def statement_text(statement: TcStatement) -> str:
@@ -100,9 +114,10 @@ def _values(node: Expression | Listed) -> str:
 
 
 def _comprehension(node: Comprehension) -> str:
-    pairs = [(node.target, node.indices)] if node.extreme is None else [node.extreme, (node.target, node.indices)]
-    targets = ", ".join(name.name + ("" if indices is None else f"({_list(indices)})") for name, indices in pairs)
-    text = f"{targets} {node.operator} {expression_text(node.value)}"
+    targets = ", ".join(
+        name.name + ("" if indices is None else f"({_list(indices)})") for name, indices in node.targets
+    )
+    text = f"{targets} {node.operator} {_together((node.value, *node.rest))}"
     if node.matched is not None:
         text += f" <=> {expression_text(node.matched)}"
     if node.at is not None:
@@ -170,6 +185,11 @@ def _text(node: Expression) -> tuple[str, int]:
             parts = _at(node.condition, 1), _at(node.then, 1), _at(node.otherwise, _CHOICE)
             return f"{parts[0]} ? {parts[1]} : {parts[2]}", _CHOICE
     assert_never(node)
+
+
+def _together(nodes: tuple[Expression, ...]) -> str:
+    """A value, or several in brackets."""
+    return expression_text(nodes[0]) if len(nodes) == 1 else f"({_list(nodes)})"
 
 
 def _list(nodes: tuple[Expression, ...]) -> str:

@@ -1,7 +1,8 @@
 """Cutting a token list into defs and statements, so that a mistake in one leaves the others alone.
 
-Two facts make the cuts certain in a correct text: `def` is reserved, and a name never follows the end of an expression inside a
-statement. In a text with mistakes, a name that is the first on its line and is followed by an assignment starts a statement too.
+Two facts make the cuts certain in a correct text: `def` and `reduce` are reserved, and a name never follows the end of an
+expression inside a statement. In a text with mistakes, a name that is the first on its line and is followed by an assignment starts
+a statement too.
 
 Worked example: `A(i) = X(i) B(i) = X(i)` is cut before `B`.
 """
@@ -39,13 +40,58 @@ class DefTokens:
     rest: list[Token]
 
 
-def split_defs(tokens: list[Token]) -> tuple[list[Token], list[DefTokens]]:
-    """What stands before the first def, and the defs."""
-    starts = [i for i, token in enumerate(tokens) if token.type == "DEF"]
+def split_defs(tokens: list[Token]) -> tuple[list[Token], list[DefTokens | ReducerTokens]]:
+    """What stands before the first def or `reduce`, and these."""
+    starts = [i for i, token in enumerate(tokens) if token.type == "DEF" or begins_reducer(tokens, i)]
     if not starts:
         return tokens, []
     ends = [*starts[1:], len(tokens)]
-    return tokens[: starts[0]], [_split_def(tokens[start:end]) for start, end in zip(starts, ends, strict=True)]
+    pieces = (tokens[start:end] for start, end in zip(starts, ends, strict=True))
+    return tokens[: starts[0]], [_split_def(each) if each[0].type == "DEF" else split_reducer(each) for each in pieces]
+
+
+def begins_reducer(tokens: list[Token], i: int) -> bool:
+    """Whether `reduce r(` stands at `i`, or `reduce` as the first word of a text or behind a `}`."""
+    if tokens[i].type != "REDUCE":
+        return False
+    outside = i == 0 or tokens[i - 1].type == "RBRACE"
+    named = i + 2 < len(tokens) and tokens[i + 1].type not in ("LPAR", "ASSIGN") and tokens[i + 2].type == "LPAR"
+    return named or outside
+
+
+def split_reducer(tokens: list[Token]) -> ReducerTokens:
+    """The parts of `reduce NAME(...) = ... from ... with ... -> ...`; a part that is not there is empty."""
+    depth, part = 0, 0
+    constant = next((i for i, token in enumerate(tokens) if token.type == "CONST"), len(tokens))
+    tokens, rest = tokens[:constant], tokens[constant:]
+    parts: tuple[list[Token], list[Token], list[Token], list[Token], list[Token]] = [], [], [], [], []
+    for i, token in enumerate(tokens[1:], 1):
+        depth += (token.type == "LPAR") - (token.type == "RPAR")
+        following = _PART_OF_REDUCER.get(token.text) if depth == 0 else None
+        behind = token.type != "NAME" or tokens[i - 1].type in ENDS_EXPRESSION
+        if following is not None and following > part and behind and (following < 4 or part == 3):
+            part = following
+            parts[part].append(token)
+        else:
+            parts[part].append(token)
+    return ReducerTokens(tokens[0], *parts, tokens[-1].end, rest)
+
+
+_PART_OF_REDUCER = {"=": 1, "from": 2, "with": 3, "->": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class ReducerTokens:
+    """The tokens of one `reduce`: name and parameters, then the parts that begin with `=`, `from`, `with` and `->`."""
+
+    word: Token
+    header: list[Token]
+    value: list[Token]
+    identity: list[Token]
+    given: list[Token]
+    lifted: list[Token]
+    end: int
+    rest: list[Token]
 
 
 def _split_def(tokens: list[Token]) -> DefTokens:
@@ -72,7 +118,7 @@ def _body_end(tokens: list[Token], first: int) -> int:
             and tokens[i - 1].type in ("NAME", "IN", "ELSE", "ASSIGN", "UPDATE")
         )
         near = range(i + 1, min(len(tokens), i + _MOST_IN_BRACES)) if is_inside else ()
-        closing = next((j for j in near if tokens[j].type in ("RBRACE", "LBRACE", "DEF")), i)
+        closing = next((j for j in near if tokens[j].type in ("RBRACE", "LBRACE", "DEF", "REDUCE")), i)
         i = closing + 1 if tokens[closing].type == "RBRACE" else i + 1
     return i
 
@@ -253,15 +299,15 @@ def written(tokens: list[Token]) -> list[str]:
 
 
 def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
-    """Whether a statement begins at `i`: `NAME [(...)] assign`, `NAME {[...]} assign`, `NAME {, NAME} =`, or a pair of targets."""
+    """Whether a statement begins at `i`: `NAME [(...)] assign`, `NAME {[...]} assign`, `NAME {, NAME} =`, or several targets."""
     after = i + 1
     if after < len(tokens) and tokens[after].type == "LPAR":
         after = pairs.get(after, len(tokens)) + 1
-        second = after + 1
-        if second < len(tokens) and tokens[after].type == "COMMA" and tokens[second].type in _NAMES:
-            end = pairs.get(second + 1, second) + 1
-            if end < len(tokens) and tokens[end].type == "UPDATE":
-                return True
+        end = after
+        while end + 1 < len(tokens) and tokens[end].type == "COMMA" and tokens[end + 1].type in _NAMES:
+            end = pairs.get(end + 2, end + 1) + 1
+        if after < end < len(tokens) and tokens[end].type == "UPDATE":
+            return True
     elif after < len(tokens) and tokens[after].type == "LSQB":
         while after < len(tokens) and tokens[after].type == "LSQB":
             after = pairs.get(after, len(tokens)) + 1

@@ -27,7 +27,7 @@ from .elsewhere import (
     reducing,
 )
 from .recovery import closers, split_commas, starts_statement
-from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
+from .tokens import ENDS_EXPRESSION, KEYWORDS, REDUCTIONS, STARTS_EXPRESSION, Token
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -604,13 +604,12 @@ def _operator(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
     plain, help = known or ("", instead)
     if text in ("min", "max", "+", "*"):
         plain, help = f"{text}={mark}", None
-    elif not plain and help is None and (near := nearest(text, _OPERATORS)) is not None:
+    elif not plain and help is None and (near := nearest(text, REDUCTIONS)) is not None:
         plain = f"{near}=!"
     written = word.text + "".join(" " * (one.end < other.start) + other.text for one, other in pairwise(tokens))
     fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
+    if fix is None and help is None:
+        help = f"a reducer has a definition, as in `reduce {word.text}(float a, float b) = a + b from 0`, here or in a cell above"
     message = f"there is no operator `{written}`"
     diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, place, message, help=help, fix=fix))
     return Token("UPDATE", plain or "+=!", place.start, place.end)
-
-
-_OPERATORS = ("argmax", "argmin", "min", "max", "any", "all", "lse")

@@ -9,6 +9,7 @@ Worked example: `o(i) +=! 2` is `NAME LPAR NAME RPAR UPDATE INTEGER`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
@@ -27,6 +28,9 @@ SEMICOLON = "`;` is not needed: statements are not separated"
 POSITION_OPERATORS = ("argmin=!", "argmax=!")
 """Operators whose result is the place of an extreme value."""
 
+REDUCTIONS = ("argmax", "argmin", "min", "max", "any", "all", "lse")
+"""Words that are operators with `=!` behind them; the names of reducers are others."""
+
 KEYWORDS: dict[str, str] = {
     "def": "DEF",
     "where": "WHERE",
@@ -34,6 +38,7 @@ KEYWORDS: dict[str, str] = {
     "exists": "EXISTS",
     "else": "ELSE",
     "unique": "UNIQUE",
+    "reduce": "REDUCE",
     "const": "CONST",
     "min": "MINMAX",
     "max": "MINMAX",
@@ -43,6 +48,20 @@ KEYWORDS: dict[str, str] = {
     "nan": "NUMBER",
 } | dict.fromkeys(SCALAR_TYPES, "SCALAR")
 """Reserved words and the terminals they make."""
+
+
+_BEFORE_REDUCTION = re.compile(r"([A-Za-z_]\w*)=!(?!=)", re.ASCII)
+
+
+def own_operators(text: str) -> tuple[str, ...]:
+    """The words of a text that may be names of reducers, for they touch `=!`."""
+    return tuple(dict.fromkeys(each for each in _BEFORE_REDUCTION.findall(text) if each not in REDUCTIONS))
+
+
+def is_own(operator: str) -> bool:
+    """Whether an operator is that of a reducer which somebody has defined."""
+    return operator.endswith("=!") and operator[:-2].isidentifier() and operator[:-2] not in REDUCTIONS
+
 
 _SYMBOLS = {
     "<=>": "MATCH",
@@ -114,6 +133,7 @@ _ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:(?:[-+*/]|(?:arg)?(?:min|max)|a
 """What stands behind the target of a statement."""
 _DIRECTION = re.compile(r"\s*-?\s*[A-Za-z_][A-Za-z0-9_]*\b(?!\s*[(=])", re.ASCII)
 """What stands behind `along`: an index, with a sign or without."""
+_REDUCER = re.compile(r"\breduce\s+([A-Za-z_]\w*)\s*\(", re.ASCII)
 _RANGE = re.compile(r"\s*[A-Za-z_]\w*\s+in\s+\S", re.ASCII)
 """The range of an index, which begins no statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
@@ -208,9 +228,13 @@ class Tokens:
     allow: tuple[tuple[str, int], ...]
 
 
-def tokenize(source: SourceText) -> Tokens:
-    """All tokens of a text. Time is linear in its length, but for very long words."""
-    scanner = _Scanner(source)
+def tokenize(source: SourceText, reducers: Iterable[str] = ()) -> Tokens:
+    """All tokens of a text. Time is linear in its length, but for very long words.
+
+    Args:
+        reducers: names of reducers of other cells; behind a left side, `r=!` is an operator for each of them and of this text.
+    """
+    scanner = _Scanner(source, frozenset(reducers) | frozenset(_REDUCER.findall(source.text)))
     scanner.run()
     return Tokens(scanner.tokens, scanner.diagnostics, tuple(scanner.comments), tuple(scanner.allow))
 
@@ -218,8 +242,9 @@ def tokenize(source: SourceText) -> Tokens:
 class _Scanner:
     """The state of one pass over a text."""
 
-    def __init__(self, source: SourceText) -> None:
+    def __init__(self, source: SourceText, reducers: frozenset[str]) -> None:
         self.text = source.text
+        self.reducers = reducers
         self.tokens: list[Token] = []
         self.diagnostics: list[Diagnostic] = []
         self.comments: list[Span] = []
@@ -252,6 +277,8 @@ class _Scanner:
             word = match.group()
             if kind == "space":
                 self.first = self.first or "\n" in word
+            elif kind == "name" and word in self.reducers and self.is_reduction(position):
+                position = self.reduction(word, start, position)
             elif kind == "name":
                 self.add(KEYWORDS.get(word, self.in_context(word, position)), word, start, position)
             elif kind == "symbol":
@@ -276,6 +303,39 @@ class _Scanner:
         last = self.tokens[-1] if self.tokens else None
         behind = last is not None and (last.type in ENDS_EXPRESSION or last.type in ("UNIQUE", "LSQB"))
         return behind and self.operator != "" and _DIRECTION.match(self.text, end) is not None
+
+    def is_reduction(self, end: int) -> bool:
+        """Whether `=` touches the name of a reducer behind a left side; elsewhere `y=!b` is `y = !b`."""
+        touches = self.text.startswith("=", end) and not self.text.startswith(("==", "=!="), end)
+        return touches and self.is_left_side(len(self.tokens))
+
+    def reduction(self, word: str, start: int, end: int) -> int:
+        """The operator of a reducer, also without `!` after a message. Returns the offset to go on from."""
+        marked = self.text.startswith("=!", end)
+        end += 2 if marked else 1
+        if not marked:
+            message, help = f"there is no operator `{word}=`", "a reducer begins with its identity"
+            fix = Fix(f"write `{word}=!`", (Edit(Span(start, end), f"{word}=!"),))
+            self.report(codes.PYTHON_OPERATOR, start, end, message, help, fix)
+        self.add("UPDATE", f"{word}=!", start, end)
+        return end
+
+    def is_left_side(self, end: int) -> bool:
+        """Whether the tokens before place `end` end with targets that begin a statement."""
+        place = end - 1
+        if place >= 0 and self.tokens[place].type == "RPAR":
+            depth = 0
+            while place >= 0:
+                depth += (self.tokens[place].type == "RPAR") - (self.tokens[place].type == "LPAR")
+                place -= 1
+                if not depth:
+                    break
+        if place < 0 or self.tokens[place].type not in ("NAME", "DIGIT_NAME"):
+            return False
+        before = self.tokens[place - 1].type if place else "LBRACE"
+        if before == "COMMA":
+            return self.is_left_side(place - 1)
+        return before in ("LBRACE", "UNIQUE", "LSQB", *ENDS_EXPRESSION)
 
     def is_position(self, end: int) -> bool:
         """Whether `at` stands behind what `argmin=!` or `argmax=!` looks at, and is no target of the next statement."""

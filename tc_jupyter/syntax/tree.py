@@ -196,6 +196,9 @@ class Unique:
 Clause: TypeAlias = Where | Let | Exists | Unique | Filter
 
 
+Target: TypeAlias = tuple[Name, tuple[Expression, ...] | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Direction:
     """`i` or `-i` behind `along`: the points are taken in this order of an index, upwards or (`step` -1) downwards."""
@@ -210,9 +213,12 @@ class Comprehension:
     """`target(indices) operator value where clauses`; `indices` is `None` when there are no parentheses.
 
     `H = layer(X)` has this form too: the checker decides whether it is a call of a def.
-    `matched` is the accepted and ignored `<=> library(...)`. `argmin` and `argmax` may have `at`, what a position is, and
-    `extreme`, the target of the value itself with its indices: `V(n), P(n) argmax=! X(n, h, w) at h*W + w`.
+    `matched` is the accepted and ignored `<=> library(...)`. `argmin` and `argmax` may have `at`, what a position is.
     `along` says in which order the points are taken, outermost index first; without it they are independent.
+
+    Attributes:
+        before: the other targets, which stand before it, with their indices: `V(n)` of `V(n), P(n) argmax=! X(n, m)`.
+        rest: the other values of a reducer, which stand behind it: `Y(n, m)` of `A(n), B(n) r=! (X(n, m), Y(n, m))`.
     """
 
     target: Name
@@ -224,8 +230,15 @@ class Comprehension:
     span: Span = field(default=NO_SPAN, compare=False)
     operator_span: Span = field(default=NO_SPAN, compare=False)
     at: Expression | None = None
-    extreme: tuple[Name, tuple[Expression, ...] | None] | None = None
     along: tuple[Direction, ...] = ()
+    before: tuple[Target, ...] = ()
+    rest: tuple[Expression, ...] = ()
+    along: tuple[Direction, ...] = ()
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """All targets with their indices, in text order."""
+        return (*self.before, (self.target, self.indices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +289,21 @@ TcStatement: TypeAlias = Comprehension | CallStatement | Constant | Broken
 
 
 @dataclass(frozen=True, slots=True)
+class Reducer:
+    """What `reduce` says beside the function itself: `from identity with given -> (lifted)`."""
+
+    identity: tuple[Expression, ...]
+    given: tuple[Name, ...] = ()
+    lifted: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Def:
-    """One def. `broken` is set when a part of it could not be read; `span` ends after the closing brace."""
+    """One def. `broken` is set when a part of it could not be read; `span` ends after the closing brace.
+
+    A `reduce` is the def of a function of numbers, which says what it is as a reducer: `r(float a, float b) = a + b from 0` has the
+    parameters `a` and `b`, the result `a_` and the statement `a_ = a + b`.
+    """
 
     name: Name
     params: tuple[Param, ...]
@@ -286,6 +312,7 @@ class Def:
     broken: bool = False
     span: Span = field(default=NO_SPAN, compare=False)
     signature_span: Span = field(default=NO_SPAN, compare=False)
+    reducer: Reducer | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from token_classes import sac_tokens, tc_tokens
 
 from tc_jupyter.diagnostics import Diagnostic, SourceText, codes
 from tc_jupyter.program.check_tc import check_tc
-from tc_jupyter.syntax import parse_tc
+from tc_jupyter.syntax import own_operators, parse_tc
 from tc_jupyter.syntax.elsewhere import MODULES
 from tc_jupyter.syntax.sac_parser import parse_sac
 
@@ -55,7 +55,7 @@ MODULE_CALL = re.compile(rf"\b(?:{'|'.join(sorted(MODULES))})\.\w+ *\(")
 
 def parsed_tc(text: str) -> list[str]:
     """Codes of the errors of the parser, and of the checker where it speaks for the parser."""
-    found = parse_tc(SourceText(text)).diagnostics
+    found = parse_tc(SourceText(text), own_operators(text)).diagnostics  # a reducer may be one of another cell
     own = [d.code.number for d in found if d.code.severity is codes.Severity.ERROR and not is_of_depth(d)]
     return own or (sorted(checked_tc(text)) if MODULE_CALL.search(text) else [])
 

@@ -44,21 +44,24 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
     """Offset of each name -> its class."""
     names = [node for node in nodes(unit) if isinstance(node, tree.Name)]
     # the span of a name in parentheses holds them
-    roles = {text.index(node.name, node.span.start): "name" for node in names}
+    written = (
+        node for node in names if node.name in text[node.span.start : node.span.end]
+    )  # results of a reducer are not
+    roles = {text.index(node.name, node.span.start): "name" for node in written}
     for node in nodes(unit):
         match node:
             case tree.Def():
                 roles[node.name.span.start] = "def"
-            case tree.Param() | tree.Result() | tree.Let():
+            case tree.Param() | tree.Result() | tree.Let() | tree.Constant():
                 roles[node.name.span.start] = "definition"
-            case tree.Where():
+            case tree.Reducer():
+                roles |= {name.span.start: "definition" for name in node.given}
+            case tree.Where() | tree.Direction():
                 roles[node.index.span.start] = "index"
             case tree.Comprehension():
-                roles[node.target.span.start] = "definition"
-                roles |= {index.span.start: "index" for index in node.indices or () if isinstance(index, tree.Name)}
-                if node.extreme is not None:
-                    roles[node.extreme[0].span.start] = "definition"
-                    roles |= {each.span.start: "index" for each in node.extreme[1] or () if isinstance(each, tree.Name)}
+                for target, indices in node.targets:
+                    roles[target.span.start] = "definition"
+                    roles |= {index.span.start: "index" for index in indices or () if isinstance(index, tree.Name)}
             case tree.CallStatement():
                 roles |= {target.span.start: "definition" for target in node.targets}
                 roles[node.callee.span.start] = "call"
@@ -78,12 +81,12 @@ def tc_tokens(text: str) -> Tokens:
     for token in scanned.tokens:
         place = (token.start, token.end)
         match token.type:
-            case "DEF" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT":
+            case "DEF" | "REDUCE" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT" | "CONST" | "ALONG":
                 found[place] = "keyword"
             case "SCALAR" | "MINMAX":
                 found[place] = "standard"
             case "NAME" | "DIGIT_NAME":
-                found[place] = roles[token.start]
+                found[place] = roles.get(token.start, "keyword")  # the words `from` and `with` of a reducer
             case "INTEGER" | "NUMBER":
                 found[place] = WORDS.get(token.text, "number")
             case "DIMENSION":  # one word with the tensor before it

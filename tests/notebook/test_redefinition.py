@@ -41,6 +41,20 @@ def test_callers_use_what_is_defined_last(session):
     np.testing.assert_array_equal(h(X), (4 * X + 1) * 10)
 
 
+def test_a_reducer_that_is_defined_again_is_used_or_marks_who_uses_it(session):
+    session("%%tc\nreduce r(float a, float b) = a + b from 0")
+    session("%%tc\ndef f(float(N) X) -> (Y) { Y r=! X(n) }")
+    f, ones = session.names["f"], 2 * np.ones(5, np.float32)
+    assert f(ones) == 10
+    session("%%tc\nreduce r(float a, float b) = a * b from 1")
+    assert "`f` of earlier cells" in session.out
+    assert f(ones) == 32
+    session("%%tc\nreduce r(float a, float b, float c, float d) = (a + c, b + d) from (0, 0)")
+    assert "`f` calls `r`, which was defined again: `r` has 2 components, and here is 1 target" in session.out
+    with pytest.raises(tc.CallError, match="TC615"):
+        f(ones)
+
+
 def test_a_comment_that_names_a_caller_is_no_call(session):
     for value in ("X(i) * 2", "X(i) * 3", "X(i) * 4"):
         session(f(value) + "  # for g(X) and h")

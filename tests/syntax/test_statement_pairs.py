@@ -26,6 +26,9 @@ FORMS = (
     "const double half_ = -0.5",
     "min_ max=! X(k) where exists X(k + 1)",
     "Y(i) = X.0",
+    "Y(i) +=! X(k) where k in Ptr(i):Ptr(i + 1), X(k) > 0",
+    "Y(i) = 0 where X(i) < 0 && !b",
+    "Y(i) = 0 where b",
 )
 
 

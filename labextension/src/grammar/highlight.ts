@@ -38,7 +38,8 @@ const tc = {
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
   'Direction/WhereName': t.special(t.variableName),
-  'def where in exists else unique const at along': t.keyword
+  GivenName: t.definition(t.variableName),
+  'def reduce from with where in exists else unique const at along': t.keyword
 };
 
 const sac = {

@@ -7,7 +7,7 @@
  */
 import { ExternalTokenizer, type InputStream } from '@lezer/lr';
 import * as sac from './sac.parser.terms.js';
-import { assignedName, DigitName, name, Number as NumberTerm } from './tc.parser.terms.js';
+import { assignedName, DigitName, name, Number as NumberTerm, ReduceOp } from './tc.parser.terms.js';
 import { vocabularies } from './vocabulary.js';
 
 const FLOAT = /^(?:(?:\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fF]?|0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+[fF]?)(?!\w)/;
@@ -38,9 +38,11 @@ const RESERVED = new Set([...vocabularies.tc.keywords, ...vocabularies.tc.consta
 /** Characters of the indices of a target at most. */
 const WIDEST = 120;
 const OPERATORS = new Set(['min', 'max', 'argmin', 'argmax', 'any', 'all', 'lse']);
-const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all|lse)=!)/;
+const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all|lse)=!|[A-Za-z_]\w*=!\s)/;
+/** Characters in which an operator with `=!` is looked for. */
+const LONGEST_OPERATOR = 64;
 
-export const tcNames = new ExternalTokenizer(input => {
+export const tcNames = new ExternalTokenizer((input, stack) => {
   if (!isWord(input.next) || isDigit(input.next)) {
     return;
   }
@@ -53,10 +55,15 @@ export const tcNames = new ExternalTokenizer(input => {
   if (OPERATORS.has(text) && ASSIGNMENT.test(word(input, 0, length + 3))) {
     return;
   }
+  // the operator of a reducer, where a left side stands before it; elsewhere `y=!b` is `y = !b`
+  if (word(input, length, 2) === '=!' && input.peek(length + 2) !== 61 && !RESERVED.has(text) && stack.canShift(ReduceOp)) {
+    input.acceptToken(ReduceOp, length + 2);
+    return;
+  }
   const after = afterIndices(input, afterSpace(input, length));
-  const assigned = after !== null && !RESERVED.has(text) && ASSIGNMENT.test(word(input, after, 8));
+  const assigned = after !== null && !RESERVED.has(text) && ASSIGNMENT.test(word(input, after, LONGEST_OPERATOR));
   input.acceptToken(assigned ? assignedName : name, length);
-});
+}, { contextual: true });
 
 /** Keywords in their places only, names elsewhere. */
 const FREE = new Set(['use', 'import', 'step', 'width']);

@@ -23,7 +23,7 @@ const scalars =
 
 export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
   tc: {
-    keywords: words('def where in exists else unique const'),
+    keywords: words('def reduce where in exists else unique const'),
     constants: words('true false inf nan'),
     types: words(`${scalars} half byte`),
     reductions: words('min max'),

@@ -270,14 +270,15 @@ class _Printer:
         return lines
 
     def local(self, stmt: Allocate, depth: int) -> list[str]:
-        """A number that a point needs, with its first value."""
+        """A number that a point needs, with its first value where that comes next; or the components of a fold."""
         buffer, first, *rest = stmt.buffer, *stmt.body.body
         self.buffers[buffer.name] = buffer
-        assert isinstance(first, Store)
-        assert (first.buffer, buffer.shape) == (buffer.name, ())
+        extents = "".join(f"[{self.expr(extent)}]" for extent in buffer.shape)
+        declared = f"{_PAD * depth}{C_TYPES[buffer.dtype]} {self.names.of(buffer.name)}{extents}"
+        if buffer.shape or not isinstance(first, Store) or first.buffer != buffer.name:
+            return [f"{declared};", *self.block(stmt.body, depth)]
         value = self.expr(self.converted(first.value, buffer.dtype))
-        declared = f"{_PAD * depth}{C_TYPES[buffer.dtype]} {self.names.of(buffer.name)} = {value};"
-        return [declared, *self.block(Block(tuple(rest)), depth)]
+        return [f"{declared} = {value};", *self.block(Block(tuple(rest)), depth)]
 
     def store(self, stmt: Store) -> str:
         buffer = self.buffers[stmt.buffer]

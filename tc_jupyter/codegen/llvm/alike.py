@@ -234,7 +234,9 @@ class _Outliner:
         own = [f"{dtype.value} {self.sizes.get(name)}" for name, dtype in kernel.scalars]
         limits = sorted(f"{self.sizes[name]} in {limits}" for name, *limits in kernel.within if name in self.sizes)
         self.parts += [f"{len(kernel.sizes)} sizes", *limits, *own, *map(self.argument, kernel.buffers)]
-        self.parts.append(f"{kernel.checks} checks, {kernel.min_blocks} blocks, unguarded: {kernel.unguarded}")
+        self.parts.append(
+            f"{kernel.checks} checks, {kernel.min_blocks} blocks, unguarded: {kernel.unguarded}, ordered: {kernel.ordered}"
+        )
         self.block(kernel.body)
         copies = all(isinstance(store.value, Read | Const) and store.reduce is None for store in self.stores)
         places = tuple([self.place(buffer, copies) for buffer in kernel.buffers])

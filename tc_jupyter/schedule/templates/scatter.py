@@ -58,7 +58,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     chosen = placed(stage.statement)
     if not chosen or not schedule.graph.is_free(name):
         return None
-    outputs = [index.name for index in stage.statement.output_indices]
+    outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     points = [index.name for index in stage.statement.reduction_indices]
     rows = [output for output in outputs if output not in chosen]
     schedule = schedule.reorder(name, *points, *chosen, *rows)

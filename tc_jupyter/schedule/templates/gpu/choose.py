@@ -14,7 +14,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates import general, ordered, windows
 
-from . import pointwise, product, reduction, rows, scatter, stencils, tensor_cores, thin, transposing
+from . import folds, pointwise, product, reduction, rows, scatter, stencils, tensor_cores, thin, transposing
 
 Sizes = Mapping[str, int]
 Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
@@ -57,7 +57,13 @@ def _tried(template: Template, schedule: Schedule, name: str, target: Target, si
 
 
 def _at_root(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule:
-    templates: tuple[Template, ...] = (stencils.default, reduction.default, transposing.default, pointwise.default)
+    templates: tuple[Template, ...] = (
+        folds.default,
+        stencils.default,
+        reduction.default,
+        transposing.default,
+        pointwise.default,
+    )
     for template in templates:
         found = _tried(template, schedule, name, target, sizes)
         if found is not None:

@@ -63,7 +63,7 @@ def _points_as_threads(schedule: Schedule, stage: Stage, points: list[str]) -> S
 
 def _in_shared_memory(schedule: Schedule, stage: Stage, points: list[str]) -> Schedule:
     name, first = stage.name, points[0]
-    elements = [index.name for index in stage.statement.output_indices]
+    elements = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     part, inside = f"{first}.outer", [f"{first}.inner", *points[1:]]
     before = schedule.split(name, first, PART if len(points) == 1 else LINES)
     schedule = before.rfactor(name, part)
@@ -74,7 +74,8 @@ def _in_shared_memory(schedule: Schedule, stage: Stage, points: list[str]) -> Sc
     own = added(before, schedule)
     schedule = _shared_by_threads(schedule, parts, part, elements, thread)
     inner = [*inside[:-1], f"{last}.outer"]
-    layout = (*((dimension, 0) for dimension in range(1, len(elements) + 2)), (0, 0))
+    rank = schedule.graph.program.tensor(own).rank
+    layout = (*((dimension, 0) for dimension in range(1, rank)), (0, 0))
     schedule = schedule.compute_at(own, parts, part).storage(own, "shared", layout=layout)
     schedule = schedule.reorder(own, thread, part, *inner, *elements).bind(own, thread, "threadIdx.x")
     *outer, row = elements
