@@ -35,7 +35,7 @@ from .extents import solutions
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
 from .literals import lost_literals
-from .neighbours import grows_slowly, is_along_rows
+from .neighbours import SHORTEST_ROW, is_along_rows
 from .orders import order_clause
 from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
@@ -58,6 +58,7 @@ from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
 
 __all__ = [
+    "SHORTEST_ROW",
     "Leaves",
     "ArgumentType",
     "CheckedFunction",
@@ -116,7 +117,6 @@ __all__ = [
     "conjuncts",
     "decided_by_data",
     "folded_where",
-    "grows_slowly",
     "identity_of",
     "is_along_rows",
     "in_32_bits",

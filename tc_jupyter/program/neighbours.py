@@ -1,9 +1,6 @@
-"""Positions that grow by at most one from one value of an index to the next: mostly, neighbours are neighbours.
+"""Positions along rows: mostly, neighbours are neighbours.
 
-Worked example: `(j + 1) % N` and `min(j + 1, N - 1)` are `1, 2, ... N - 1`, but for the last one. Where such a position is `n - 1`
-further at the last of `n` values than at the first, it grows by one at each of them.
-
-So it is along rows: in `X(j / D, j % D)` one row of `D` elements follows the other, in `X(j / D)` each element is read `D` times.
+Worked example: in `X(j / D, j % D)` one row of `D` elements follows the other, in `X(j / D)` each element is read `D` times.
 """
 
 from __future__ import annotations
@@ -18,25 +15,6 @@ LARGEST_DIVISOR = 1 << 31
 
 SHORTEST_ROW = 16
 """Rows that are known to be shorter than a vector are read otherwise."""
-
-
-def grows_slowly(position: Expr, step: Callable[[Expr], int | None]) -> bool:
-    """Whether a position grows by at most one per step of an index; it may fall.
-
-    Args:
-        step: by how much a value moves, if that is the same everywhere.
-    """
-    match position:
-        case Binary(op="min" | "max"):
-            return grows_slowly(position.left, step) and grows_slowly(position.right, step)
-        case Binary(op="%"):
-            return _divides(position.right) and _stays_or_grows(position.left, step)
-        case Binary(op="+" | "-", left=left, right=right) if step(right) == 0:
-            return grows_slowly(left, step)
-        case Binary(op="+", left=left, right=right) if step(left) == 0:
-            return grows_slowly(right, step)
-        case _:
-            return _stays_or_grows(position, step)
 
 
 def is_along_rows(subscripts: Sequence[Expr], step: Callable[[Expr], int | None]) -> bool:
@@ -90,14 +68,6 @@ def _is_length(divisor: Expr) -> bool:
             return SHORTEST_ROW <= value <= LARGEST_DIVISOR
         case _:
             return isinstance(divisor, Size)
-
-
-def _stays_or_grows(position: Expr, step: Callable[[Expr], int | None]) -> bool:
-    match position:
-        case Binary(op="min" | "max"):
-            return _stays_or_grows(position.left, step) and _stays_or_grows(position.right, step)
-        case _:
-            return step(position) in (0, 1)
 
 
 def _divides(divisor: Expr) -> bool:

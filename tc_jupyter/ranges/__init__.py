@@ -11,6 +11,7 @@ from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
+from .interiors import Interior, interior, tightest
 from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
 from .preconditions import EqualityCheck, Precondition, Preconditions, preconditions
@@ -65,6 +66,7 @@ __all__ = [
     "IntegerMap",
     "IntegerSet",
     "IndexBox",
+    "Interior",
     "Interval",
     "Limit",
     "Mod",
@@ -101,6 +103,7 @@ __all__ = [
     "index",
     "infer_ranges",
     "input_region",
+    "interior",
     "interval",
     "is_held",
     "borders",
@@ -121,6 +124,7 @@ __all__ = [
     "solve",
     "summary",
     "symbol",
+    "tightest",
     "to_condition",
     "to_expr",
     "to_latex",

@@ -350,15 +350,31 @@ def _extremum_ends(atom: Extremum, walk: _Walk, direction: int) -> Ends:
     ends = [_sum_ends(argument, walk, direction) for argument in atom.arguments]
     lows = [low for low, _ in ends if low is not None]
     highs = [high for _, high in ends if high is not None]
+    middle = _middle(atom, walk)
+    if middle is not None:
+        (highs if atom.kind == "min" else lows).append(middle)
     if atom.kind == "min":
         return (
-            minimum(*lows) if len(lows) == len(ends) else None,
+            minimum(*lows) if len(lows) >= len(ends) else None,
             minimum(*highs) if highs else None,
         )
     return (
         maximum(*lows) if lows else None,
         maximum(*highs) if len(highs) == len(ends) else None,
     )
+
+
+def _middle(atom: Extremum, walk: _Walk) -> SizeExpr | None:
+    """Half of the sum of two operands, if it does not change: the smaller one is at most that, the larger one at least.
+
+    Worked example: `min(p, 2*N - 1 - p)`, a position in an array that is mirrored at its end, is at most `N - 1`.
+    """
+    if len(atom.arguments) != 2:
+        return None
+    total = atom.arguments[0] + atom.arguments[1]
+    if any(_varies(part, walk) for mono in total.terms for part in mono):
+        return None
+    return floor_div(total, 2) if atom.kind == "min" else -floor_div(-total, 2)
 
 
 # --- what ranges decide --------------------------------------------------------------------------------------------------

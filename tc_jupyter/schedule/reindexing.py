@@ -16,7 +16,7 @@ from itertools import islice
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, children, rebuild, walk
 from tc_jupyter.program.integers import has_read, index_names
-from tc_jupyter.ranges import Box, Name, SizeExpr, constant, from_expr, index, nonnegative, to_expr
+from tc_jupyter.ranges import Box, Name, SizeExpr, constant, from_expr, index, interval, nonnegative, to_expr
 
 from .stage import Stage
 
@@ -289,14 +289,11 @@ def _has_no_gaps(total: Sum, domains: Domains) -> bool:
 
 def _is_inside(subscript: Expr, bounds: tuple[SizeExpr, SizeExpr], domains: Domains) -> bool:
     """Whether a subscript is inside at every element of the copy: a remainder, between two limits, or a sum with ends inside."""
-    where, (low, high) = from_expr(subscript), bounds
-    if nonnegative(where - low) and nonnegative(high - 1 - where):
-        return True
-    whole = _sum_of(subscript)
-    if whole is None:
+    low, high = bounds
+    found = interval(from_expr(subscript), {name: (first, end - 1) for name, (first, end) in domains.items()})
+    if found.lower is None or found.upper is None:
         return False
-    first, end = _bounds(whole[0], domains)
-    return nonnegative(first + whole[1] - low) and nonnegative(high - end - whole[1])
+    return nonnegative(found.lower - low) and nonnegative(high - 1 - found.upper)
 
 
 def _bounds(total: Sum, domains: Domains) -> tuple[SizeExpr, SizeExpr]:

@@ -18,6 +18,8 @@ from typing import TypeAlias
 from tc_jupyter.program import Expr, Program, Statement, with_condition
 from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
+from .interleaving import interleaved
+
 GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
 ANNOTATIONS = ("parallel", "vectorize", "unroll", *GPU_AXES)
 SCOPES = ("auto", "global", "shared", "local", "register", "threads", "fragment")
@@ -364,11 +366,12 @@ class StageGraph:
 def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
     """The default graph: every stage at root, its leaves are its roots."""
     stages: list[Stage] = []
-    for statement in program.statements:
+    for statement in interleaved(program, ranges):
+        names = {index.name for index in statement.indices}
         roots = tuple(
             IterVar(found.index, found.kind, (found.lower, found.upper))
             for found in ranges.indices[statement.name]
-            if found.lower is not None and found.upper is not None
+            if found.lower is not None and found.upper is not None and found.index in names
         )
         stages.append(
             Stage(with_condition(statement), roots, leaves=_in_order(statement, roots), evaluates=statement.name)

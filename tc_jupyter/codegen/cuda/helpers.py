@@ -94,8 +94,9 @@ template <typename T> INLINE T tc_floor_div(T a, T b) {
 }
 """,
     "tc_floor_mod": """
-// Remainder with the sign of the divisor; by zero it gives 0.
+// Remainder with the sign of the divisor; by zero it gives 0. Most positions in an array are their own remainders.
 template <typename T> INLINE T tc_floor_mod(T a, T b) {
+    if (a >= T(0) && a < b) return a;
     if (b == T(0) || (T(-1) < T(0) && b == T(-1))) return T(0);
     T remainder = a % b;
     return remainder != T(0) && (remainder < T(0)) != (b < T(0)) ? remainder + b : remainder;

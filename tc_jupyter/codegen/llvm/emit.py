@@ -17,14 +17,16 @@ from typing import TypeAlias
 from tc_jupyter.codegen.source import KernelSource
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render
 from tc_jupyter.diagnostics.codes import DEVICE_LIMIT
-from tc_jupyter.loops import Allocate, Block, Buffer, Kernel, expand, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, Kernel, Store, expand, walk_statements
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.schedule import Target
 
 from .carried import carried, parts
 from .collapse import collapse, collapse_reductions
+from .first_places import first_places
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
+from .interiors import apart
 from .line_starts import LineStart, from_line_start
 from .module import Module
 from .multiples import whole_tiles
@@ -164,6 +166,11 @@ def _half_tiles(work: Work) -> Work:
     return work.having(half_tiles(work.body, limits, work.target))
 
 
+def _only_read(work: Work) -> dict[str, Buffer]:
+    written = {stmt.buffer for stmt in walk_statements(work.body) if isinstance(stmt, Store)}
+    return {name: buffer for name, buffer in work.inputs.items() if name not in written}
+
+
 def _allocations(work: Work) -> Work:
     body = work.body
     for buffer in reversed(work.tasks.allocations):
@@ -191,6 +198,11 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         lambda work: work.having(find(work.body, work.flat)),
     ),
     ("narrow", "positions are found in 32 bits where these are enough", _on_body(narrow)),
+    (
+        "first places",
+        "an extreme and the first place that has it are found in one pass",
+        lambda work: work.having(first_places(work.body, work.target)),
+    ),
     (
         "join",
         "rows that lie one behind the other have vectors across their ends",
@@ -244,6 +256,11 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         lambda work: work.having(full_tiles(work.body, frozenset(loop.var for loop in work.tasks.loops))),
     ),
     ("half tiles", "the last columns of a product are half a tile where these are enough", _half_tiles),
+    (
+        "interiors",
+        "a tile that meets no border has a version without any",
+        lambda work: work.having(apart(work.body, _only_read(work))),
+    ),
     (
         "transpose",
         "what is read across rows is loaded along them and turned in registers",

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from tc_jupyter.loops.rewrite import substitute
-from tc_jupyter.program import Binary, DType, Expr, Read, int64
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
 from tc_jupyter.program.integers import maximum, plus
 
 from . import arith
@@ -171,12 +172,12 @@ class Loads(Fetches):
         assert self.vector is not None
         near, far, end = (self.b.name(hint) for hint in ("near", "far", "end"))
         start = self.address(storage, pieces.rest)
-        first, wrap = self.first_neighbour(pieces.position, near, far)
+        first, wrap = self.first_neighbour(pieces, near, far)
         together = self.read_lanes(storage, start, first, mask)
         self.b.branch(end)
         with self.beside(far):
             if wrap is None:
-                apart = self.gather_lanes(storage, start, pieces.position, mask)
+                apart = self.beyond_the_ends(storage, start, pieces.position, mask)
             elif self.target.has_masks(storage.buffer.dtype.bits):
                 apart = self.around_the_end(storage, start, wrap, mask)
             else:
@@ -204,12 +205,46 @@ class Loads(Fetches):
         return self.masked_load("gather", f"<{self.vector.lanes} x ptr> {each}", storage, mask)
 
     def here(self, expr: Expr) -> Value:
-        """Print here what `value` would print where its variables are known."""
-        if isinstance(expr, Binary) and self.varies(expr):
-            return arith.binary(self.b, expr.op, self.here(expr.left), self.here(expr.right))
-        return self.value(expr)
+        """Print here what `value` would print where its variables are known; a remainder is at most one period away."""
+        if not isinstance(expr, Binary) or not self.varies(expr):
+            return self.value(expr)
+        left, right = arith.same_lanes(self.b, self.here(expr.left), self.here(expr.right))
+        if expr.op != "%":
+            return arith.binary(self.b, expr.op, left, right)
+        zero = constant(0, DType.INT64, left.lanes)
+        more, less = (arith.binary(self.b, op, left, right) for op in ("+", "-"))
+        left = arith.select(self.b, arith.compare(self.b, ">=", left, right), less, left)
+        return arith.select(self.b, arith.compare(self.b, "<", left, zero), more, left)
 
-    def first_neighbour(self, position: Expr, near: str, far: str) -> tuple[Value, _Wrap | None]:
+    def beyond_the_ends(self, storage: Storage, start: str, position: Expr, mask: Value | None) -> Value:
+        """Lanes on both sides of a border; without a division where none is more than a period away."""
+        assert self.vector is not None
+        inside = (each for each in walk(position) if isinstance(each, Binary) and each.op == "%")
+        remainders = tuple(dict.fromkeys(inside))
+        if not remainders:
+            return self.gather_lanes(storage, start, position, mask)
+        first_lane, lanes = self.vector.first, self.vector.lanes
+        ends = (first_lane, plus(first_lane, int64(lanes - 1)))
+        tests: list[Value] = []
+        for each in remainders:
+            size = self.value(each.right)
+            for end in ends:
+                place = self.value(substitute(each.left, {self.vector.var: end}))
+                tests.append(arith.compare(self.b, ">=", arith.binary(self.b, "+", place, size), index(0)))
+                tests.append(arith.compare(self.b, "<", arith.binary(self.b, "-", place, size), size))
+        once, often, end = (self.b.name(hint) for hint in ("once", "often", "end"))
+        self.b.branch_if(reduce(lambda left, right: arith.logical(self.b, "and", left, right), tests), once, often)
+        with self.beside(once):
+            together, found = self.gather_lanes(storage, start, position, mask), self.b.block
+        self.b.branch(end)
+        with self.beside(often):
+            each_one = self.lane_by_lane(storage, start, self.each_place(position), mask)
+        last = self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(together, found, each_one, last, storage.buffer.name)
+
+    def first_neighbour(self, pieces: Pieces, near: str, far: str) -> tuple[Value, _Wrap | None]:
         """Jump to `far` if the lanes are no neighbours, else begin `near`.
 
         Returns:
@@ -217,14 +252,14 @@ class Loads(Fetches):
         """
         assert self.vector is not None
         var, first_lane, lanes = self.vector.var, self.vector.first, self.vector.lanes
-        wraps = wrapped(position, var)
+        wraps = wrapped(pieces.position, var)
         if wraps is None:
-            first = self.value(substitute(position, {var: first_lane}))
-            last = self.value(substitute(position, {var: plus(first_lane, int64(lanes - 1))}))
-            distance = arith.binary(self.b, "-", last, first)
-            self.b.branch_if(arith.compare(self.b, "==", distance, index(lanes - 1)), near, far)
+            last_lane = plus(first_lane, int64(lanes - 1))
+            places = (substitute(each, {var: first_lane if grows else last_lane}) for each, grows in pieces.near)
+            tests = [arith.compare(self.b, ">=", self.value(place), index(0)) for place in places]
+            self.b.branch_if(reduce(lambda left, right: arith.logical(self.b, "and", left, right), tests), near, far)
             self.b.label(near)
-            return first, None
+            return self.value(substitute(pieces.inside, {var: first_lane})), None
         # most positions are their own remainders, which saves the division
         total, divisor = wraps
         first, latest = self.value(substitute(total, {var: first_lane})), self.value(plus(divisor, int64(-lanes)))
@@ -284,6 +319,17 @@ class Loads(Fetches):
                 self.b.branch(skip)
                 self.b.label(skip)
         return self.from_memory(self.b.raw(f"load {kind}, ptr {slot}", f"{name}.v"), dtype, lanes)
+
+    def each_place(self, position: Expr) -> Positions:
+        """The position of one lane after the other, as it is written."""
+        assert self.vector is not None
+        vector = self.vector
+
+        def following() -> Value:
+            lane = plus(vector.first, IndexVar(f"{vector.var}.lane"))
+            return self.value(substitute(position, {vector.var: lane}))
+
+        return following
 
     def next_wrapped(self, wrap: _Wrap) -> Positions:
         """Positions from the first one on: after the last one comes the first."""

@@ -8,6 +8,8 @@ Worked example:
     for e in 0:2*D (vectorize)                                     for e in 0:D (vectorize): Y[e] = X[e + D]
       Y[e] = e < D ? X[e + D] : X[e - D]                    ->     for e in D:2*D (vectorize): Y[e] = X[e - D]
 
+So is a loop whose subscripts wrap around, stop or turn back near an end: `X[max(j - 1, 0)]` is `X[j - 1]` behind the first part.
+
 A part that is known to be shorter than a vector keeps its tests: the parts of `j >= 1 && j < N - 1 ? ... : ...` are the first
 element, the last one, and all between them. The same holds for rows that are computed in tiles.
 
@@ -16,18 +18,31 @@ Source: index set splitting, e.g. Muchnick, Advanced Compiler Design and Impleme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
 from tc_jupyter.loops.simplify import first_rule
 from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
-from tc_jupyter.program.integers import ceil_div, times
+from tc_jupyter.program.integers import ceil_div, has_read, times
 from tc_jupyter.program.integers import minimum as smaller
-from tc_jupyter.ranges import SizeExpr, constant, floor_div, from_expr, is_held, maximum, minimum, to_condition, to_expr
+from tc_jupyter.ranges import (
+    Name,
+    SizeExpr,
+    constant,
+    floor_div,
+    from_expr,
+    interior,
+    is_held,
+    maximum,
+    minimum,
+    of_atom,
+    to_condition,
+    to_expr,
+)
 
-from .polynomial import mentions
+from .polynomial import constant_value, mentions
 from .prepare import upper_limit
 from .strips import is_stream, one_loop
 
@@ -40,18 +55,34 @@ MOST_PARTS = 4
 """More conditions than these parts decide stay tests."""
 
 
-def partition(block: Block) -> Block:
-    """Apply the rule to all loops inside."""
-    return with_body(block, (part for stmt in block.body for part in _partition(stmt)))
+def partition(block: Block, own: frozenset[str] = frozenset()) -> Block:
+    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`interiors`).
+
+    Args:
+        own: the buffers of the tiles around.
+    """
+    return with_body(block, (part for stmt in block.body for part in _partition(stmt, own)))
 
 
-def _partition(stmt: Stmt) -> tuple[Stmt, ...]:
-    row = _row(stmt) if isinstance(stmt, For) else None
-    parts = () if row is None else tuple(_parts(row))
-    if row is None or len(parts) < 2:
-        return (with_blocks(stmt, partition),)
+def is_copy(store: Store) -> bool:
+    """Whether a store copies an element, or what stands for it beyond the ends."""
+    value = store.value
+    while isinstance(value, Select) and not has_read(value.condition):
+        value = value.then
+    return store.reduce is None and isinstance(value, Read)
+
+
+def _partition(stmt: Stmt, own: frozenset[str]) -> tuple[Stmt, ...]:
+    if isinstance(stmt, Allocate):
+        own = own | {stmt.buffer.name}
+    stores = [each for each in walk_statements(Block((stmt,))) if isinstance(each, Store)] if own else []
+    copies = bool(stores) and all(each.buffer in own and is_copy(each) for each in stores)
+    row = _row(stmt) if isinstance(stmt, For) and not copies else None
+    parts, if_long = ((), False) if row is None else _parts(row)
+    if row is None or not parts or (len(parts) == 1 and (if_long or not parts[0].known)):
+        return (with_blocks(stmt, lambda block: partition(block, own)),)
     apart = tuple(row.part(part) for part in parts)
-    if not any(part.is_short for part in parts):
+    if not if_long:
         return apart
     return (If(Binary(">=", row.whole.extent, int64(LONG), DType.BOOL), Block(apart), Block((stmt,))),)
 
@@ -65,7 +96,7 @@ class _Part:
 
     low: SizeExpr
     high: SizeExpr
-    known: Mapping[Expr, bool]
+    known: Mapping[Expr, Expr]
 
     @property
     def is_short(self) -> bool:
@@ -86,7 +117,8 @@ class _Row:
 def _row(stmt: For) -> _Row | None:
     """A row that is one vectorised loop, or tiles of several rows."""
     if stmt.kind == "vectorize":
-        alone = upper_limit(stmt.extent) is None and is_stream(stmt)
+        limit, length = upper_limit(stmt.extent), constant_value(stmt.extent)
+        alone = (limit is None or (length or 0) >= LONG) and is_stream(stmt)
         return _Row(stmt, lambda part: _of_loop(stmt, part)) if alone else None
     rows: list[For] = []
     block = stmt.body
@@ -114,7 +146,12 @@ def _of_loop(loop: For, part: _Part) -> For:
 
 
 def _of_tiles(outer: For, rows: list[For], tile: For, whole: For, lanes: int, part: _Part) -> For:
-    """Tiles that begin where the part does."""
+    """Tiles that begin where the part does; a short part is none."""
+    if part.is_short:
+        short: For = replace(_of_loop(whole, part), kind="vectorize")
+        for row in reversed(rows):
+            short = replace(row, body=replace(row.body, body=(short,)))
+        return short
     length, start = to_expr(part.high - part.low), times(IndexVar(outer.var), int64(lanes))
     here = to_expr(part.low + from_expr(start) + from_expr(IndexVar(tile.var)))
     body = block_with_expressions(_decided(whole.body, part), variables({whole.var: here}))
@@ -127,12 +164,7 @@ def _of_tiles(outer: For, rows: list[For], tile: For, whole: For, lanes: int, pa
 
 def _decided(body: Block, part: _Part) -> Block:
     """What is computed where conditions are known."""
-
-    def rule(expr: Expr) -> Expr | None:
-        known = part.known.get(expr)
-        return first_rule(expr) if known is None else Const(known, DType.BOOL)
-
-    return block_with_expressions(body, rule)
+    return block_with_expressions(body, lambda expr: part.known.get(expr) or first_rule(expr))
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
@@ -140,25 +172,73 @@ def _decided(body: Block, part: _Part) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A condition on a position: `values[0]` before `cuts[0]`, `values[1]` from there to before `cuts[1]`, and so on."""
+    """What changes along a row: it is `values[0]` before `cuts[0]`, `values[1]` from there to before `cuts[1]`, and so on.
 
-    condition: Expr
+    `None` stands for what it is as it is written.
+    """
+
+    node: Expr
     cuts: tuple[SizeExpr, ...]
-    values: tuple[bool, ...]
+    values: tuple[Expr | None, ...]
 
 
-def _parts(row: _Row) -> Iterator[_Part]:
-    """The parts of a row."""
+def _parts(row: _Row) -> tuple[tuple[_Part, ...], bool]:
+    """The parts of a row, and whether only a long row has them."""
     low = from_expr(row.whole.min)
     high = low + from_expr(row.whole.extent)
-    tests = tuple(test for test in _tests(row.whole) if not any(cut.indices & row.inside for cut in test.cuts))
     if not all(map(is_held, (low, high))):
-        tests = ()
-    found = list(_split(_Part(low, high, {}), tests))
-    yield from found if len(found) <= MOST_PARTS else ()
+        return (), False
+    choices, borders = (
+        [test for test in tests if not any(cut.indices & row.inside for cut in test.cuts)]
+        for tests in (_choices(row.whole), _borders(row.whole))
+    )
+    tests = [*choices, *borders]
+    parts = _divided(low, high, tests)
+    if len(parts) > MOST_PARTS or not (borders or any(part.is_short for part in parts)):
+        return (parts if len(parts) <= MOST_PARTS else ()), False
+    longer, back = _long(high - low)
+    tests = [replace(test, cuts=tuple(cut.substitute(longer) for cut in test.cuts)) for test in tests]
+    parts = _divided(low.substitute(longer), high.substitute(longer), tests)
+    there = (replace(part, low=part.low.substitute(back), high=part.high.substitute(back)) for part in parts)
+    return tuple(there), bool(longer) or any(part.is_short for part in parts)
+
+
+def _divided(low: SizeExpr, high: SizeExpr, tests: Sequence[_Test]) -> tuple[_Part, ...]:
+    whole = _Part(low, high, {})
+    return tuple(_split(whole, tuple(test for each in tests if (test := _within(whole, each)) is not None)))
+
+
+def _long(length: SizeExpr) -> tuple[dict[str, SizeExpr], dict[str, SizeExpr]]:
+    """The size in a length as the smallest one that makes it long and more, which says how far apart borders are; and back."""
+    sizes = [atom for mono, factor in length.terms.items() for atom in mono if factor == 1 and len(mono) == 1]
+    if len(length.terms) != 1 or len(sizes) != 1 or not isinstance(sizes[0], Name) or sizes[0].kind != "size":
+        return {}, {}
+    name, more = of_atom(sizes[0]), max(0, LONG - 1 - length.offset)
+    return {sizes[0].name: name + more}, {sizes[0].name: name - more}
+
+
+def _within(whole: _Part, test: _Test) -> _Test | None:
+    """A test with those of its cuts that are in the row; of a border, `None` if what is beyond it is not known to be short."""
+    if None not in test.values:
+        return test
+    (low, high), (_, inside, _) = test.cuts, test.values
+    cuts: list[SizeExpr] = []
+    values: list[Expr | None] = [inside]
+    if maximum(low, whole.low) != whole.low:
+        if not replace(whole, high=low).is_short:
+            return None
+        cuts, values = [low], [None, inside]
+    if minimum(high, whole.high) != whole.high:
+        if not replace(whole, low=high).is_short:
+            return None
+        cuts, values = [*cuts, high], [*values, None]
+    return _Test(test.node, tuple(cuts), tuple(values))
 
 
 def _split(part: _Part, tests: tuple[_Test, ...]) -> Iterator[_Part]:
+    known = {test.node: test.values[0] for test in tests if not test.cuts}
+    part = replace(part, known=dict(part.known) | {node: value for node, value in known.items() if value is not None})
+    tests = tuple(test for test in tests if test.cuts)
     if not tests or part.is_short:
         yield part
         return
@@ -168,14 +248,7 @@ def _split(part: _Part, tests: tuple[_Test, ...]) -> Iterator[_Part]:
     for side, after in sides:
         if side.low == side.high:
             continue
-        known, rest = dict(part.known), list[_Test]()
-        for test in tests:
-            left = _side(test, cut, after)
-            if left.cuts:
-                rest.append(left)
-            else:
-                known[left.condition] = left.values[0]
-        yield from _split(replace(side, known=known), tuple(rest))
+        yield from _split(side, tuple(_side(test, cut, after) for test in tests))
 
 
 def _side(test: _Test, cut: SizeExpr, after: int) -> _Test:
@@ -201,21 +274,24 @@ def _first_cut(part: _Part, tests: tuple[_Test, ...]) -> SizeExpr:
     return min(cuts, key=rank)
 
 
-def _tests(loop: For) -> Iterator[_Test]:
+def _choices(loop: For) -> Iterator[_Test]:
     """The conditions of choices that change at places that are known before the loop."""
-    seen: set[Expr] = set()
+    choices = dict.fromkeys(node for node in _nodes(loop) if isinstance(node, Select))
+    conditions = dict.fromkeys(node for choice in choices for node in walk(choice.condition))
+    for node in conditions:
+        if isinstance(node, Binary) and node.op in COMPARISONS:
+            test = _choice(node, loop.var)
+            if test is not None:
+                yield test
+
+
+def _nodes(loop: For) -> Iterator[Expr]:
     for stmt in walk_statements(loop.body):
         for expr in expressions(stmt) if isinstance(stmt, Store) else ():
-            for choice in walk(expr):
-                for node in walk(choice.condition) if isinstance(choice, Select) else ():
-                    if isinstance(node, Binary) and node.op in COMPARISONS and node not in seen:
-                        seen.add(node)
-                        test = _test(node, loop.var)
-                        if test is not None:
-                            yield test
+            yield from walk(expr)
 
 
-def _test(node: Binary, var: str) -> _Test | None:
+def _choice(node: Binary, var: str) -> _Test | None:
     if any(isinstance(each, Read) and each.indices for each in walk(node)) or not mentions(node, var):
         return None
     condition = to_condition(node)
@@ -223,11 +299,39 @@ def _test(node: Binary, var: str) -> _Test | None:
     if split is None or not split[0].is_constant or not is_held(split[1]) or split[0] == constant(0):
         return None
     weight, rest = split[0].constant, split[1]
-    if condition.op == ">=" and weight > 0:
-        return _Test(node, (-floor_div(rest, weight),), (False, True))
+    yes, no = Const(True, DType.BOOL), Const(False, DType.BOOL)
     if condition.op == ">=":
-        return _Test(node, (floor_div(rest, -weight) + 1,), (True, False))
+        return _Test(node, (_end(weight, rest),), (no, yes) if weight > 0 else (yes, no))
     if abs(weight) > 1:
         return None
-    place = -rest * weight
-    return _Test(node, (place, place + 1), (condition.op == "!=", condition.op == "==", condition.op == "!="))
+    place, equal = -rest * weight, condition.op == "=="
+    return _Test(node, (place, place + 1), (no, yes, no) if equal else (yes, no, yes))
+
+
+def _end(weight: int, rest: SizeExpr) -> SizeExpr:
+    """The first index for which `weight * index + rest` is 0 or more, if it grows, or less, if it falls."""
+    return -floor_div(rest, weight) if weight > 0 else floor_div(rest, -weight) + 1
+
+
+def _borders(loop: For) -> Iterator[_Test]:
+    """The subscripts that move evenly between two places that are known before the loop."""
+    reads = dict.fromkeys(node for node in _nodes(loop) if isinstance(node, Read))
+    for subscript in dict.fromkeys(subscript for read in reads for subscript in read.indices):
+        if mentions(subscript, loop.var) and not has_read(subscript):
+            test = _border(subscript, loop)
+            if test is not None:
+                yield test
+
+
+def _border(subscript: Expr, loop: For) -> _Test | None:
+    inside = interior(from_expr(subscript), loop.var)
+    low, length = from_expr(loop.min), from_expr(loop.extent)
+    lows, highs = [low], [low + length]
+    for condition in inside.conditions if inside is not None else ():
+        weight, rest = condition.linear_in(loop.var) or (constant(0), condition)
+        if weight == constant(0) or not is_held(rest):
+            return None
+        (lows if weight.constant > 0 else highs).append(_end(weight.constant, rest))
+    if inside is None or not inside.conditions:
+        return None
+    return _Test(subscript, (maximum(*lows), minimum(*highs)), (None, to_expr(inside.value), None))

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tc_jupyter.loops import Block, expressions, walk_statements
-from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, grows_slowly, walk
+from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, walk
+from tc_jupyter.ranges import SizeExpr, from_expr, interior, to_expr
 
 from .polynomial import Polynomial, Term, add, as_expr, mentions, polynomial, scaled, step
 
@@ -64,15 +65,19 @@ def along_rows(offset: Polynomial, var: str) -> Rows | None:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """An offset whose lanes are neighbours where no wrap and no limit is between them.
+    """An offset whose lanes are neighbours where no border is between them.
 
     Attributes:
         rest: what does not differ between lanes.
-        position: grows by at most one from lane to lane, so the lanes are neighbours if the last one is as far as that.
+        position: what does.
+        inside: the position where lanes are neighbours.
+        near: expressions that are 0 or more there, if they are for one lane; the first one for those that grow, else the last one.
     """
 
     rest: Polynomial
     position: Expr
+    inside: Expr
+    near: tuple[tuple[Expr, bool], ...]
 
 
 def in_pieces(offset: Polynomial, var: str, lanes: int) -> Pieces | None:
@@ -83,11 +88,25 @@ def in_pieces(offset: Polynomial, var: str, lanes: int) -> Pieces | None:
     moved = [term for term in offset.terms if any(mentions(factor, var) for factor in term[0])]
     match moved:
         case [((position,), 1)] if not isinstance(position, IndexVar) and not _is_mask(position, lanes):
-            rest = Polynomial(tuple(term for term in offset.terms if term not in moved))
-            slowly = grows_slowly(position, lambda each: step(polynomial(each), var)[0])
-            return Pieces(rest, position) if slowly else None
+            pass
         case _:
             return None
+    found = interior(from_expr(position), var)
+    if (
+        any(isinstance(each, Read) and each.indices for each in walk(position))
+        or found is None
+        or not found.conditions
+        or _weight(found.value, var) != 1
+    ):
+        return None
+    rest = Polynomial(tuple(term for term in offset.terms if term not in moved))
+    near = tuple((to_expr(each), _weight(each, var) > 0) for each in found.conditions)
+    return Pieces(rest, position, to_expr(found.value), near)
+
+
+def _weight(value: SizeExpr, var: str) -> int:
+    split = value.linear_in(var)
+    return split[0].constant if split is not None else 0
 
 
 def _is_mask(position: Expr, lanes: int) -> bool:

@@ -36,7 +36,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.integers import has_read, minimum, plus, times
-from tc_jupyter.ranges import floor_div, from_expr
+from tc_jupyter.ranges import floor_div, from_expr, interior, to_expr
 from tc_jupyter.schedule import Target
 
 from .polynomial import Polynomial, Product, as_expr, constant_value, mentions, polynomial, step
@@ -273,6 +273,8 @@ def _worth_while(loop: For, flat: Flat) -> bool:
     limit = upper_limit(loop.extent)
     if limit is not None and limit < 8:
         return False
+    nodes = (node for stmt in walk_statements(loop.body) for expr in expressions(stmt) for node in walk(expr))
+    places = {part for read in nodes if isinstance(read, Read) for place in read.indices for part in walk(place)}
     for stmt in walk_statements(loop.body):
         for expr in expressions(stmt):
             for node in walk(expr):
@@ -280,17 +282,27 @@ def _worth_while(loop: For, flat: Flat) -> bool:
                     return False
                 if isinstance(node, Read) and not in_order(node, loop.var, flat):
                     return False
-                if isinstance(node, Binary) and node.op in ("//", "%") and mentions(node, loop.var):
+                if (
+                    isinstance(node, Binary)
+                    and node.op in ("//", "%")
+                    and mentions(node, loop.var)
+                    and node not in places
+                ):
                     return False
     return True
 
 
 def in_order(read: Read, var: str, flat: Flat) -> bool:
-    """Whether neighbouring iterations read the same element, neighbours, or neighbours in reverse or every second one."""
+    """Whether neighbouring iterations read the same element, neighbours, or neighbours in reverse or every second one; away from
+    where a subscript wraps around, stops or turns back.
+    """
     indices = read.indices[: len(read.indices) - flat.get(read.tensor, 0)]
     if any(mentions(where, var) for where in indices[:-1]):
         return False
-    return not indices or step(polynomial(indices[-1]), var)[0] in (0, 1, 2, -1)
+    if not indices or step(polynomial(indices[-1]), var)[0] in (0, 1, 2, -1):
+        return True
+    inside = None if has_read(indices[-1]) else interior(from_expr(indices[-1]), var)
+    return inside is not None and step(polynomial(to_expr(inside.value)), var)[0] == 1
 
 
 # --- cutting ---------------------------------------------------------------------------------------------------------

@@ -110,7 +110,8 @@ class Function(Statements):
 
     def short_row(self, stmt: For, least: int) -> None:
         """Fewer than `least` iterations: vectors of one register and the rest under a mask, or one by one."""
-        if reads_in_pieces(stmt.body, stmt.var) or not self.masks(stmt.body):
+        few = (upper_limit(self.resolve(stmt.extent)) or least) <= native_lanes(stmt, self.target)
+        if (few and reads_in_pieces(stmt.body, stmt.var)) or not self.masks(stmt.body):
             self.serial(replace(stmt, kind="serial"))
         else:
             bound = replace(stmt, extent=minimum(int64(least), self.resolve(stmt.extent)))

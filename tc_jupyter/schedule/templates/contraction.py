@@ -26,7 +26,7 @@ from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.subscripts import is_inside
 from tc_jupyter.schedule.target import Target
 
-from . import dots
+from . import dots, windows
 from .ragged import ends_loops
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .self_products import told_apart
@@ -586,6 +586,9 @@ def _scheduled(
     schedule = schedule.reorder(cache, *rest, *inner, *rows, roles.column)
     schedule = schedule.storage(cache, "local" if masked else "register", padded=padded, masked=masks)
     schedule = _unroll_windows(schedule, cache, inner, tile)
+    if roles.row is None and _is_long(extents[roles.column], tile):
+        for tensor in roles.windows if all(windows.is_of_each_tile(stage, each) for each in roles.windows) else ():
+            schedule = _copied_by_tile(schedule, tensor, cache, copy, place)
     if roles.row is None and not masked:
         schedule = _slide(schedule, cache, inner[-1], roles, tile)
     for index in rows:
@@ -594,6 +597,22 @@ def _scheduled(
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, place: str) -> Schedule:
+    """A copy of an operand that has borders, made by every tile for itself: those that meet no border do without it
+    (`codegen.llvm.interiors`).
+    """
+    graph = schedule.graph
+    makers = [
+        each for each in graph.stages_on(tensor) if each.attach.kind == "root" and not each.statement.reduction_indices
+    ]
+    if len(makers) != 1 or makers[0].name in graph.outputs or not windows.is_plain_inside(makers[0]):
+        return schedule
+    try:
+        return schedule.compute_at(makers[0].name, copy, place)
+    except CompileError:
+        return schedule
 
 
 def _lies_well(schedule: Schedule, stage: Stage, roles: Roles) -> bool:

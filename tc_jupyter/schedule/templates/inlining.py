@@ -18,8 +18,22 @@ from math import prod
 from operator import mul
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Binary, Call, Const, Expr, IndexVar, Read, Size, children, walk
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program import (
+    COMPARISONS,
+    LOGICAL,
+    SHORTEST_ROW,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    children,
+    walk,
+)
+from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
 from tc_jupyter.schedule.schedule import Schedule
@@ -126,7 +140,8 @@ def _nodes_with(graph: StageGraph, name: str, user: Stage) -> int:
 
 
 def _nodes(stage: Stage) -> int:
-    return sum(1 for _ in walk(stage.statement.value))
+    """Parts of the value; subscripts are none of them, as they are plain away from borders."""
+    return sum(not inside for _, inside in _parts(stage.statement.value))
 
 
 def _work(graph: StageGraph, names: Iterable[str], costs: Costs) -> int:
@@ -158,10 +173,11 @@ def _elements(stage: Stage) -> int:
 
 
 def _parts(expr: Expr, inside: bool = False) -> Iterator[tuple[Expr, bool]]:
-    """The parts of an expression, each with whether it is inside a subscript."""
+    """The parts of an expression, each with whether it is inside a subscript, or a condition on positions."""
     yield expr, inside
     for child in children(expr):
-        yield from _parts(child, inside or isinstance(expr, Read))
+        where = isinstance(expr, Select) and child is expr.condition and not has_read(child)
+        yield from _parts(child, inside or where or isinstance(expr, Read))
 
 
 def _operation(node: Expr, inside: bool, stage: Stage, costs: Costs) -> int:
@@ -172,7 +188,7 @@ def _operation(node: Expr, inside: bool, stage: Stage, costs: Costs) -> int:
         case Read():
             return 1 if _is_along_row(node, stage) else costs.turned
         case _ if inside:
-            return 1 if isinstance(node, Binary) and node.op not in ("+", "-", "*") else 0
+            return 1 if isinstance(node, Binary) and not _is_even(node) else 0
         case Call():
             return 1 if node.function in CHEAP else costs.function
         case Binary(op="/" | "//" | "%"):
@@ -183,6 +199,13 @@ def _operation(node: Expr, inside: bool, stage: Stage, costs: Costs) -> int:
             return 0  # fused
         case _:
             return 1
+
+
+def _is_even(node: Binary) -> bool:
+    """Whether a part of a subscript moves evenly, or a condition does not change, away from where it wraps around or ends."""
+    if node.op == "%":
+        return not isinstance(node.right, Const) or node.right.value >= SHORTEST_ROW
+    return node.op in ("+", "-", "*", "min", "max", *COMPARISONS, *LOGICAL)
 
 
 def _is_along_row(read: Read, stage: Stage) -> bool:

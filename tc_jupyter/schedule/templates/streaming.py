@@ -9,8 +9,8 @@ planes are read again too.
 
 from __future__ import annotations
 
-from tc_jupyter.program import Const, Expr, IndexVar, Read, Select, Size, grows_slowly, is_along_rows, positions, walk
-from tc_jupyter.ranges import SizeExpr, from_expr
+from tc_jupyter.program import Const, Expr, IndexVar, Read, Select, Size, is_along_rows, positions, walk
+from tc_jupyter.ranges import SizeExpr, from_expr, interior
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -86,8 +86,14 @@ def is_streaming(stage: Stage, index: str) -> bool:
     return all(step in (0, 1) and not others for step, others in steps_along(stage, index))
 
 
+def step_inside(subscript: SizeExpr, index: str) -> int | None:
+    """As `step_of`, away from where a subscript wraps around, stops or turns back."""
+    inside = interior(subscript, index)
+    return None if inside is None else step_of(inside.value, index)
+
+
 def is_mostly_streaming(stage: Stage, index: str) -> bool:
-    """As `is_streaming`, but a last subscript may wrap around or stop somewhere: `(j + 1) % N`, `min(j + 1, N - 1)`, and a read
+    """As `is_streaming`, but a last subscript may have borders: `(j + 1) % N`, `min(j + 1, N - 1)`, and a read
     may go along rows: `X(j / D, j % D)`.
     """
 
@@ -96,7 +102,7 @@ def is_mostly_streaming(stage: Stage, index: str) -> bool:
 
     def is_slow(*subscripts: Expr) -> bool:
         *others, last = subscripts
-        return grows_slowly(last, step) and all(step(each) == 0 for each in others)
+        return step_inside(from_expr(last), index) in (0, 1) and all(step(each) == 0 for each in others)
 
     reads = [read.indices for read in stage.statement.reads() if read.indices]
     return all(is_slow(*subscripts) or is_along_rows(subscripts, step) for subscripts in reads)

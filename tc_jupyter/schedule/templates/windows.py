@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tc_jupyter.program import IndexVar, Read, walk
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.program import Const, IndexVar, Read, Select, walk
+from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.ranges import from_expr, interior
 from tc_jupyter.schedule.reindexing import operand
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, StageGraph
@@ -34,6 +35,25 @@ def copied(schedule: Schedule, pays: Callable[[Schedule, str], bool] = lambda *_
         if found is not schedule and pays(found, name):
             schedule = found
     return schedule
+
+
+def is_plain_inside(stage: Stage) -> bool:
+    """Whether a stage is such a copy, and away from the borders the same as what it copies."""
+    value = stage.statement.value
+    while isinstance(value, Select) and not has_read(value.condition) and isinstance(value.otherwise, Const):
+        value = value.then
+    if stage.statement.operator != "=" or not isinstance(value, Read) or any(map(has_read, value.indices)):
+        return False
+    positions = [from_expr(subscript) for subscript in value.indices]
+    return all(interior(each, name) is not None for each in positions for name in each.indices)
+
+
+def is_of_each_tile(stage: Stage, tensor: str) -> bool:
+    """Whether what a reduction reads of a tensor is another part for each part of its results."""
+    outputs = frozenset(index.name for index in stage.statement.output_indices)
+    reads = [read for read in stage.statement.reads() if read.tensor == tensor]
+    used = [[index_names(subscript) & outputs for subscript in read.indices] for read in reads]
+    return all(all(names) and frozenset[str]().union(*names) == outputs for names in used)
 
 
 def _tensors(graph: StageGraph, stage: Stage) -> tuple[str, ...]:
