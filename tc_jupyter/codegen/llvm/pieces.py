@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.loops import Block, expressions, walk_statements
 from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, walk
-from tc_jupyter.ranges import SizeExpr, from_expr, interior, to_expr
+from tc_jupyter.ranges import SizeExpr, from_expr, interior, keeps_its_form, to_expr
 
 from .polynomial import Polynomial, Term, add, as_expr, mentions, polynomial, scaled, step
 
@@ -94,6 +94,7 @@ def in_pieces(offset: Polynomial, var: str, lanes: int) -> Pieces | None:
     found = interior(from_expr(position), var)
     if (
         any(isinstance(each, Read) and each.indices for each in walk(position))
+        or keeps_its_form(position)  # the ends of the interior may not fit into 64 bits
         or found is None
         or not found.conditions
         or _weight(found.value, var) != 1
