@@ -39,6 +39,7 @@ const RESERVED = new Set([...vocabularies.tc.keywords, ...vocabularies.tc.consta
 const WIDEST = 120;
 const OPERATORS = new Set(['min', 'max', 'argmin', 'argmax', 'any', 'all', 'lse']);
 const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all|lse)=!|[A-Za-z_]\w*=!\s)/;
+const DERIVED = /^(?:\.(?:vjp|jvp))+(?=[ \t]*\()/;
 /** Characters in which an operator with `=!` is looked for. */
 const LONGEST_OPERATOR = 64;
 
@@ -49,6 +50,12 @@ export const tcNames = new ExternalTokenizer((input, stack) => {
   const length = wordLength(input);
   // the extent of a dimension, `A.0`
   if (input.peek(length) === 46 && isDigit(input.peek(length + 1))) {
+    return;
+  }
+  // the derivative of a def, `conv.vjp(`
+  const derived = DERIVED.exec(word(input, length, LONGEST_OPERATOR));
+  if (derived !== null) {
+    input.acceptToken(name, length + derived[0].length);
     return;
   }
   const text = word(input, 0, length);
