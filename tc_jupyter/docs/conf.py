@@ -39,7 +39,8 @@ def lessons(app: Sphinx, failed: Exception | None) -> None:
     folder.mkdir(exist_ok=True)
     for notebook in sorted(EXAMPLES.glob("*.ipynb")):
         page, _ = exporter.from_filename(str(notebook))
-        page = re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', page)  # from one lesson to another
+        page = re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', page)  # from one lesson to another, or to a page
+        page = re.sub(r'href="\.\./tc_jupyter/docs/(\w+)\.md', r'href="../\1.html', page)
         (folder / f"{notebook.stem}.html").write_text(page, encoding="utf-8")
 
 
