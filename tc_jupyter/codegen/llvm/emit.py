@@ -41,7 +41,7 @@ from .remainder import one_by_one
 from .row_tiles import row_tiles
 from .steps import native_steps
 from .strips import Flat, find, flat_dimensions, join, operation_lanes, row_ends, strip
-from .transpose import blocked, under_masks
+from .transpose import blocked, is_turned, under_masks
 
 
 def emit_llvm(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozenset()) -> KernelSource:
@@ -171,6 +171,14 @@ def _only_read(work: Work) -> dict[str, Buffer]:
     return {name: buffer for name, buffer in work.inputs.items() if name not in written}
 
 
+def _interiors(work: Work) -> Work:
+    """But for loops that `transpose` cuts, which it does not if points have an order."""
+    own = {stmt.buffer.name: stmt.buffer for stmt in walk_statements(work.body) if isinstance(stmt, Allocate)}
+    buffers = work.inputs | own
+    cut = not work.kernel.ordered
+    return work.having(apart(work.body, _only_read(work), lambda stmt: cut and is_turned(stmt, buffers, work.target)))
+
+
 def _allocations(work: Work) -> Work:
     body = work.body
     for buffer in reversed(work.tasks.allocations):
@@ -256,11 +264,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         lambda work: work.having(full_tiles(work.body, frozenset(loop.var for loop in work.tasks.loops))),
     ),
     ("half tiles", "the last columns of a product are half a tile where these are enough", _half_tiles),
-    (
-        "interiors",
-        "a tile that meets no border has a version without any",
-        lambda work: work.having(apart(work.body, _only_read(work))),
-    ),
+    ("interiors", "a tile that meets no border has a version without any", _interiors),
     (
         "transpose",
         "what is read across rows is loaded along them and turned in registers",

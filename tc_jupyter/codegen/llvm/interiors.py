@@ -11,12 +11,13 @@ Worked example: a sum of three neighbours, in tiles of 64,
       Y[64*o + v] = X[max(64*o + v - 1, 0)] + ...   ->  else
                                                           for v in 0:64 (vectorize): Y[64*o + v] = X[max(64*o + v - 1, 0)] + ...
 
-Rows of one tile are split where it begins and ends instead (`partition`). Source: "loop partitioning" of Halide.
+Rows of one tile are split where it begins and ends instead (`partition`), and loops that are turned (`transpose`) stay as they are:
+a product with the second version of a copy of a matrix had gathers in both. Source: "loop partitioning" of Halide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -48,18 +49,20 @@ FEW = 8
 """A loop of so many iterations, or fewer, is part of a tile."""
 
 
-def apart(block: Block, inputs: Mapping[str, Buffer]) -> Block:
+def apart(block: Block, inputs: Mapping[str, Buffer], turned: Callable[[Stmt], bool]) -> Block:
     """Apply the rule to all tiles and rows inside.
 
     Args:
         inputs: arrays that are only read.
+        turned: whether a loop is one of those that `transpose` turns.
     """
-    return _Tiles(inputs).block(block, frozenset())
+    return _Tiles(inputs, turned).block(block, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
     inputs: Mapping[str, Buffer]
+    turned: Callable[[Stmt], bool]
 
     def block(self, block: Block, own: frozenset[str]) -> Block:
         """The tiles of a block; `own` are the buffers that nothing around it uses."""
@@ -70,7 +73,7 @@ class _Tiles:
         block = with_body(block, _with_copies(block, own))
         for stmt in block.body:
             alone = isinstance(stmt, Allocate) and len(block.body) == 1
-            if not alone and not _is_around(stmt):
+            if not alone and not _is_around(stmt) and not self.turned(stmt):
                 tile.append(stmt)
                 continue
             done += [*self.versions(tile, own - _used(block, tile)), self.inside(stmt, own - _used(block, [stmt]))]
@@ -79,6 +82,8 @@ class _Tiles:
 
     def inside(self, stmt: Stmt, own: frozenset[str]) -> Stmt:
         """A statement with tiles in it; of one that tests whether a tile is full, the full one."""
+        if self.turned(stmt):
+            return stmt
         if isinstance(stmt, Allocate):
             own = own | {stmt.buffer.name}
         if isinstance(stmt, If) and isinstance(stmt.condition, Binary) and _is_full(stmt.condition):

@@ -62,14 +62,28 @@ def _under_masks(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> S
     return Block((stmt,), MASKED)
 
 
-def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple[Stmt, ...]:
+def is_turned(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> bool:
+    """Whether `blocked` cuts this loop: the limit of a row in it, which is found once for a whole piece, takes next to nothing."""
+    return _turned(stmt, buffers, target) is not None
+
+
+def _turned(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple[For, For, int] | None:
+    """A loop that is cut, as it is then: along rows, and the vectorised one inside; and the elements of a piece of a row."""
     inner = _single(stmt)
     if inner is None or not isinstance(stmt, For) or stmt.kind != "serial":
+        return None
+    loop, inner = _forwards(stmt, inner, buffers)
+    width = turned_width(loop, inner, buffers, target)
+    if width is None or not _turns(inner, crossing_reads(inner, loop.var, buffers), buffers, target):
+        return None
+    return loop, inner, width
+
+
+def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple[Stmt, ...]:
+    turned = _turned(stmt, buffers, target)
+    if turned is None:
         return (with_blocks(stmt, lambda child: blocked(child, buffers, target)),)
-    written, (stmt, inner) = stmt, _forwards(stmt, inner, buffers)
-    width = turned_width(stmt, inner, buffers, target)
-    if width is None or not _turns(inner, crossing_reads(inner, stmt.var, buffers), buffers, target):
-        return (written,)
+    stmt, inner, width = turned
     outer, step_name = f"{stmt.var}.o", f"{stmt.var}.i"
     whole = Binary("//", stmt.extent, int64(width), DType.INT64)
     position = plus(stmt.min, plus(times(IndexVar(outer), int64(width)), IndexVar(step_name)))
