@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tc_jupyter.program import Binary, DType, Expr, Read, Select
+from tc_jupyter.program import Binary, DType, Expr, Read, Select, walk
 from tc_jupyter.ranges import SizeExpr, to_expr
 
 from .arithmetic import cast, compared, guarded, is_number, number, times
@@ -31,6 +31,7 @@ class _Forward:
         self.active = active_tensors(about, wrt)
         self.tangents: dict[str, str] = {}
         self.called: dict[str, str] = {}  # versions that are results
+        self.was: dict[str, str] = {}  # derivatives of versions that a statement reads and changes in two steps
 
     def run(self, name: str) -> Derived:
         draft, about = self.draft, self.about
@@ -107,12 +108,13 @@ class _Forward:
 
     def read(self, read: Read) -> Expr | None:
         """The derivative of what is read."""
-        own = self.tangents.get(root(read.tensor))
+        own = self.was.get(read.tensor) or self.tangents.get(root(read.tensor))
         return None if own is None else Read(own, read.indices, read.dtype)
 
     def step(self, step: Step) -> None:
         """The derivative of what a statement writes."""
         own = self.tangent_of(root(step.target))
+        self.keep_old(step, own)
         try:
             value = tangent(step.value, self.read, lambda read: root(read.tensor) in self.active)
         except Underivable as problem:
@@ -129,6 +131,18 @@ class _Forward:
                 self.product(step, own, value)
             case _:
                 raise AssertionError(step.operator)
+
+    def keep_old(self, step: Step, own: str) -> None:
+        """A copy of the derivative, where the statement reads it after a part of the change."""
+        name, _, count = step.target.partition("@")
+        before = version(name, int(count) - 1)
+        if step.operator in ("=", "+") or step.fresh:
+            return
+        if all(not isinstance(node, Read) or node.tensor != before for node in walk(step.value)):
+            return
+        array = self.draft.arrays[own]
+        self.was[before] = self.draft.array(f"{own}_old", array.dtype, array.box)
+        self.draft.steps.append(self.draft.copy(self.was[before], own))
 
     def kept(self, step: Step, own: str, operator: str, fresh: bool, value: Expr) -> Step:
         used = (*step.left, *step.conditions)

@@ -138,7 +138,7 @@ class _Reverse:
     def against_the_order(self, step: Step, own: str) -> None:
         """The derivative of what an ordered step made: from outside, and from the points that read it, last ones first."""
         terms, self.own = self.own, []
-        if any(not term.is_gather or term.reduced != terms[0].reduced for term in terms):
+        if step.indices is None or any(not term.is_gather or term.reduced != terms[0].reduced for term in terms):
             raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
         array = self.draft.arrays[own]
         points, left = (terms[0].points, terms[0].left) if terms else self.draft.indices_of(array.box)

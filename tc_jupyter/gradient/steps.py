@@ -5,12 +5,12 @@ Worked example: of `S(i) = X(i)  S(i) += X(i) * S(i)` the second step is on `S@2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Size, Statement, int64, rewrite, walk
-from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, to_expr
+from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, reads_what_it_made, to_expr
 from tc_jupyter.ranges.convert import Scope
 
 from .partials import depends
@@ -160,11 +160,14 @@ class _Unfolding:
         self.program, self.ranges = program, ranges
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
         self.count: dict[str, int] = {}
-        self.ordered: tuple[str, tuple[Expr, ...]] | None = (
-            None  # target and left side of a statement that reads what it made
-        )
+        self.ordered: Statement | None = None  # the statement, if it reads what it made
 
     def run(self) -> Steps:
+        pairs = [each for each in (*self.program.parameters, *self.program.results) if self.tensors[each].pairs]
+        if pairs:
+            message = f"derivatives of complex numbers are not part of this version, and `{pairs[0]}` is complex"
+            help = "take and give both parts as floats, put together as `complex64(Re(i), Im(i))` inside"
+            raise refuse(self.program, message, self.tensors[pairs[0]].span, help)
         kinds = {"BOOL", *(each.name for each in DType if each.is_float or each.is_integer)}
         other = next((each for each in self.program.tensors if each.dtype.name not in kinds), None)
         if other is not None:  # never a wrong derivative
@@ -196,10 +199,10 @@ class _Unfolding:
             ]
             if unknown:  # never a wrong derivative
                 raise refuse(self.program, f"derivatives do not know `{unknown[0].name}` yet", statement.span)
-        order: tuple[tuple[str, int], ...] = getattr(statement, "order", ())
-        self.ordered = self.own_left(statement) if order else None
+        self.ordered = statement if statement.order else None
         value = rewrite(statement.value, self.rule)
         left = tuple(rewrite(at, self.rule) for at in statement.left)
+        conditions = tuple(rewrite(each, self.rule) for each in statement.conditions)
         if not left:
             left = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
         name, shift = self.place(statement.target)
@@ -210,15 +213,25 @@ class _Unfolding:
             self.point(found.index, found.lower, found.upper) for found in self.ranges.points(statement.name)
         )
         target = version(name, number)
-        conditions = tuple(rewrite(each, self.rule) for each in _conditions(statement))
         place = statement.unique, statement.span
-        return Step(target, statement.operator, fresh, points, left, value, *place, conditions, order)
+        return Step(target, statement.operator, fresh, points, left, value, *place, conditions, statement.order)
 
-    def own_left(self, statement: Statement) -> tuple[str, tuple[Expr, ...]]:
-        """The root that a statement writes, and where, as its reads name it."""
+    def is_made(self, statement: Statement, read: Read, indices: Sequence[Expr]) -> bool:
+        """Whether a statement with an order has made what it reads of its target; else an earlier one has."""
         name, shift = self.place(statement.target)
-        left = tuple(IndexVar(index.name) for index in statement.output_indices)
-        return name, tuple(_moved(at, far) for at, far in zip(left, shift, strict=True))
+        order, scope = dict(statement.order), self.ranges.scope
+        apart = {
+            index.name: from_expr(at, scope) - from_expr(_moved(IndexVar(index.name), far), scope)
+            for index, at, far in zip(statement.output_indices, indices, shift, strict=True)
+        }
+        first = next((index for index in order if apart[index] != 0), None)
+        if first is None:
+            return False
+        if apart[first].is_constant:
+            return apart[first].offset * order[first] < 0
+        if name in self.count and not reads_what_it_made(self.ranges, statement):
+            raise refuse(self.program, "it reads what it has made, or what was there before, by turns", read.span)
+        return True
 
     def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
         assert lower is not None
@@ -234,17 +247,13 @@ class _Unfolding:
                 name, shift = self.place(node.tensor)
                 indices = tuple(_moved(at, far) for at, far in zip(node.indices, shift, strict=True))
                 number = self.count.get(name, 0)
-                if self.ordered is not None and self.ordered[0] == name and self.ordered[1] != indices:
-                    number += 1  # an element that the statement itself has made, or that is still there
+                ordered = self.ordered
+                if ordered is not None and self.place(ordered.target)[0] == name:
+                    number += self.is_made(ordered, node, indices)
                 called = version(name, number) if self.tensors[name].kind != "input" else name
                 return replace(node, tensor=called, indices=indices)
             case _:
                 return None
-
-
-def _conditions(statement: Statement) -> tuple[Expr, ...]:
-    """Which points take part, in order: ranges that differ from point to point, then clauses."""
-    return statement.conditions
 
 
 def _moved(at: Expr, far: SizeExpr) -> Expr:

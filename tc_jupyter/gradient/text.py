@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -211,6 +211,8 @@ class _Printer:
         self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
     ) -> list[tree.TcStatement]:
         """A sum of 16-bit floats is kept in 32 bits until it is complete."""
+        if step.reads_itself:
+            raise refuse(self.about.program, "a sum of 16-bit floats reads what it made", step.span)
         wide = self.fresh(f"{own}_sum")
         held = replace(array, name=wide, dtype=array.dtype.compute)
         self.boxes[wide] = array.box
@@ -367,11 +369,7 @@ _BITS = {"bitand": "&", "bitxor": "^^", "bitor": "|", "shiftleft": "<<", "shiftr
 
 def _along(node: tree.Comprehension, order: Sequence[tuple[str, int]]) -> tree.Comprehension:
     """The statement whose points are taken in an order."""
-    if not order:
-        return node
-    direction: Any = vars(tree)["Direction"]
-    along: dict[str, Any] = {"along": tuple(direction(tree.Name(name), way) for name, way in order)}
-    return replace(node, **along)
+    return replace(node, along=tuple(tree.Direction(tree.Name(name), way) for name, way in order))
 
 
 def _operator(op: str, left: tree.Expression, right: tree.Expression) -> tree.Expression:

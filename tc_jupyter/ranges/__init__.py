@@ -14,6 +14,7 @@ from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
 from .interiors import Interior, interior, tightest
 from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
+from .orders import reads_what_it_made
 from .preconditions import EqualityCheck, Precondition, Preconditions, preconditions
 from .regions import Region, hull, input_region, region
 from .sets import Answer, IntegerMap, IntegerSet, Unknown, prove, scan
@@ -130,6 +131,7 @@ __all__ = [
     "to_latex",
     "to_prose",
     "python_code",
+    "reads_what_it_made",
     "to_python",
     "to_sympy",
     "without_zeros",

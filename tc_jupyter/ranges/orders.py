@@ -61,12 +61,30 @@ def wrong_order(ranges: Ranges, statement: Statement, order: Order) -> WrongOrde
         if _is_before(statement, access, order):
             continue
         try:
-            found = _violation(ranges, statement, access, order)
+            found = _violation(ranges, statement, access, statement.name == statement.target, order)
         except Unknown as unknown:
             return WrongOrder(access, {}, unknown.reason or "the set library does not answer")
         if found is not None:
             return WrongOrder(access, found)
     return None
+
+
+def reads_what_it_made(ranges: Ranges, statement: Statement) -> bool:
+    """Whether each element of its target that a statement reads at a distance that varies is one that it has made."""
+    for access in ranges.accesses[statement.name]:
+        if access.tensor != statement.target:
+            continue
+        offsets = _offsets(statement, access)
+        if next((offsets[name] for name, _ in statement.order if offsets[name] != 0), 0) is not None:
+            continue
+        if access.exists or any(map(has_data, access.index)):
+            return False
+        try:
+            if _violation(ranges, statement, access, True, statement.order) is not None:
+                return False
+        except Unknown:
+            return False
+    return True
 
 
 def _offsets(statement: Statement, access: Access) -> dict[str, int | None]:
@@ -94,8 +112,10 @@ def _is_before(statement: Statement, access: Access, order: Order) -> bool:
     return statement.name != statement.target and plain and all(by == 0 for by in offsets.values())
 
 
-def _violation(ranges: Ranges, statement: Statement, access: Access, order: Order) -> Mapping[str, int] | None:
-    """The smallest pair of points in the wrong order, with sizes; raises `Unknown`."""
+def _violation(
+    ranges: Ranges, statement: Statement, access: Access, first: bool, order: Order
+) -> Mapping[str, int] | None:
+    """The smallest pair of points in the wrong order, with sizes; raises `Unknown`. Before a `first` one there is nothing."""
     here = ranges.indices[statement.name]
     outputs = [item.name for item in statement.output_indices]
     there = {name: index(f"{name}'", len(here) + place) for place, name in enumerate(outputs)}
@@ -103,7 +123,7 @@ def _violation(ranges: Ranges, statement: Statement, access: Access, order: Orde
     inside = [*_inside(statement, here, {}), *_inside(statement, here, there)]
     same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
     alternatives, _ = access.condition.alternatives()
-    for wrong, equal in _not_before(statement, order, there):
+    for wrong, equal in _not_before(statement, first, order, there):
         for alternative in alternatives:
             points = IntegerSet.build(dims, [*inside, *alternative, *wrong], [*same, *equal], True)
             found = points.smallest()
@@ -122,11 +142,11 @@ def _inside(statement: Statement, ranges: Sequence[IndexRange], there: Mapping[s
 
 
 def _not_before(
-    statement: Statement, order: Order, there: Mapping[str, SizeExpr]
+    statement: Statement, first: bool, order: Order, there: Mapping[str, SizeExpr]
 ) -> Iterator[tuple[list[SizeExpr], list[SizeExpr]]]:
     """The pairs of points that are wrong, as an OR of constraints and equalities."""
     steps = [(there[name] - index_of(statement, name)) * step for name, step in order]
-    if statement.name == statement.target:
+    if first:
         for place, step in enumerate(steps):
             yield [step - 1], steps[:place]
         yield [], steps

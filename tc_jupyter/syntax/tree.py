@@ -233,7 +233,6 @@ class Comprehension:
     along: tuple[Direction, ...] = ()
     before: tuple[Target, ...] = ()
     rest: tuple[Expression, ...] = ()
-    along: tuple[Direction, ...] = ()
 
     @property
     def targets(self) -> tuple[Target, ...]:

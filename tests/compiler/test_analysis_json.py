@@ -34,11 +34,11 @@ def test_the_whole_of_a_convolution():
                         "indices": [
                             {
                                 "name": "i", "kind": "output", "lower": "0", "upper": "N - K + 1", "round": 2,
-                                "source": "inferred", "because": ["0 <= i + k < N  (B)"],
+                                "source": "inferred", "because": ["0 <= i + k < N  (B)"], "text": "0 <= i < N - K + 1",
                             },
                             {
                                 "name": "k", "kind": "reduction", "lower": "0", "upper": "K", "round": 1,
-                                "source": "inferred", "because": ["0 <= k < K  (W)"],
+                                "source": "inferred", "because": ["0 <= k < K  (W)"], "text": "0 <= k < K",
                             },
                         ],
                     }

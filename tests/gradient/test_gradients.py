@@ -138,6 +138,54 @@ def test_nothing_to_derive():
         f.vjp()
 
 
+COMPLEX = """
+def inside(float(N) A, float(N) B) -> (Y) { Z(i) = complex64(A(i), B(i))  Y(i) = abs(Z(i) * Z(i)) }
+def given(complex64(N) Z, float(N) X) -> (Y) { Y(i) = abs(Z(i)) * X(i) }
+def made(float(N) X) -> (Z) { Z(i) = complex64(X(i), 1) }
+"""
+
+
+def test_complex_numbers_are_refused_in_a_signature_alone():
+    module = tc.compile(COMPLEX)
+    a, b, ones = np.float32([3, 1]), np.float32([4, 0]), np.ones(2, np.float32)
+    assert [each.tolist() for each in module.inside.vjp()(a, b, ones)] == [[6, 2], [8, 0]]
+    for f, name in ((module.given, "Z"), (module.made, "Z")):
+        for derive in (f.vjp, f.jvp, lambda f=f: f.vjp("X")):
+            with pytest.raises(tc.CompileError, match=f"TC250.* complex numbers are not part .*`{name}` is complex"):
+                derive()
+
+
+BY_TURNS = "def f(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) = 0.5*Y(N - 1 - i) + X(i) along i }"
+
+
+def test_what_is_read_from_before_and_after_by_turns():
+    f = tc.compile(BY_TURNS).f
+    for derive in (f.vjp, f.jvp):
+        with pytest.raises(tc.CompileError, match=r"TC250.* by turns"):
+            derive()
+
+
+OWN = """
+def gauss(float(N) X) -> (Y) { Y(i) = X(i)*X(i)  Y(i) = sin((Y(i-1) else 0.3)*Y(i)) + (Y(i+1) else 0.5)*Y(i) along i }
+def factor(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) *= (Y(i-1) else 0.7)*(Y(i+1) else 2) along i }
+def square(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) *= Y(i) }
+def larger(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) max= 2*Y(i) - X(i)*X(i) }
+def scaled(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) max= 0.9*(Y(i-1) else 0) along i }
+def solved(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
+def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
+"""
+OF_OWN = analyze(in_doubles(OWN))
+
+
+@pytest.mark.parametrize("name", OF_OWN.functions)
+def test_statements_that_read_their_target(name):
+    given = Given("own", name, in_doubles(OWN), OF_OWN)
+    assert judge(given)
+    text, _ = derived(given, vjp)
+    analysis = analyze(text)
+    assert judge(Given(str(given), next(iter(analysis.functions)), text, analysis))
+
+
 def test_a_cell_calls_derivatives(module):
     text = "def step(float(N) X, float(K) W, float(M) dY) -> (V) { dX, dW = conv.vjp(X, W, dY)  V(k) = W(k) - dW(k) }"
     x, w, dy = np.arange(6, dtype=np.float32), np.float32([1, 2]), np.ones(5, np.float32)
