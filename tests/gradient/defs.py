@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 
 from tc_jupyter.compiler import Analysis, analyze
 from tc_jupyter.cpu_suite import workloads
@@ -56,17 +55,14 @@ def texts():
         yield f"suite cpu: {work.name}", work.text
 
 
-@cache
-def every(double: bool = True) -> tuple[Given, ...]:
-    """All defs without errors that have a gradient, each text once."""
-    found, seen = [], set()
-    for title, text in texts():
-        if text in seen:
-            continue
-        seen.add(text)
-        now = in_doubles(text) if double else text
-        analysis = analyze(now)
-        for name, each in analysis.functions.items():
-            if each.ok and analysis.ok and has_gradient(each.program):
-                found.append(Given(title, name, now, analysis))
-    return tuple(found)
+def programs() -> list[tuple[str, str]]:
+    """Title and text of every program, each text once."""
+    by_text = {text: title for title, text in reversed(list(texts()))}
+    return [(title, text) for text, title in reversed(by_text.items())]
+
+
+def defs_of(title: str, text: str) -> list[Given]:
+    """The defs of a program that have a gradient; none if it has mistakes."""
+    analysis = analyze(text)
+    found = analysis.functions.items() if analysis.ok else ()
+    return [Given(title, name, text, analysis) for name, each in found if has_gradient(each.program)]
