@@ -38,7 +38,7 @@ def test_candidates_for_a_cpu_compute_the_same(name):
     program, ranges = program_of(PROGRAMS[name])
     expected = results(schedule_of(program, ranges), program, ranges)
     found = candidates(program, ranges, CPU, {"N": 512, "M": 512, "K": 512}, most=60)
-    assert len(found) >= {"sum": 4, "rows": 2, "corners": 2}.get(name, 8)
+    assert len(found) >= {"sum": 4, "rows": 2, "corners": 1}.get(name, 8)
     assert len({schedule.steps for schedule in found}) == len(found)
     for schedule in found[:: 1 + len(found) // 25]:
         agree(schedule, program, ranges, expected)
