@@ -86,10 +86,11 @@ WINDOWS = 2 if cpu_target().vector_bits == 512 else 0
     ],
 )
 @pytest.mark.parametrize("reads_ahead", [False, True])
-def test_the_rows_that_the_next_iteration_reads_first_are_fetched_once(body, rows, reads_ahead, monkeypatch):
+def test_the_rows_that_the_next_iteration_reads_first_are_fetched_once(body, rows, reads_ahead, monkeypatch, request):
     """Unless the processor is one that itself reads ahead."""
     if "%M" in body and not reads_ahead:
-        rows = 0  # rows that wrap around are cut at their borders before anybody looks for what they fetch
+        reason = "rows that wrap around are cut at their borders before anybody looks for what they fetch"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     pytest.importorskip("llvmlite")
     monkeypatch.setattr(Target, "reads_ahead", reads_ahead)
     function = tc.compile(f"def f(float(M,N) X, float(M,N) Z, float(D,M,N) W) -> (Y) {{ {body} }}", target="cpu").f

@@ -16,7 +16,7 @@ from tests.tc_programs import drawn, drawn_left_sides
 
 from tc_jupyter.gradient import vjp  # isort: skip
 
-FIRST, QUICK, MANY = 500_000, 1, 40
+FIRST, QUICK, MANY = 500_000, 1, 80
 EMPTY = frozenset(
     {
         "tc/where: Ranges that are empty for all sizes: f",
@@ -86,10 +86,10 @@ def test_derivatives_of_random_defs(part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(5))
 def test_derivatives_of_many_random_defs(part):
     start = FIRST + 1000 + part * MANY
-    assert judged(range(start, start + MANY)) >= MANY // 16
+    assert judged(range(start, start + MANY)) >= MANY // 8
 
 
 # what Python and cells ask
