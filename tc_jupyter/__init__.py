@@ -14,6 +14,7 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `runtime`: source text -> callable;
 * `simulator`: PTX and arrays -> results and findings, without a GPU;
 * `compiler`: the arrow itself;
+* `chunks`: a def over arrays in chunks, for Dask, xarray and zarr;
 * `autotune`: candidates -> timings -> store;
 * `function`: what the user holds and calls;
 * `workloads`, `cpu_suite`, `sac_suite`, `plain_suite`: programs with the same in other libraries and in C, measured on the CPU;

@@ -63,6 +63,7 @@ from tc_jupyter.syntax import own_operators
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
     from tc_jupyter.autotune import TuningLog
+    from tc_jupyter.chunks.plan import Plan
     from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
     from tc_jupyter.compiler.open_definition import OpenDefinition
@@ -413,6 +414,8 @@ class Function:
             args = self._definition.positional(args, named)
         if "torch" in sys.modules and out is None and autograd.is_traced():
             return self._traced(args)
+        if "dask.array" in sys.modules and _is_chunked(args):
+            return self._lazy(args, out)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
@@ -421,6 +424,38 @@ class Function:
 
         definition = self._definition
         return torch_op.traced(definition, args) if isinstance(definition, Definition) else self._call(*args)
+
+    def _lazy(self, args: tuple[Any, ...], out: Any) -> Any:
+        """A call with arrays of Dask."""
+        from tc_jupyter.chunks.graph import lazy  # noqa: PLC0415  (only calls with such arrays)
+
+        if out is not None:
+            message = f"`{self.written_name}` cannot write into `out=`: arrays of Dask are made when they are computed"
+            help = "leave `out=` away; `dask.array.store` writes what is computed"
+            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        return lazy(self.chunked(*args), args)
+
+    def chunked(self, *arrays: Any, **named: Any) -> Plan:
+        """How a call with arrays of Dask is computed, chunk by chunk; nothing is computed.
+
+        Args:
+            arrays: the arguments of a call, in their order.
+            named: arguments by name.
+
+        Raises:
+            CallError: the arguments do not fit; TC616, extents of chunks are not known; TC670, something else is known only when it
+                is computed; TC671, a task would have to put together too much.
+        """
+        from tc_jupyter.chunks.graph import planned  # noqa: PLC0415  (only calls with such arrays)
+
+        if not isinstance(self._definition, Definition):
+            message = f"`{self.written_name}` takes no arrays in chunks: it is written in `%%sac`"
+            help = "write it as a `%%tc` def, or call `.compute()` on the arrays before"
+            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        arrays = self._arguments("chunked", arrays, named)
+        definition = self._known()
+        options = replace(_alone(self._options, definition.name), rule=None, follows=False)
+        return planned(definition, options, definition.positional(arrays, {}))
 
     def _writer(self) -> Callable[..., Any]:
         """What runs a call with `out=`, made for the first one; few functions are called so.
@@ -995,6 +1030,11 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def _is_chunked(args: tuple[Any, ...]) -> bool:
+    """Whether an argument is an array of Dask, whose class tells which chunks there are."""
+    return any(type(each).__module__.startswith("dask.array") for each in args)
 
 
 def _digest(arrays: Iterable[Any]) -> bytes:
