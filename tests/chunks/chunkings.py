@@ -63,15 +63,14 @@ def as_tuple(value):
 
 
 def chunked(values, random):
-    """The arrays in chunks, now and then one of them as it is."""
+    """The arrays in chunks; behind the first one, now and then one stays as it is."""
     import dask.array as da
 
-    found = [
-        da.from_array(each, chunks=tuple(drawn_chunks(random, n) for n in each.shape))
-        if isinstance(each, np.ndarray) and each.ndim and random.random() < 0.9
-        else each
-        for each in values
-    ]
+    found = []
+    for each in values:
+        cut = isinstance(each, np.ndarray) and each.ndim
+        cut = cut and (random.random() < 0.9 or not any(isinstance(one, da.Array) for one in found))
+        found.append(da.from_array(each, chunks=tuple(drawn_chunks(random, n) for n in each.shape)) if cut else each)
     return found
 
 
