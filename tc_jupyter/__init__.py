@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler import Analysis, analyze
     from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
-    from .function import Function, Module, compile, load
+    from .function import Function, Module, compile, load, zarr
     from .notebook import view
     from .runtime.arrays import register_arrays
     from .runtime.doctor import doctor
@@ -60,6 +60,7 @@ _HOMES = {
     "Module": ".function",
     "compile": ".function",
     "load": ".function",
+    "zarr": ".function",
     "view": ".notebook",
     "register_arrays": ".runtime.arrays",
     "doctor": ".runtime.doctor",
@@ -84,6 +85,7 @@ __all__ = [
     "register_arrays",
     "set_threads",
     "view",
+    "zarr",
 ]
 
 

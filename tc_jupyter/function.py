@@ -141,6 +141,29 @@ def load(path: str | PathLike[str], language: str | None = None, **options: Any)
     return compile(read_text(Path(name)), language, name=name, **options)
 
 
+def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **named: Any) -> Any:
+    """Call a function with arrays of zarr that no memory needs to hold: chunks are read, computed and written one after the other.
+
+    At most `threads` chunks are computed at a time, and two more are kept, with what surrounds them.
+
+    Args:
+        arrays: the arguments of a call, in their order; a path, or an array of zarr, is read chunk by chunk.
+        out: the path of the result, or an array of zarr, whose chunks are then those of the result; a tuple for several results.
+        threads: by default as many as calls use.
+        named: arguments by name.
+
+    Returns:
+        The array of zarr with the result, or a tuple of them.
+
+    Raises:
+        CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
+    """
+    from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
+
+    definition, options = f._apart()  # pyright: ignore[reportPrivateUsage]
+    return compute(definition, options, definition.positional(arrays, named), out, threads)
+
+
 def _analysis(options: Options) -> Analysis:
     return analyze(
         options.text,
@@ -435,6 +458,19 @@ class Function:
             fail(codes.CHUNKED_CALL, message, self._source, help=help)
         return lazy(self.chunked(*args), args)
 
+    def _apart(self) -> tuple[Definition, Options]:
+        """The def with what travels to other processes: its own text alone.
+
+        Raises:
+            CallError: TC670, it is written in `%%sac`.
+        """
+        if not isinstance(self._definition, Definition):
+            message = f"`{self.written_name}` takes no arrays in chunks: it is written in `%%sac`"
+            help = "write it as a `%%tc` def, or pass arrays that are in memory"
+            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        definition = self._known()
+        return definition, replace(_alone(self._options, definition.name), rule=None, follows=False)
+
     def chunked(self, *arrays: Any, **named: Any) -> Plan:
         """How a call with arrays of Dask is computed, chunk by chunk; nothing is computed.
 
@@ -448,13 +484,8 @@ class Function:
         """
         from tc_jupyter.chunks.graph import planned  # noqa: PLC0415  (only calls with such arrays)
 
-        if not isinstance(self._definition, Definition):
-            message = f"`{self.written_name}` takes no arrays in chunks: it is written in `%%sac`"
-            help = "write it as a `%%tc` def, or call `.compute()` on the arrays before"
-            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        definition, options = self._apart()
         arrays = self._arguments("chunked", arrays, named)
-        definition = self._known()
-        options = replace(_alone(self._options, definition.name), rule=None, follows=False)
         return planned(definition, options, definition.positional(arrays, {}))
 
     def _writer(self) -> Callable[..., Any]:

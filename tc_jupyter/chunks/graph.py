@@ -22,13 +22,13 @@ from tc_jupyter.program import DType
 from tc_jupyter.runtime.arguments import fail
 from tc_jupyter.runtime.arrays import numpy_dtype
 
+from .combine import combined
 from .kernel import ChunkKernel
 from .parts import FAN_IN, Chunk, Layer
 from .plan import Piece, Plan, plan_of
 from .regions import Region
 
 Key: TypeAlias = Any
-COMBINE = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def is_lazy(value: object) -> bool:
@@ -278,13 +278,3 @@ def run_chunk(
         taken += pieces
     made = kernel(numbers, sources, scalars)
     return made[0] if single else made
-
-
-def combined(operator: str, dtype: np.dtype[Any] | None, *parts: Any) -> Any:
-    """Parts of a reduction together; at last in the type of the result."""
-    function = COMBINE[operator]
-    total = parts[0]
-    with np.errstate(all="ignore"):  # integers wrap, and floats do what they do
-        for part in parts[1:]:
-            total = function(total, part)
-    return np.asarray(total if dtype is None else np.asarray(total).astype(dtype, copy=False))

@@ -122,7 +122,7 @@ class _Taking:
         self.fixed = frozenset(_fixed(self.flat)) if not self.whole else self.everything()
         self.last = {each.target: place for place, each in enumerate(program.statements)}
         for tensor in self.flat.computed:
-            self.grids[tensor] = self.grid_of(tensor)
+            self.grids[tensor] = self.allowed(tensor, self.grids.get(tensor) or self.grid_of(tensor))
             cut = self.contraction(tensor)
             if cut is not None:
                 self.contracted[tensor] = cut
@@ -143,6 +143,11 @@ class _Taking:
     def grid_of(self, tensor: str) -> Grid:
         box = self.about.boxes[tensor]
         return tuple(self.edges(tensor, dimension, span) for dimension, span in enumerate(box))
+
+    def allowed(self, tensor: str, grid: Grid) -> Grid:
+        """The grid with dimensions that are never cut in one piece."""
+        box = self.about.boxes[tensor]
+        return tuple(box[place] if (tensor, place) in self.fixed else edges for place, edges in enumerate(grid))
 
     def edges(self, tensor: str, dimension: int, span: Span) -> tuple[int, ...]:
         """Where the chunks of a dimension end: where those of what is read there do."""

@@ -210,13 +210,20 @@ class Plan:
         return "\n".join(lines)
 
 
-def plan_of(definition: Definition, options: Options, values: Sequence[Any], chunks: Mapping[str, Chunks]) -> Plan:
+def plan_of(
+    definition: Definition,
+    options: Options,
+    values: Sequence[Any],
+    chunks: Mapping[str, Chunks],
+    wanted: Mapping[str, Chunks] | None = None,
+) -> Plan:
     """The plan of a call.
 
     Args:
         options: how the def was compiled, with its own text alone, which travels with the tasks.
         values: numbers as they are, and anything with `shape` and `dtype` in place of an array.
         chunks: of the arrays, by name; arrays that are not named are one chunk.
+        wanted: of results, by name; other results have chunks that follow those of the arrays.
 
     Raises:
         CallError: TC601 to TC609 as a call, TC671.
@@ -238,6 +245,11 @@ def plan_of(definition: Definition, options: Options, values: Sequence[Any], chu
         edges += [span for span in box[len(extents) :]]
         grids[parameter.name] = tuple(edges)
     made = grids.copy()
+    roots = dict(zip(program.results, about.program.results, strict=True))
+    for name, extents in (wanted or {}).items():
+        box = numbers.boxes[roots[name]]
+        edges = [_edges(low, found) for (low, _), found in zip(box, extents, strict=False)]
+        made[roots[name]] = (*edges, *box[len(extents) :])
     with allowed(100_000_000):
         layers, redundant = layers_of(numbers, made, numbers.is_empty)
     plan = Plan(

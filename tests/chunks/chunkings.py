@@ -93,11 +93,13 @@ def judge(f, values, seed):
         raise AssertionError(f"refused in chunks only: {error}\n{shown(f, given)}") from error
     assert not isinstance(wanted, tc.CallError), f"not refused in chunks: {wanted}\n{shown(f, given)}"
     cut = any(layer.cut for layer in plan.layers)
+    # in machine code, sums and products that are fused are rounded by the schedule of each size
+    rounded = f.options.target == "cpu"
     for name, one, other in zip(plan.results, wanted, found, strict=True):
         note = f"{name}:\n{one}\nin chunks:\n{other}\n{shown(f, given)}\n{plan}"
         assert one.dtype == other.dtype, note
         assert one.shape == other.shape, note
-        if cut:
+        if cut or rounded:
             exact = one.dtype.kind != "f" and one.dtype.kind != "c" and one.dtype.name != "bfloat16"
             loose = 0.05 if one.dtype.itemsize == 2 else 1e-4
             same = (
