@@ -92,6 +92,8 @@ class Options:
         tf32: matrix products of `float32` may round their operands to TF32 on a GPU.
         rule: the function that computes the derivatives, instead of the derived one.
         follows: a function of `known` that is defined again is called anew, as Python does (cells of a notebook).
+        fixed: those of `known` that are not: they are of files that the text uses.
+        file: the path of the file that the text is of.
     """
 
     text: str
@@ -106,6 +108,8 @@ class Options:
     tf32: bool = False
     follows: bool = False
     rule: Any = None
+    fixed: frozenset[str] = frozenset()
+    file: str = ""
 
 
 class Definition:
