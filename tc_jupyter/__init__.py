@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
     from .function import Function, Module, compile, load
     from .notebook import view
+    from .notebook.report import card
     from .runtime.arrays import register_arrays
     from .runtime.doctor import doctor
     from .runtime.memory import empty_cache
@@ -60,6 +61,7 @@ _HOMES = {
     "compile": ".function",
     "load": ".function",
     "view": ".notebook",
+    "card": ".notebook.report",
     "register_arrays": ".runtime.arrays",
     "doctor": ".runtime.doctor",
     "empty_cache": ".runtime.memory",
@@ -75,6 +77,7 @@ __all__ = [
     "Function",
     "Module",
     "analyze",
+    "card",
     "compile",
     "doctor",
     "empty_cache",

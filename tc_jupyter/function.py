@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -178,7 +179,8 @@ def _functions_of(
 ) -> tuple[dict[str, Function], tuple[Diagnostic, ...]]:
     """What a file that is used defines, or its mistakes."""
     known, fixed = dict(used.functions), frozenset(used.functions)
-    options = Options(source.text, language, known=known, name=source.name, fixed=fixed, file=str(path))
+    # they are called by other defs alone, which copy them, so that nothing is prepared for calls
+    options = Options(source.text, language, "interpreter", known=known, name=source.name, fixed=fixed, file=str(path))
     analysis = _analysis(options, used)
     if not analysis.ok:
         return {}, tuple(each for each in analysis.diagnostics if each.is_error)
@@ -261,6 +263,10 @@ class Module(Mapping[str, "Function"]):
 
     def __repr__(self) -> str:
         return f"<tc module: {', '.join(self._functions)}>"
+
+    def _display_(self) -> Any:
+        """What marimo shows: the card."""
+        return _card(self)
 
 
 # functions -----------------------------------------------------------------------------------------------------------------------
@@ -471,6 +477,10 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<tc function {self._definition.text}>"
+
+    def _display_(self) -> Any:
+        """What marimo shows: the card."""
+        return _card(self)
 
     def __copy__(self) -> Function:
         return self
@@ -1033,6 +1043,11 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def _card(made: Module | Function) -> Any:
+    """The card as marimo shows it. It is made by a later folder, which is asked for by its public name."""
+    return import_module("tc_jupyter").card(made)._display_()
 
 
 def _digest(arrays: Iterable[Any]) -> bytes:

@@ -20,7 +20,7 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 from traitlets import Bool, Enum
 from traitlets.config import Configurable
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, with_meanings
+from tc_jupyter.compiler import Analysis, allowed_codes, analyze, called_names, with_meanings
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Span, codes, explain
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine, with_files
@@ -30,7 +30,7 @@ from tc_jupyter.runtime.nvrtc import BackendError
 from .errors import CellError, colored, on_red
 from .names import known_functions
 from .options import SUBCOMMANDS, TARGETS, line_help, parser
-from .report import Report
+from .report import Report, report_of
 
 
 def _none_attached() -> str:
@@ -317,33 +317,6 @@ def _cache_line() -> str:
         return "off"
     count, size = cache.size()
     return f"{count} files, {size / 1e6:.1f} MB in {cache.folder}"
-
-
-def report_of(function: Function) -> Report:
-    """The card of one function alone."""
-    options, name = function.options, function.written_name
-    whole = analyze(
-        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
-    )
-    found = whole.functions.get(name) or _as_called(function)
-    functions = {name: found} if found is not None else {}
-    opened = {name: whole.open_functions[name]} if name in whole.open_functions else {}
-    spans = [found.program.span for found in functions.values()]
-    messages = tuple(
-        message
-        for message in whole.diagnostics
-        if not spans or any(span.start <= message.span.start < span.end for span in spans)
-    )
-    analysis = Analysis(whole.source, whole.language, messages, functions, whole.parsed, opened)
-    return Report(analysis, options, doctor.engine(options.target), {function.__name__: function})
-
-
-def _as_called(function: Function) -> FunctionAnalysis | None:
-    """What is known of a `%%sac` function: the ranks of its last call, if there was one."""
-    try:
-        return function.analysis
-    except OpenRanks:
-        return None
 
 
 # `%tc?` and `%%tc?` show the docstring: all options and subcommands
