@@ -57,7 +57,7 @@ class TcLexer(RegexLexer):
             _USE,
             (r"(def|reduce)(\s+)(\w+)", bygroups(Keyword, Whitespace, Name.Function)),
             (r"(?<=[\w)\s])[A-Za-z_]\w*=!(?!=)(?=\s)", Operator),
-            (r"(\s)(from|with)(?=\s)", bygroups(Whitespace, Keyword)),
+            (r"(?<=\s)(?:from|with)(?=\s)", Keyword),
             (r"\b(?:(?:min|max)=!?|(?:argmin|argmax|any|all|lse)=!)(?!=)", Operator),
             (r"[+*]=!?(?!=)", Operator),
             _named(_TC_KEYWORDS, Keyword),
