@@ -134,6 +134,10 @@ FOUND = (
     T1(j,i) = i > 0 && i < 4 ? T0(j,i) : 1
     T2(i,j) = j%2 == 0 ? int32(T1(j,i)) : 1
 }""", {"N": 17, "M": 17}),
+    # sums of bytes that were loaded side by side, whose sign NVRTC forgets
+    ("def f(int8(N) X, int8(N) Z) -> (Y) { Y(i) = max((X(i)+Z(i))/8, X(i)/-8) }", {"N": 64}),
+    ("def f(int8(N) X, int8(N) Z) -> (Y) { Y(i) = max(X(i)+1, Z(i)) + (X(i)-Z(i) >> 3) }", {"N": 64}),
+    ("def f(int8(N) X) -> (Y, Z) { Y(i) = abs(X(i)+1) Z(i) = int8(int32(X(i))+1)/4 }", {"N": 64}),
 )  # fmt: skip
 
 
