@@ -662,7 +662,9 @@ def cast(text: Text, source: DType, target: DType, scope: Scope) -> Text:
         return _to_16_bits(text, source, target, scope)
     if source.is_float and target.is_integer:
         return _to_integer(text, target, scope)
-    return narrowed(text, target, scope) if target is DType.INT8 else Text(f"({value_type(target)}){text.at(UNARY)}", UNARY)
+    if target is DType.INT8:
+        return narrowed(text, target, scope)
+    return Text(f"({value_type(target)}){text.at(UNARY)}", UNARY)
 
 
 def _to_16_bits(text: Text, source: DType, target: DType, scope: Scope) -> Text:
