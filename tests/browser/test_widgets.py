@@ -385,7 +385,9 @@ def test_dark_theme_narrow_window_and_no_kernel(lab: App) -> None:
     )
     lab.page.set_viewport_size({"width": 520, "height": 800})
     lab.until(lambda: dots(root) == expected_dots(8, 3))
-    lab.until(lambda: root.locator("[data-lattice] svg").first.evaluate(letters) < 1.2, "and is small where there is none")
+    lab.until(
+        lambda: root.locator("[data-lattice] svg").first.evaluate(letters) < 1.2, "and is small where there is none"
+    )
     shot(lab, "narrow")
     clean(lab)
 
