@@ -16,8 +16,7 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `compiler`: the arrow itself;
 * `autotune`: candidates -> timings -> store;
 * `function`: what the user holds and calls;
-* `workloads`, `cpu_suite`, `sac_suite`, `plain_suite`: programs with the same in other libraries and in C, measured on the CPU;
-* `bench`, `ide`: suites against peers, answers for editors;
+* `bench`, `ide`: programs measured against other libraries and C, answers for editors;
 * `lsp`: those answers for any editor;
 * `cli`, `notebook`: the command line, the magics and widgets.
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from llvm_kernels import ISAS
 
 import tc_jupyter as tc
+from tc_jupyter.bench.cpu import QUIET
 from tc_jupyter.codegen.llvm.builder import Builder, Value
 from tc_jupyter.codegen.llvm.transpose import alternating, every
 from tc_jupyter.compiler.definition import ROW_MAJOR
-from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.program import DType
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.arrays import numpy_dtype
