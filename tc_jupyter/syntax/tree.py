@@ -7,8 +7,8 @@ Worked example: `o(i) +=! A(i,j)` is `Comprehension(Name("o"), (Name("i"),), "+=
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span
@@ -353,6 +353,26 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return node.arguments
         case Bordered():
             return (node.read, node.otherwise)
+    assert_never(node)
+
+
+def mapped(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The node with other operands: what `change` makes of each."""
+    match node:
+        case Name() | Number() | Extent():
+            return node
+        case Unary():
+            return replace(node, operand=change(node.operand))
+        case Binary():
+            return replace(node, left=change(node.left), right=change(node.right))
+        case Conditional():
+            condition, then, otherwise = map(change, children(node))
+            return replace(node, condition=condition, then=then, otherwise=otherwise)
+        case Apply():
+            return replace(node, arguments=tuple(map(change, node.arguments)))
+        case Bordered():
+            read = change(node.read)
+            return replace(node, read=read if isinstance(read, Apply) else node.read, otherwise=change(node.otherwise))
     assert_never(node)
 
 
