@@ -17,8 +17,7 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `chunks`: a def over arrays in chunks, for Dask, xarray and zarr;
 * `autotune`: candidates -> timings -> store;
 * `function`: what the user holds and calls;
-* `workloads`, `cpu_suite`, `sac_suite`, `plain_suite`: programs with the same in other libraries and in C, measured on the CPU;
-* `bench`, `ide`, `importer`: suites against peers, answers for editors, files as modules of Python;
+* `bench`, `ide`, `importer`: programs measured against other libraries and C, answers for editors, files as modules of Python;
 * `lsp`: those answers for any editor;
 * `cli`, `notebook`: the command line, the magics and widgets.
 

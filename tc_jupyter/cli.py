@@ -287,7 +287,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from tc_jupyter.bench import run_suite  # noqa: PLC0415
+    from tc_jupyter.bench.runner import run_suite  # noqa: PLC0415
     from tc_jupyter.runtime.threads import MOST_THREADS  # noqa: PLC0415
 
     if options.threads is not None and not 1 <= options.threads <= MOST_THREADS:

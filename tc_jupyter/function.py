@@ -1088,11 +1088,11 @@ class Function:
             raise ValueError("the interpreter runs loops as they stand: there is nothing to tune")
         self(*arrays)  # whatever is wrong with the arguments is told here
         target, sizes = target_of(engine), definition.numbers_at(inputs.sizes).sizes
-        constants, hints = definition.size_class(inputs.sizes, engine)
+        constants, facts = definition.size_class(inputs.sizes, engine)
         most = definition.most(inputs.sizes, engine)
-        layout = replace(ROW_MAJOR, constants=constants, hints=hints, most=most)
+        layout = replace(ROW_MAJOR, constants=constants, facts=facts, most=most)
         key = tuning_key(definition.program, target, layout)
-        found = candidates(*definition.with_constants(constants), target, dict(hints), largest=dict(most))
+        found = candidates(*definition.with_constants(constants), target, dict(facts), largest=dict(most))
         steps = tuple(each.steps for each in found)
         host = tuple(host_array(each) if getattr(each, "ndim", 0) else each for each in arrays)
         plain = Function(self._definition, self._options, self._source)

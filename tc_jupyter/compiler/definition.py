@@ -243,12 +243,12 @@ class Definition:
         Raises:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
-        constants, hints = self.size_class(sizes, engine)
+        constants, facts = self.size_class(sizes, engine)
         if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
-        return Layout(strided, bits, accumulate, constants, hints, most=self.most(sizes, engine))
+        return Layout(strided, bits, accumulate, constants, facts, most=self.most(sizes, engine))
 
     @cached_property
     def _shortening(self) -> frozenset[str]:
@@ -322,7 +322,7 @@ class Definition:
         return numbers
 
     def size_class(self, sizes: Mapping[str, int], engine: str) -> SizeClass:
-        """What the code of this call assumes of its sizes: constants, and typical values."""
+        """What the code of this call assumes of its sizes: constants, and facts of others."""
         if self.options.specialize:
             return self._constants(sizes), ()
         if not self.by_class or engine == "interpreter":
@@ -609,8 +609,8 @@ class Definition:
 
     def code_on_cpu(self, found: SizeClass, into: bool) -> BoundKernel | None:
         """The code for row-major arrays of a class, if it was made."""
-        constants, hints = found
-        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, hints)))
+        constants, facts = found
+        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, facts)))
 
     def _is_empty(self, sizes: Mapping[str, int]) -> bool:
         """Whether a size is 0, or a loop has no iterations."""

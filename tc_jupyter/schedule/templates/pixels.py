@@ -14,10 +14,8 @@ values one after the other, so that what they share is computed once. Measured o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tc_jupyter.program import IndexVar, Read, Statement
-from tc_jupyter.ranges import constant, from_expr
+from tc_jupyter.ranges import Facts, constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
@@ -32,11 +30,11 @@ threads, results of `X(b,i,c) * w(c)`: of `float` rows of 1 take 1.2 to 2.5 of t
 `uint8` rows of 4 take 3.6, of 8 0.4."""
 
 
-def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     """Vectors over elements, values one after the other; `None` if the statement has no such values or is better off without.
 
     Args:
-        sizes: typical ones (`space.size_class`).
+        facts: of the sizes of a call.
     """
     stage = schedule.graph.stage(name)
     if stage.statement.operator != "=" or not target.free_masks:
@@ -48,8 +46,8 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     if not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
         return None
     place, value = roles
-    length = extent_of(stage, place, sizes or {})
-    if length is not None and length <= FEW:
+    length = extent_of(stage, place, facts)
+    if length is not None and length.typical <= FEW:
         return None
     rest = [leaf for leaf in stage.leaves if leaf not in roles]
     schedule = schedule.split(name, place, lanes_of(schedule, stage, target))
@@ -59,16 +57,16 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     return schedule.unroll(name, value).vectorize(name, f"{place}.inner")
 
 
-def summed(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
+def summed(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     """Sums of a few values: vectors along a reduction, values one after the other; `None` for other statements.
 
     Args:
-        sizes: typical ones (`space.size_class`).
+        facts: of the sizes of a call.
     """
     stage = schedule.graph.stage(name)
     if not _sums_values(schedule, stage, target):
         return None
-    if is_to_few(stage, sizes or {}):
+    if is_to_few(stage, facts):
         if not is_across(stage) or not has_parts(schedule, name):
             return None
         schedule, name = partial_results(schedule, name)
