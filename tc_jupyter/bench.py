@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tc_jupyter import cpu_suite, plain_suite, sac_suite
+from tc_jupyter import cpu_suite, gradient_suite, plain_suite, sac_suite
 from tc_jupyter.compiler import analyze
 from tc_jupyter.compiler.peers import installed, moved, peer_call
 from tc_jupyter.cpu_suite import QUIET
@@ -88,9 +88,9 @@ def run_suite(
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu`, `borders`, `operands`, `plain`, `gpu`, `sac` or `tuning`.
+        suite: `compile`, `cpu`, `borders`, `operands`, `plain`, `gradient`, `gpu`, `sac` or `tuning`.
         only: measure only lines whose name contains this.
-        thread_count: of the suites `cpu`, `borders`, `operands` and `plain`; `None`: all, then one.
+        thread_count: of the suites `cpu`, `borders`, `operands`, `plain` and `gradient`; `None`: all, then one.
         compiled: measure `torch.compile` in these suites too.
 
     Returns:
@@ -101,6 +101,8 @@ def run_suite(
         return 2
     if suite in ("cpu", "borders", "operands"):
         return cpu_suite.run(json_file, only or "", thread_count, compiled, suite)
+    if suite == "gradient":
+        return gradient_suite.run(json_file, only or "", thread_count)
     if suite == "plain":
         return plain_suite.run(json_file, only or "", thread_count)
     if libraries.slowed():

@@ -14,8 +14,9 @@ from tc_jupyter.ranges import SizeExpr
 from .arithmetic import cast, compared, guarded, is_number, number, times
 from .draft import Derived, Draft, at_elements
 from .extremes import at_left, factor_of, found, product_of
+from .invariance import active_tensors
 from .partials import Underivable, tangent
-from .steps import Array, Bounds, Step, Steps, active_tensors, refuse, root, version
+from .steps import Array, Bounds, Step, Steps, refuse, root, version
 from .transpose import without_idle
 
 
