@@ -17,8 +17,7 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `chunks`: a def over arrays in chunks, for Dask, xarray and zarr;
 * `autotune`: candidates -> timings -> store;
 * `function`: what the user holds and calls;
-* `workloads`, `cpu_suite`, `sac_suite`, `plain_suite`: programs with the same in other libraries and in C, measured on the CPU;
-* `bench`, `ide`: suites against peers, answers for editors;
+* `bench`, `ide`, `importer`: programs measured against other libraries and C, answers for editors, files as modules of Python;
 * `lsp`: those answers for any editor;
 * `cli`, `notebook`: the command line, the magics and widgets.
 
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
     from .function import Function, Module, compile, load, zarr
     from .notebook import view
+    from .notebook.report import card
     from .runtime.arrays import register_arrays
     from .runtime.doctor import doctor
     from .runtime.memory import empty_cache
@@ -62,6 +62,7 @@ _HOMES = {
     "load": ".function",
     "zarr": ".function",
     "view": ".notebook",
+    "card": ".notebook.report",
     "register_arrays": ".runtime.arrays",
     "doctor": ".runtime.doctor",
     "empty_cache": ".runtime.memory",
@@ -77,6 +78,7 @@ __all__ = [
     "Function",
     "Module",
     "analyze",
+    "card",
     "compile",
     "doctor",
     "empty_cache",

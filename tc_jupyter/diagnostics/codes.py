@@ -1,7 +1,7 @@
 """The kinds of messages: one constant per code, named like its words (`TC204 reduction-missing` is `REDUCTION_MISSING`).
 
 The hundred of a number is the stage: 1 syntax, 2 program, 3 ranges, 4 schedule, 5 limits, 6 call, 9 our bug.
-Numbers x51 to x99 of a hundred belong to `%%sac`. `index.md` explains each one with an example.
+Numbers x51 to x79 of a hundred belong to `%%sac`, 680 to 689 to files. `index.md` explains each one with an example.
 """
 
 from __future__ import annotations
@@ -167,6 +167,14 @@ CHUNK_TOO_LARGE = Code("TC671", "chunk-too-large", _E, "one task would have to p
 LABELS = Code("TC672", "labels", _E, "the names of dimensions, or the coordinates, of labelled arrays do not fit")
 STORE = Code("TC673", "store", _E, "a store of arrays is not there, or does not fit")
 
+USE_MISSING = Code("TC680", "use-missing", _E, "a file that is used cannot be read")
+USE_BROKEN = Code("TC681", "use-broken", _E, "a file that is used has mistakes")
+NOT_A_TC_FILE = Code("TC682", "not-a-tc-file", _E, "a file that is used is no `.tc` or `.sac` file")
+USE_CYCLE = Code("TC683", "use-cycle", _E, "files use each other")
+MISPLACED_USE = Code("TC684", "misplaced-use", _E, "`use` stands inside of a def, or is written in another way")
+USE_NOT_READ = Code("TC685", "use-not-read", _N, "a file is read only when the text is run")
+NOT_ALONE = Code("TC686", "not-alone", _E, "a saved text calls functions that the file would not have")
+CHANGED_FILE = Code("TC687", "changed-file", _E, "a file would be overwritten that something else has written")
 INTERNAL = Code("TC901", "internal", _E, "a failure of `tc_jupyter` itself; never of the program")
 BACKEND_FAILED = Code("TC903", "backend-failed", _E, "generated code was refused by the device compiler")
 
