@@ -166,7 +166,7 @@ def _versions(about: Flat) -> Flat:
             name = next(found for n in range(1, 1000) if (found := f"{tensor}_{n}") not in taken)
             taken.add(name)
             for earlier in range(place + 1):
-                statements[earlier] = _renamed(statements[earlier], tensor, name, earlier < place)
+                statements[earlier] = renamed(statements[earlier], tensor, name, earlier < place)
             described = program.tensor(tensor)
             tensors.append(replace(described, name=name, kind="temporary"))
             boxes[name] = boxes[tensor]
@@ -183,7 +183,9 @@ def _writes_anew(about: Flat, statement: Statement) -> bool:
     return tuple(points[index.name] for index in statement.output_indices) == about.boxes[statement.target]
 
 
-def _renamed(statement: Statement, old: str, new: str, target: bool) -> Statement:
+def renamed(statement: Statement, old: str, new: str, target: bool) -> Statement:
+    """The statement that reads a tensor by another name, and writes it if `target`."""
+
     def rule(node: Expr) -> Expr | None:
         return replace(node, tensor=new) if isinstance(node, Read) and node.tensor == old else None
 

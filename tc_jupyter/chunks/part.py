@@ -28,7 +28,7 @@ from tc_jupyter.program.integers import maximum, minimum, plus
 from tc_jupyter.ranges import constant, from_expr, to_expr
 from tc_jupyter.ranges.display import DIGIT_MARK
 
-from .flat import Bounds, Flat
+from .flat import Bounds, Flat, renamed
 
 Ends = tuple[Expr, Expr]
 
@@ -121,11 +121,19 @@ class _Making:
         tensors += [program.tensor(name) for name in scalars]
         tensors += [self.made(program.tensor(name)) for name in computed]
         statements = tuple(map(self.statement, chosen))
+        names = {name: name for name in part.sources}
+        for name in part.sources:
+            if (
+                "." in name and not program.tensor(name).rank
+            ):  # a number that was computed: a name of a size has no point
+                names[name] = re.sub(r"\W", "_", name) + DIGIT_MARK
+                statements = tuple(renamed(each, name, names[name], False) for each in statements)
+                tensors = [replace(each, name=names[name]) if each.name == name else each for each in tensors]
         told = [name for axis in part.axes for name in ((axis.first, axis.count) if axis.moves else (axis.count,))]
         return replace(
             program,
             sizes=(*program.sizes, *told),
-            parameters=(*part.sources, *scalars),
+            parameters=(*names.values(), *scalars),
             results=part.results,
             tensors=tuple(tensors),
             statements=statements,

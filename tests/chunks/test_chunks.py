@@ -38,6 +38,7 @@ def centred(float(N, M) X) -> (Y, mean) {
     Y(n, m) = X(n, m) - mean
 }
 def best(float(N, K) X) -> (V, P) { V(n), P(n) argmax=! X(n, k) }
+def first(uint8(N) X) -> (P) { P argmax=! X(i) where X(i) < 200 }
 def look(float(V, D) Table, int32(T) Id) -> (Y) { Y(t, d) = Table(Id(t), d) }
 def histogram(uint8(N) X) -> (H) { H(X(i)) +=! 1 }
 def running(float(N, M) X) -> (Y) { Y(i, j) = (Y(i - 1, j) else 0) + X(i, j) along i }
@@ -71,6 +72,7 @@ NAMES = [name for name in tc.compile(TEXT, target="interpreter", allow=("TC321",
 NAMES.remove("together")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_chunks_equal_the_whole(module, name):
     f = module[name]
