@@ -172,11 +172,17 @@ class _Taking:
         first, end = self.about.points[statement.name][index]
         rest = {name: (low, low + 1) for name, (low, _) in self.about.points[statement.name].items()}
 
+        inner = access.inner[place]  # what goes around an array passes its edges again
+        subscript = access.subscripts[place] if inner is None else inner
+
         def at(value: int) -> int:
-            found = self.about.interval(access.subscripts[place], {**rest, index: (value, value + 1)})
+            found = self.about.interval(subscript, {**rest, index: (value, value + 1)})
             return 0 if found is None else found[0]
 
-        edges = self.grids[access.tensor][place][1:-1]
+        edges = list(self.grids[access.tensor][place][1:-1])
+        if inner is not None:
+            low, high = self.about.boxes[access.tensor][place]
+            edges = [edge + turn for turn in (low - high, 0, high - low) for edge in (low, *edges)]
         rising = at(end - 1) >= at(first)
         found = {_least(lambda value, edge=edge: (at(value) >= edge) == rising, first, end) for edge in edges}
         return (span[0], *sorted(each for each in found if span[0] < each < span[1]), span[1])

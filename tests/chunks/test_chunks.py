@@ -196,6 +196,39 @@ def test_numbers_may_be_lazy_and_integers_may_not(module):
         module.places(da.zeros((4, 4), dtype=np.float32), da.asarray(np.int32(1)))
 
 
+def test_steps_of_a_lazy_array(module):
+    f = tc.compile(
+        "def heat(float(N) U) -> (V) { V(i) = U(wrap(i - 1)) + U(clamp(i + 1)) where i in 0:N }", target="interpreter"
+    ).heat
+    U = np.arange(12, dtype=np.float32)
+    lazy = f.iterate(3)(da.from_array(U, chunks=5))
+    np.testing.assert_array_equal(lazy.compute(), f.iterate(3)(U))
+
+
+def test_a_roll_reads_one_chunk_or_two():
+    f = tc.compile(
+        "def roll(float(N) X, int32 s) -> (Y) { Y(i) = X(wrap(i - s)) where i in 0:N }", target="interpreter"
+    ).roll
+    x = np.arange(40, dtype=np.float32)
+    X = da.from_array(x, chunks=7)
+    for by in (0, 1, 20, 39, -3, 1000):
+        np.testing.assert_array_equal(f(X, by).compute(), np.roll(x, by))
+    pieces = [
+        len(plan.pieces("X", chunk.regions["X"])) for plan in [f.chunked(X, 3)] for chunk in plan.layers[0].chunks
+    ]
+    assert max(pieces) <= 2
+
+
+def test_gradients_of_lazy_arrays(module):
+    f = tc.compile(
+        "def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i + k) * W(k) }", target="interpreter", allow="TC322"
+    ).conv
+    x, w, dy = (np.random.default_rng(0).random(n, np.float32) for n in (20, 3, 18))
+    found = f.vjp()(da.from_array(x, chunks=6), w, da.from_array(dy, chunks=7))
+    for one, other in zip(found, f.vjp()(x, w, dy), strict=True):
+        np.testing.assert_allclose(one.compute(), other, rtol=1e-5)
+
+
 def test_unknown_chunks(module):
     X = da.from_array(np.arange(6, dtype=np.float32), chunks=4)
     some = X[X > 1]
