@@ -67,9 +67,9 @@ def _hints(cell: Cell, owner: int) -> list[Json]:
     return found
 
 
-def colours(text: str, language: str = "tc") -> list[Json]:
+def colours(text: str, language: str = "tc", known: Mapping[str, Any] | None = None) -> list[Json]:
     """Every name with its kind: `{"span", "kind", "introduces"}`, in text order."""
-    cell = cell_of(text, language)
+    cell = cell_of(text, language, known)
     return [
         {"span": cell.span(p.span), "kind": p.kind, "introduces": p.introduces}
         for p in cell.names.places
