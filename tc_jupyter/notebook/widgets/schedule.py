@@ -497,13 +497,14 @@ def stage_graph_svg(schedule: Schedule) -> str:
     width = max([96.0, *(wide(each) + 16 for each in shown.values())])
     parts: list[str] = []
     middle = {name: 12 + n * (width + 34) + width / 2 for n, name in enumerate(names)}
-    arcs = any(
-        user.name in middle and user.name != name
+    arcs = [
+        abs(middle[user.name] - middle[name])
         for name in names
         for user in graph.consumers(graph.stages_on(graph.stage(name).target)[0].name)
-    )
+        if user.name in middle and user.name != name
+    ]
     attached = any(graph.stage(name).attach.kind != "root" for name in names)
-    y = 64 if arcs else 18
+    y = 24 + max(min(44.0, across / 3) for across in arcs) / 2 if arcs else 18.0
     edges: list[str] = []
     below: list[tuple[float, str]] = []
     for name in names:
@@ -531,7 +532,7 @@ def stage_graph_svg(schedule: Schedule) -> str:
         out = name in graph.outputs
         x = middle[name] - width / 2
         parts.append(
-            f'<rect x="{x:.0f}" y="{y - 14}" width="{width}" height="28" rx="4" fill="{ACCENT}" fill-opacity=".12" stroke="currentColor" stroke-width="{2 if out else 1}"/>'
+            f'<rect x="{x:.0f}" y="{y - 14:.0f}" width="{width}" height="28" rx="4" fill="{ACCENT}" fill-opacity=".12" stroke="currentColor" stroke-width="{2 if out else 1}"/>'
         )
         parts.append(letters(middle[name], y + 4, shown[name], "middle"))
     total = max([24 + len(names) * (width + 34), *(x + wide(said) / 2 for x, _, said in placed)])
