@@ -120,6 +120,8 @@ class ScheduleView(Picture):
         if values.get("stage") in self.schedule.stages and values["stage"] != self.stage:
             self.stage, self.axis, self.visit, self.time = str(values["stage"]), "", 0, 0
         self.axis = str(values.get("axis", self.axis))
+        if {"primitive", "axis", "stage"} & values.keys():
+            self.values["second"] = None  # what is usual for the new choice
         self.values |= {k: v for k, v in values.items() if k in ("primitive", "factor", "thread", "other", "second")}
         self.generated = bool(values.get("generated", self.generated))
         visit, time = as_integer(values.get("visit")), as_integer(values.get("time"))
@@ -160,7 +162,13 @@ class ScheduleView(Picture):
             self.values["other"] = others[-1] if others else ""
         seconds = self._seconds()
         if self.values.get("second") not in seconds:
-            self.values["second"] = seconds[-1] if seconds else ""
+            self.values["second"] = self._usual_second(seconds)
+
+    def _usual_second(self, seconds: tuple[str, ...]) -> str:
+        """Of another stage the innermost loop; of the same one the loop inside of the chosen one, or around it."""
+        if self.values["primitive"] in ("compute_at", "compute_with") or not seconds:
+            return seconds[-1] if seconds else ""
+        return seconds[min(self.schedule.leaves(self.stage).index(self.axis), len(seconds) - 1)]
 
     def _others(self) -> tuple[str, ...]:
         """Stages (for `cache_read`: tensors) that an edit may name besides."""
