@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc_jupyter.program import IndexVar, Read, Statement
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
@@ -43,20 +44,20 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return None
     roles = _mixed(stage) or _planes(schedule, stage)
     reads = [read for read in stage.statement.reads() if read.indices]
-    if roles is None:
+    if not roles or not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
         return None
-    if not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
-        return None
-    place, value = roles
+    place, *values = roles
     length = extent_of(stage, place, sizes or {})
     if length is not None and length <= FEW:
         return None
     rest = [leaf for leaf in stage.leaves if leaf not in roles]
     schedule = schedule.split(name, place, lanes_of(schedule, stage, target))
-    schedule = schedule.reorder(name, *rest, f"{place}.outer", value, f"{place}.inner")
+    schedule = schedule.reorder(name, *rest, f"{place}.outer", *values, f"{place}.inner")
     for leaf in (*rest, f"{place}.outer"):
         schedule = schedule.parallel(name, leaf)
-    return schedule.unroll(name, value).vectorize(name, f"{place}.inner")
+    for value in values:
+        schedule = schedule.unroll(name, value)
+    return schedule.vectorize(name, f"{place}.inner")
 
 
 def summed(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
@@ -119,6 +120,18 @@ def sums_values(statement: Statement) -> bool:
     return any(
         isinstance(end, IndexVar) and end.name == value and bool(summed & from_expr(place).indices)
         for place, end in ends
+    )
+
+
+def is_value(statement: Statement, index: str) -> bool:
+    """Whether a reduction runs over the values of the elements of a row: the last subscript, after the last one of the result."""
+    if not statement.output_indices:
+        return False
+    row = statement.output_indices[-1].name
+    found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
+    ends = [where[-2:] for where in found if len(where) > 1]
+    return len(ends) == len(found) > 0 and all(
+        row in index_names(place) and isinstance(last, IndexVar) and last.name == index for place, last in ends
     )
 
 
