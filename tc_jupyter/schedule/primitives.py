@@ -80,8 +80,8 @@ from .zeros import adds_zeros, is_copy
 LARGEST_STEP = 2**40
 """Largest product of the factors of splits of splits, in iterations: positions are 64-bit numbers, sizes times it among them."""
 
-MOST_TERMS = 4
-"""Terms that are written out: coordinates of a point, colours of a pixel."""
+MOST_TERMS = 8
+"""Terms that are written out: coordinates of a point, colours of a pixel, a short window."""
 MOST_READERS = 3
 """Readers outside of a loop that the help of a refusal moves."""
 

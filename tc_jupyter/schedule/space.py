@@ -105,6 +105,9 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[s
     found = pixels.default(schedule, name, target, sizes)
     if found is not None:
         return found
+    stage = schedule.graph.stage(name)
+    if pixels.fills_no_vector(stage) and not streaming.is_streaming(stage, stage.leaves[-1]):
+        return general.default(schedule, name, target)
     for template in (transposing.default, residues.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:

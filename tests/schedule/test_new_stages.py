@@ -524,7 +524,7 @@ def test_other_numbers_stay_in_the_sum(text):
     "text",
     [
         "float(N,K) X) -> (S) { S(i) +=! X(i,k) }",
-        "float(N,5) X) -> (S) { S(i) +=! X(i,k) }",
+        "float(N,9) X) -> (S) { S(i) +=! X(i,k) }",
         "float(N,3) X) -> (S) { S(i) max=! X(i,k) }",
         "half(N,3) X) -> (S) { S(i) +=! X(i,k) }",
         "float(N,3) X, int(N,3) I, float(8) T) -> (S) { S(i) +=! T(I(i,k)) }",

@@ -143,11 +143,17 @@ def needs_values_apart(statement: Statement) -> bool:
     return not all(_is_same(read, place, value) for read in statement.reads())
 
 
+def fills_no_vector(stage: Stage) -> bool:
+    """Whether a vector along the last index would hold the few values of one element, which stand elsewhere in the operands."""
+    last = stage.statement.output_indices[-1:]
+    few = bool(last) and constant_extent(stage, last[0].name) in PIXEL
+    return few and needs_values_apart(stage.statement)
+
+
 def _mixed(stage: Stage) -> tuple[str, str] | None:
     """Index of the elements and of their values where the result holds value beside value, and not all operands do."""
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
-    few = len(outputs) > 1 and constant_extent(stage, outputs[-1]) in PIXEL
-    return (outputs[-2], outputs[-1]) if few and needs_values_apart(stage.statement) else None
+    return (outputs[-2], outputs[-1]) if len(outputs) > 1 and fills_no_vector(stage) else None
 
 
 def _planes(schedule: Schedule, stage: Stage) -> tuple[str, str] | None:
