@@ -160,6 +160,11 @@ PARTITION_TOO_LARGE = Code("TC653", "partition-too-large", _E, "a partition leav
 SHAPE_MISMATCH = Code("TC654", "shape-mismatch", _E, "shapes of operands or bodies differ")
 NEGATIVE_SHAPE = Code("TC655", "negative-shape", _E, "a result would have a negative extent")
 
+EXPORT_TARGET = Code("TC660", "export-target", _E, "code cannot be exported for a processor or device of this name")
+EXPORT_FAILED = Code("TC661", "export-failed", _E, "the files of an export cannot be written or compiled")
+EXPORT_WITHOUT_COMPILER = Code("TC662", "export-without-compiler", _W, "there is no C compiler to make a library with")
+NOT_EXPORTED = Code("TC663", "not-exported", _E, "a def has no form as a library")
+
 INTERNAL = Code("TC901", "internal", _E, "a failure of `tc_jupyter` itself; never of the program")
 BACKEND_FAILED = Code("TC903", "backend-failed", _E, "generated code was refused by the device compiler")
 
