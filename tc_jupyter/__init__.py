@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler import Analysis, analyze
     from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
-    from .function import Function, Module, compile, load
+    from .function import Function, Module, compile, export, load
     from .notebook import view
     from .runtime.arrays import register_arrays
     from .runtime.doctor import doctor
@@ -58,6 +58,7 @@ _HOMES = {
     "Function": ".function",
     "Module": ".function",
     "compile": ".function",
+    "export": ".function",
     "load": ".function",
     "view": ".notebook",
     "register_arrays": ".runtime.arrays",
@@ -79,6 +80,7 @@ __all__ = [
     "doctor",
     "empty_cache",
     "explain",
+    "export",
     "load",
     "register_arrays",
     "set_threads",

@@ -734,13 +734,7 @@ class Function:
         Raises:
             CallError: TC660 to TC663, or a call of `like` does not fit.
         """
-        from tc_jupyter.compiler.library import export, refuse_open  # noqa: PLC0415  (few functions are exported)
-
-        if not isinstance(self._definition, Definition):
-            refuse_open(self.written_name)
-        definition = self._known()
-        calls = {definition.name: like}
-        return export([definition], Path(to), name or self.__name__, cpus, shared, calls, cuda, wheel)
+        return export([self], to, name or self.__name__, cpus, shared, cuda, {self.written_name: like}, wheel)
 
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
@@ -1037,6 +1031,34 @@ def _digest(arrays: Iterable[Any]) -> bytes:
     for each in arrays:
         digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8).data)
     return digest.digest()
+
+
+def export(
+    functions: Iterable[Function],
+    to: str | PathLike[str],
+    name: str,
+    cpus: str | Sequence[str] | None = None,
+    shared: bool = True,
+    cuda: str | Sequence[str] = (),
+    like: Mapping[str, Sequence[Any]] | None = None,
+    wheel: bool = False,
+) -> Exported:
+    """Write a library with some functions; as `Function.export`, with `like` for each by name.
+
+    Raises:
+        CallError: TC660 to TC663, or a call of `like` does not fit.
+    """
+    from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
+
+    definitions: list[Definition] = []
+    functions = tuple(functions)
+    if not functions:
+        raise ValueError("export: there is no function")
+    for function in functions:
+        if function.is_open:
+            library.refuse_open(function.written_name, function.source_text)
+        definitions.append(function.definition())
+    return library.export(definitions, Path(to), name, cpus, shared, like, cuda, wheel)
 
 
 def redefine(

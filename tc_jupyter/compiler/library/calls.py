@@ -465,10 +465,7 @@ class Calls:
         """One build: memory for its temporaries, then its kernels in order."""
         body = ["int over = 0, code = 0;", "int64_t total = 0;", "const int64_t threads = tc_threads(options);"]
         body.append("(void)over; (void)total; (void)threads; (void)c;")
-        given = {each.name for each in self.signature.inputs} | {
-            root_of(self.program, each.name) for each in self.signature.results
-        }
-        places, align = self.temporaries(steps, given, body)
+        places, align = self.temporaries(steps, self.given(), body)
         if places:
             taken = self.plain(
                 "TC_MEMORY", c_string("there is no memory for %lld bytes of temporaries"), "(long long)total"
@@ -491,8 +488,10 @@ class Calls:
         largest = 64
         for number, step in enumerate(steps):
             buffers = [(each.name, each, "") for each in step.temporaries if each.name not in given | places.keys()]
-            if step.entry.workspace is not None:
+            if step.entry is not None and step.entry.workspace is not None:
                 buffers.append((f"workspace {number}", step.entry.workspace, "threads"))
+            elif step.entry is None:
+                buffers += [(f"workspace {number} {each.name}", each, "") for each in step.source.workspace]
             for key, buffer, times in buffers:
                 align = max(64, buffer.align)
                 largest = max(largest, align)
@@ -538,6 +537,7 @@ class Calls:
             ]
             passed = "".join(f", {self.pointer(each, places)}" for each in buffers)
             lines.append(f"{_PAD}if ((code = {self.name}_look{scan}(c, options{passed}))) goto done;")
+        assert step.entry is not None
         checks = bool(step.info.checks)
         if checks:
             lines.append(f"{_PAD}int64_t errors[{RECORD}] = {{0}};")
@@ -575,22 +575,11 @@ class Calls:
         signature = self.signature
         body = [f"struct {self.name}_call call, *c = &call;", "int over = 0, level, code;"]
         body += [f"int (*run)(struct {self.name}_call *, const tc_options *) = NULL;", "(void)over;"]
-        body += [
-            f"if ((code = {self.name}_sizes({', '.join(['c', *(each.c for each in signature.inputs)])}))) return code;"
-        ]
-        arrays = [each for each in signature.parameters if not each.by_value]
-        for each in signature.results:
-            body += self.result(each)
-        for each in arrays:
-            body += self.array(each)
-        for k, each in enumerate(signature.results):
-            for other in [*(a for a in arrays if not a.is_result), *signature.results[:k]]:
-                meet = f"tc_meet({self.name}_name, {c_string(each.name)}, &r_{each.c}, {c_string(other.name)}, &r_{other.c})"
-                body.append(f"if ((code = {meet})) return code;")
+        body += self.arguments()
         lacks = self.plain(
             "TC_PROCESSOR", c_string("this processor lacks instructions: the library needs %s"), "tc_needs"
         )
-        body += ["if ((level = tc_level()) < 0)", f"{_PAD}return {lacks};", *self.chosen(entry)]
+        body += ["if ((level = tc_level()) < 0)", f"{_PAD}return {lacks};", *self.chosen(entry, *self.of_cpu())]
         none = self.plain("TC_UNSUPPORTED", c_string("the library has no code for these sizes"))
         body.append(f"if (!run) return {none};")
         copied = [each for each in signature.inputs if each.rank]
@@ -599,6 +588,32 @@ class Calls:
         else:
             body.append("return run(c, options);")
         return [f"TC_PUBLIC {signature.call(entry.suffix)}", "{", *(f"{_PAD}{line}" for line in body), "}", ""]
+
+    def of_cpu(self) -> tuple[list[str], str, bool]:
+        """What `chosen` has to know of code for the CPU."""
+        return [kind.name for kind in self.kinds], f"struct {self.name}_call *, const tc_options *", False
+
+    def arguments(self) -> list[str]:
+        """The look at all arguments: sizes, conditions, places."""
+        signature = self.signature
+        passed = ", ".join(["c", *(each.c for each in signature.inputs)])
+        lines = [f"if ((code = {self.name}_sizes({passed}))) return code;"]
+        arrays = [each for each in signature.parameters if not each.by_value]
+        for each in signature.results:
+            lines += self.result(each)
+        for each in arrays:
+            lines += self.array(each)
+        for k, each in enumerate(signature.results):
+            for other in [*(a for a in arrays if not a.is_result), *signature.results[:k]]:
+                ranges = f"&r_{each.c}, {c_string(other.name)}, &r_{other.c}"
+                meet = f"tc_meet({self.name}_name, {c_string(each.name)}, {ranges})"
+                lines.append(f"if ((code = {meet})) return code;")
+        return lines
+
+    def given(self) -> set[str]:
+        """The buffers that the caller has."""
+        results = {root_of(self.program, each.name) for each in self.signature.results}
+        return {each.name for each in self.signature.inputs} | results
 
     def result(self, each: Parameter) -> list[str]:
         """Whether a result has the extents that it is to have."""
@@ -640,24 +655,29 @@ class Calls:
         lines.append(f"for (int k = 0; k < {len(inputs)}; k++) tc_release(options, copies[k]);")
         return [*lines, "return code;"]
 
-    def chosen(self, entry: Entry) -> list[str]:
-        """Which variant is the right one."""
+    def chosen(self, entry: Entry, kinds: Sequence[str], types: str, everywhere: bool) -> list[str]:
+        """Which variant is the right one.
+
+        Args:
+            kinds: the names of the processors or devices, by `level`.
+            types: of the parameters of a build.
+            everywhere: there is code for each of them where a size is 0, too.
+        """
         lengths = [f"{c_size(extent, self.names)} <= 0" for extent in self.definition.lengths]
         lines = [f"const int empty = {' || '.join([self.vanishes(), *lengths])};", "(void)empty;"]
         for variant in entry.variants:
             tests = ["empty" if variant.empty else "!empty"]
             tests += [f"{self.names[name]} == {value}" for name, value in variant.equal]
             tests += [f"{self.names[name]} % {unit} == 0" for name, unit in variant.multiple]
+            tests += [f"{self.names[name]} <= {most}" for name, most in variant.most]
             tests += [
                 f"{self.names[name]} >= {low} && {self.names[name]} <= {high}" for name, low, high in variant.between
             ]
             tests += [f"{self.names[name]} != 0" for name in variant.positive]
-            kinds = ["any"] if variant.empty else [kind.name for kind in self.kinds]
-            found = [f"{self.name}_{variant.name}{entry.suffix}_{kind}" for kind in kinds]
-            table = (
-                f"static int (*const found[])(struct {self.name}_call *, const tc_options *) = {{{', '.join(found)}}};"
-            )
-            place = "0" if variant.empty else "level"
+            single = variant.empty and not everywhere
+            found = [f"{self.name}_{variant.name}{entry.suffix}_{kind}" for kind in (["any"] if single else kinds)]
+            table = f"static int (*const found[])({types}) = {{{', '.join(found)}}};"
+            place = "0" if single else "level"
             lines += [f"if (!run && {' && '.join(tests)}) {{", f"{_PAD}{table}", f"{_PAD}run = found[{place}];", "}"]
         return lines
 

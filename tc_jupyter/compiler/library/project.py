@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tc_jupyter.codegen.c import Names
 from tc_jupyter.codegen.c.helpers import FUNCTIONS, function_text
@@ -31,14 +31,18 @@ from tc_jupyter.codegen.llvm import EXTERNAL
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.compiler.text_form import function_text as described
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, SourceText, codes, warn
-from tc_jupyter.program import DType
-from tc_jupyter.runtime import cpu, jit
+from tc_jupyter.program import DType, Program
+from tc_jupyter.runtime import jit
+from tc_jupyter.runtime.arguments import call_error
+from tc_jupyter.schedule import Target
 
 from .calls import Calls, Entry
+from .cuda import SUPPORT as CUDA_SUPPORT
+from .cuda import CudaCalls, kernel_file, table
 from .example import example
 from .processor import level_text
 from .signature import Signature, signature, structs
-from .variants import Processor, Variant, processors, refuse, variants
+from .variants import Processor, Step, Variant, devices, processors, refuse, simplest, variants
 from .wheel import wheel as write_wheel
 
 _HERE = Path(__file__).parent
@@ -77,6 +81,7 @@ class _Def:
     definition: Definition
     signature: Signature
     entries: tuple[Entry, ...]
+    on_devices: tuple[Entry, ...]
 
 
 def export(
@@ -102,28 +107,32 @@ def export(
     Raises:
         CallError: TC660, TC661, TC663, or a call of `like` does not fit.
     """
+    about = definitions[0].program
     if not sys.platform.startswith("linux"):
-        refuse(codes.NOT_EXPORTED, f"libraries are exported on Linux; this is {sys.platform!r}")
-    kinds = processors(cpus)
+        refuse(codes.NOT_EXPORTED, f"libraries are exported on Linux; this is {sys.platform!r}", about)
+    kinds, gpus = processors(cpus, about), devices(cuda, about)
     name = library_name(name)
     defs: list[_Def] = []
     taken: set[str] = set()
     for definition in definitions:
         found = signature(definition, taken)
-        taken |= {found.name + suffix for suffix in ("", "_onto", "_shapes", "_error")}
+        taken |= {found.name + suffix for suffix in ("", "_onto", "_shapes", "_error", "_cuda", "_cuda_onto")}
         calls = (like or {}).get(definition.name, ())
-        entries = [Entry("", variants(definition, kinds, calls, False))]
-        if definition.accumulates:
-            entries.append(Entry("_onto", variants(definition, kinds, calls, True)))
-        defs.append(_Def(definition, found, tuple(entries)))
+        entries = _entries(definition, kinds, calls), _entries(definition, gpus, calls) if gpus else ()
+        defs.append(_Def(definition, found, *entries))
     try:
-        exported = _written(defs, folder, name, kinds, shared or wheel)
+        exported = _written(defs, folder, name, kinds, gpus, shared or wheel)
         if wheel and exported.shared is not None:
             pairs = [(each.definition, each.signature) for each in defs]
             exported = replace(exported, wheel=write_wheel(folder, name, _version(), exported.shared, pairs))
         return exported
     except OSError as problem:
-        return refuse(codes.EXPORT_FAILED, f"cannot write {folder}: {problem.strerror}")
+        refuse(codes.EXPORT_FAILED, f"cannot write {folder}: {problem.strerror}", defs[0].definition.program)
+
+
+def _entries(definition: Definition, kinds: Sequence[Processor], calls: Sequence[Any]) -> tuple[Entry, ...]:
+    fresh = Entry("", variants(definition, kinds, calls, False))
+    return (fresh, Entry("_onto", variants(definition, kinds, calls, True))) if definition.accumulates else (fresh,)
 
 
 _HEADERS = frozenset(
@@ -139,17 +148,25 @@ def library_name(name: str) -> str:
     return f"{plain}_" if plain in _HEADERS else plain
 
 
-def refuse_open(name: str) -> Any:
+def refuse_open(name: str, source: SourceText) -> NoReturn:
     """Refuse a function whose ranks a call tells.
 
     Raises:
         CallError: TC663.
     """
     message = f"`{name}` has no form as a library: its ranks or types are known only at a call"
-    return refuse(codes.NOT_EXPORTED, message, help="declare them, as in `double[.,.] a`")
+    diagnostic = Diagnostic(codes.NOT_EXPORTED, NO_SPAN, message, help="declare them, as in `double[.,.] a`")
+    raise call_error(diagnostic, source)
 
 
-def _written(defs: Sequence[_Def], folder: Path, name: str, kinds: Sequence[Processor], shared: bool) -> Exported:
+def _written(
+    defs: Sequence[_Def],
+    folder: Path,
+    name: str,
+    kinds: Sequence[Processor],
+    gpus: Sequence[Processor],
+    shared: bool,
+) -> Exported:
     folder.mkdir(parents=True, exist_ok=True)
     kernels, objects, externals = _kernels(defs, name, kinds)
     place = folder / "kernels"
@@ -163,16 +180,19 @@ def _written(defs: Sequence[_Def], folder: Path, name: str, kinds: Sequence[Proc
     signatures = [each.signature for each in defs]
     files = {
         f"{name}.h": _header(defs, name, kinds),
-        f"{name}.c": _source(defs, name, kinds, kernels, externals),
-        "CMakeLists.txt": _cmake(name),
+        f"{name}.c": _source(defs, name, kinds, gpus, kernels, externals),
+        "CMakeLists.txt": _cmake(name, gpus),
         f"{name}.pc": _pkg_config(name),
         "example.c": example([each.definition for each in defs], signatures, name, "c"),
         "example.cpp": example([each.definition for each in defs], signatures, name, "cpp"),
     }
+    on_devices = _device_kernels(defs, name, gpus)
+    files |= {f"{name}_{gpu}.cu": kernel_file(name, gpu, found) for gpu, found in on_devices.items()}
     for file, text in files.items():
         (folder / file).write_text(text, encoding="utf-8")
-    exported = Exported(folder, name, functions, tuple(sorted(symbols)))
-    return _built(exported, shared)
+    cuda = tuple(folder / f"{name}_{gpu}.cu" for gpu in on_devices)
+    exported = Exported(folder, name, functions, tuple(sorted(symbols)), cuda=cuda)
+    return _built(exported, shared, defs[0].definition.program)
 
 
 # kernels -------------------------------------------------------------------------------------------------------------------------
@@ -194,7 +214,7 @@ def _kernels(
                 if key in named:
                     continue
                 named[key] = symbol = f"{name}_kernel{len(named)}_{kind}"
-                target = _lowest(kinds[0]) if kind == "any" else by_name[kind].target
+                target = simplest(kinds) if kind == "any" else by_name[kind].target
                 text = _renamed(step.source.text, step.source.entry, symbol, name)
                 externals |= {each for each in jit.externals(step.source.text) if EXTERNAL[each].library != "c"}
                 options = jit.Options(features=_features(target), fixed=False)
@@ -202,16 +222,22 @@ def _kernels(
     return named, objects, tuple(sorted(externals))
 
 
+def _device_kernels(defs: Sequence[_Def], name: str, gpus: Sequence[Processor]) -> dict[str, list[tuple[str, Step]]]:
+    """The kernels of each device in the order of its table, each text once, with the names of their functions."""
+    found: dict[str, dict[str, tuple[str, Step]]] = {gpu.name: {} for gpu in gpus}
+    for variant in (variant for each in defs for entry in each.on_devices for variant in entry.variants):
+        for gpu, steps in zip(gpus, variant.steps, strict=True):
+            own = found[gpu.name]
+            for step in steps:
+                own.setdefault(step.source.text, (f"{name}_kernel{len(own)}", step))
+    return {gpu: list(own.values()) for gpu, own in found.items()}
+
+
 def _variants(defs: Sequence[_Def]) -> list[Variant]:
     return [variant for each in defs for entry in each.entries for variant in entry.variants]
 
 
-def _lowest(kind: Processor) -> Any:
-    is_x86 = kind.target.arch.startswith("x86_64")
-    return cpu.other_target(kind.target, cpu.LEVELS["x86-64"]) if is_x86 else kind.target
-
-
-def _features(target: Any) -> str:
+def _features(target: Target) -> str:
     """LLVM's feature string: what the target has, and nothing else that this machine has."""
     gone = [f"-{name}" for name in sorted(frozenset(jit.host()[2]) - target.features)]
     return ",".join([*(f"+{name}" for name in sorted(target.features)), *gone])
@@ -274,6 +300,15 @@ def _header(defs: Sequence[_Def], name: str, kinds: Sequence[Processor]) -> str:
         lines += [*_comment(each), f"{each.signature.call()};"]
         if len(each.entries) > 1:
             lines += ["/* The same, combined onto what the results hold. */", f"{each.signature.call('_onto')};"]
+        if each.on_devices:
+            where = "/* The same in a stream of CUDA (`cudaStream_t`), on arrays of the current device, in row order. It returns"
+            lines += [
+                where,
+                "   before the results are there, unless data is checked. `options->allocate` gives device memory. */",
+            ]
+            suffixes = ("", "_onto")[: len(each.on_devices)]
+            heads = [each.signature.call(f"_cuda{suffix}")[:-1] + ", void *stream);" for suffix in suffixes]
+            lines += [f"#ifdef {name.upper()}_WITH_CUDA", *heads, "#endif"]
         lines += [f"{each.signature.shapes()};", f"{each.signature.error()};", ""]
     return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
 
@@ -294,6 +329,7 @@ def _source(
     defs: Sequence[_Def],
     name: str,
     kinds: Sequence[Processor],
+    gpus: Sequence[Processor],
     kernels: Mapping[tuple[str, str], str],
     externals: Sequence[str],
 ) -> str:
@@ -328,12 +364,47 @@ def _source(
             *wrappers,
             "",
             *(line for body in bodies for line in body),
+            *_on_devices(defs, printers, name, gpus),
         ]
     )
 
 
-def _cmake(name: str) -> str:
-    return f"""cmake_minimum_required(VERSION 3.13)
+def _on_devices(defs: Sequence[_Def], printers: Sequence[Calls], name: str, gpus: Sequence[Processor]) -> list[str]:
+    """The part of the C file that launches CUDA."""
+    if not gpus:
+        return []
+    kernels = _device_kernels(defs, name, gpus)
+    places = {(gpu, step.source.text): k for gpu, own in kernels.items() for k, (_, step) in enumerate(own)}
+    tables = [
+        f'extern __attribute__((visibility("hidden"))) const void *const {table(name, gpu)}[];' for gpu in kernels
+    ]
+    lines = [f"#ifdef {name.upper()}_WITH_CUDA", CUDA_SUPPORT, *tables, ""]
+    for each, calls in zip(defs, printers, strict=True):
+        lines += CudaCalls(calls, name, gpus, places).printed(each.on_devices)
+    return [*lines, "#endif", ""]
+
+
+def _cmake(name: str, gpus: Sequence[Processor] = ()) -> str:
+    cuda = ""
+    if gpus:
+        files = " ".join(f"{name}_{gpu.name}.cu" for gpu in gpus)
+        archs = "".join(
+            f"  set_source_files_properties({name}_{gpu.name}.cu PROPERTIES COMPILE_OPTIONS "
+            f'"-diag-suppress=177;-gencode;arch=compute_{gpu.name[3:]},code=[sm_{gpu.name[3:]},compute_{gpu.name[3:]}]")\n'
+            for gpu in gpus
+        )
+        cuda = f"""
+option({name}_cuda "kernels for GPUs, by the CUDA toolkit" OFF)
+if({name}_cuda)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+{archs}  target_sources({name} PRIVATE {files})
+  set_target_properties({name} PROPERTIES CUDA_STANDARD 17 CUDA_ARCHITECTURES OFF)
+  target_compile_definitions({name} PUBLIC {name.upper()}_WITH_CUDA)
+  target_link_libraries({name} PUBLIC CUDA::cudart)
+endif()
+"""
+    return f"""cmake_minimum_required(VERSION 3.18)
 project({name} C)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -346,7 +417,7 @@ set_target_properties({name} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILIT
 target_compile_options({name} PRIVATE -O3 -fwrapv)
 target_include_directories({name} PUBLIC $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}> $<INSTALL_INTERFACE:include>)
 target_link_libraries({name} PUBLIC Threads::Threads m)
-install(TARGETS {name} EXPORT {name}-config)
+{cuda}install(TARGETS {name} EXPORT {name}-config)
 install(FILES {name}.h DESTINATION include)
 
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
@@ -376,32 +447,32 @@ def compiler() -> str | None:
     return (shutil.which(own) if own else None) or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
 
 
-def _built(exported: Exported, shared: bool) -> Exported:
+def _built(exported: Exported, shared: bool, about: Program) -> Exported:
     """The libraries of a folder."""
     cc, folder, name = compiler(), exported.folder, exported.name
     if cc is None:
         message = "no C compiler was found: there are objects and build files, and no library"
         help = "install gcc or clang, or build the folder with CMake where there is one"
-        warn((Diagnostic(codes.EXPORT_WITHOUT_COMPILER, NO_SPAN, message, help=help),), SourceText(""))
+        warn((Diagnostic(codes.EXPORT_WITHOUT_COMPILER, about.span, message, help=help),), about.source)
         return exported
     kernels = sorted(str(path) for path in (folder / "kernels").glob("*.o"))
     static, library = folder / f"lib{name}.a", folder / f"lib{name}.so"
     with tempfile.TemporaryDirectory() as scratch:
         own = Path(scratch) / f"{name}.o"
-        _run([cc, *_FLAGS, "-c", str(folder / f"{name}.c"), "-o", str(own)])
-        objects = _joined(cc, [str(own), *kernels], Path(scratch) / f"{name}_all.o")
+        _run(about, [cc, *_FLAGS, "-c", str(folder / f"{name}.c"), "-o", str(own)])
+        objects = _joined(about, cc, [str(own), *kernels], Path(scratch) / f"{name}_all.o")
         archiver = shutil.which("ar") or shutil.which("llvm-ar")
         static.unlink(missing_ok=True)
         if archiver is not None:
-            _run([archiver, "rcs", str(static), *objects])
+            _run(about, [archiver, "rcs", str(static), *objects])
         library.unlink(missing_ok=True)
         if shared:
             links = ["-shared", "-pthread", f"-Wl,-soname,lib{name}.so", "-Wl,-z,nodelete", "-Wl,--as-needed"]
-            _run([cc, *links, str(own), *kernels, "-o", str(library), "-lm"])
+            _run(about, [cc, *links, str(own), *kernels, "-o", str(library), "-lm"])
     return replace(exported, static=static if archiver else None, shared=library if shared else None)
 
 
-def _joined(cc: str, objects: Sequence[str], whole: Path) -> Sequence[str]:
+def _joined(about: Program, cc: str, objects: Sequence[str], whole: Path) -> Sequence[str]:
     """One object in which only the documented symbols are left for others, where the tools for it are there."""
     copier = shutil.which("objcopy") or shutil.which("llvm-objcopy")
     if copier is None:
@@ -411,11 +482,11 @@ def _joined(cc: str, objects: Sequence[str], whole: Path) -> Sequence[str]:
     )
     if answer.returncode:
         return objects
-    _run([copier, "--localize-hidden", str(whole)])
+    _run(about, [copier, "--localize-hidden", str(whole)])
     return [str(whole)]
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(about: Program, command: Sequence[str]) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip().splitlines()
@@ -423,5 +494,6 @@ def _run(command: Sequence[str]) -> None:
         refuse(
             codes.EXPORT_FAILED,
             f"`{Path(command[0]).name}` failed: {shown}",
+            about,
             help="this is a bug of tc_jupyter; please report it",
         )

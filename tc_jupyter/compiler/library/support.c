@@ -25,6 +25,7 @@ static const char *tc_text(const char *of, int code, const char *const *conditio
         "no error", "a pointer is NULL", "a size is negative, or sizes do not fit each other", "a result does not lie in row order",
         "elements are not aligned", "a result shares memory with another array", "there is no memory",
         "this processor lacks instructions", "numbers of the call leave their range", "there is no code for these sizes",
+        "CUDA reports an error",
     };
     if (tc_last.of == of && tc_last.code == code && code != 0)
         return tc_last.text;

@@ -30,6 +30,7 @@ enum {
     TC_PROCESSOR = 7,    /* the library has no code for this processor */
     TC_TOO_LARGE = 8,    /* numbers of the call leave their range */
     TC_UNSUPPORTED = 9,  /* the library has no code for these sizes */
+    TC_DEVICE = 10,      /* CUDA reports an error */
     TC_CONDITION = 100
 };
 

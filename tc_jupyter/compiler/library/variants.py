@@ -9,21 +9,28 @@ of calls in which a size is 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from tc_jupyter.codegen import KernelSource
+from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.definition import Definition
-from tc_jupyter.diagnostics import NO_SPAN, CallError, Diagnostic, SourceText, codes, render
+from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer
+from tc_jupyter.program import Program, as_size
 from tc_jupyter.runtime import cpu, jit
+from tc_jupyter.runtime.arguments import fail
+from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.runtime.launch import EntryPoint, LaunchInfo, entry_point, launch_info
 from tc_jupyter.schedule import Target, multiples, within
 
+OLDEST = 70
+"""The oldest architecture of a GPU."""
 MOST_VANISHING = 4
 """Sizes that may be 0 in any combination; of more, one at a time."""
 
@@ -48,12 +55,13 @@ class Step:
     """One kernel: what a launch must know, and its text.
 
     Attributes:
+        entry: of code for a CPU.
         scans: numbers of the checks on data before it.
         temporaries: the buffers that calls allocate for it.
     """
 
     info: LaunchInfo
-    entry: EntryPoint
+    entry: EntryPoint | None
     source: KernelSource
     scans: tuple[int, ...]
     temporaries: tuple[Buffer, ...]
@@ -65,7 +73,7 @@ class Variant:
 
     Attributes:
         name: in C.
-        equal, multiple, between: what sizes have to be: name and number, or two of them.
+        equal, multiple, most, between: what sizes have to be: name and number, or two of them.
         empty: for calls in which a size is 0, or a loop has no iterations; the sizes of `equal` are 0, `positive` are not.
         steps: the kernels for each processor, in their order.
     """
@@ -73,6 +81,7 @@ class Variant:
     name: str
     equal: tuple[tuple[str, int], ...]
     multiple: tuple[tuple[str, int], ...]
+    most: tuple[tuple[str, int], ...]
     between: tuple[tuple[str, int, int], ...]
     empty: bool
     positive: tuple[str, ...]
@@ -120,7 +129,7 @@ KNOWN = [
 """The features that `cpu.c` can look for; code is made with no others."""
 
 
-def processors(names: str | Sequence[str] | None = None) -> tuple[Processor, ...]:
+def processors(names: str | Sequence[str] | None, about: Program) -> tuple[Processor, ...]:
     """Processors by name, the ones with fewer features first: levels of x86-64, and `native`, which is this one.
 
     Raises:
@@ -129,11 +138,31 @@ def processors(names: str | Sequence[str] | None = None) -> tuple[Processor, ...
     host, own = cpu.cpu_target(), jit.host()[0].startswith("x86_64")
     names = (names,) if isinstance(names, str) else names or (("x86-64-v3", "x86-64-v4") if own else ("native",))
     return tuple(
-        sorted((_processor(name, host, own) for name in dict.fromkeys(names)), key=lambda each: len(each.checked))
+        sorted(
+            (_processor(name, host, own, about) for name in dict.fromkeys(names)), key=lambda each: len(each.checked)
+        )
     )
 
 
-def _processor(name: str, host: Target, is_x86: bool) -> Processor:
+def devices(archs: str | Sequence[str], about: Program) -> tuple[Processor, ...]:
+    """GPUs by their architecture, older ones first.
+
+    Raises:
+        CallError: TC660, one is no architecture.
+    """
+    names = (archs,) if isinstance(archs, str) else archs
+    for name in names:
+        if not re.fullmatch(r"sm_[1-9]\d+", name) or int(name[3:]) < OLDEST:
+            refuse(
+                codes.EXPORT_TARGET,
+                f"there is no device {name!r} to export for, as sm_80 or sm_90",
+                about,
+            )
+    ordered = sorted(dict.fromkeys(names), key=lambda name: int(name[3:]))
+    return tuple(Processor(name, name, replace(cuda_target(name), arch=name), ()) for name in ordered)
+
+
+def _processor(name: str, host: Target, is_x86: bool, about: Program) -> Processor:
     if name == "native":
         kept = host.features & (cpu.LEVELS["x86-64"] | frozenset(KNOWN)) if is_x86 else host.features
         target = cpu.other_target(host, kept)
@@ -141,19 +170,18 @@ def _processor(name: str, host: Target, is_x86: bool) -> Processor:
         target = cpu.other_target(host, cpu.LEVELS[name])
     else:
         known = ", ".join([*(cpu.LEVELS if is_x86 else ()), "native"])
-        refuse(codes.EXPORT_TARGET, f"there is no processor {name!r} to export for; there are {known}")
+        refuse(codes.EXPORT_TARGET, f"there is no processor {name!r} to export for; there are {known}", about)
     checked = tuple(each for each in KNOWN if each in target.features) if is_x86 else ()
     return Processor(name.removeprefix("x86-64-").replace("-", "_"), name, target, checked)
 
 
-def refuse(code: codes.Code, message: str, help: str | None = None) -> NoReturn:
+def refuse(code: codes.Code, message: str, about: Program, help: str | None = None) -> NoReturn:
     """Raise what is wrong with an export.
 
     Raises:
         CallError: always.
     """
-    diagnostic, source = Diagnostic(code, NO_SPAN, message, help=help), SourceText("")
-    raise CallError(diagnostic, source, render((diagnostic,), source))
+    fail(code, message, about.source, about.span, help=help)
 
 
 def variants(
@@ -168,10 +196,11 @@ def variants(
     Raises:
         CallError: a call does not fit the def.
     """
-    wanted = [layout for call in like if not (layout := _layout(definition, call)).empty]
+    engine = kinds[0].target.kind
+    wanted = [layout for call in like if not (layout := _layout(definition, call, engine)).empty]
     every = dict.fromkeys(replace(layout, accumulate=accumulate) for layout in (*wanted, _general(definition)))
     found = [_variant(definition, f"variant{number}", layout, kinds) for number, layout in enumerate(every)]
-    lowest = (replace(kinds[0], target=_simplest(kinds)),)
+    lowest = kinds if engine == "cuda" else (replace(kinds[0], target=simplest(kinds)),)
     for number, gone in enumerate(_vanishing(definition)):
         constants = tuple((name, 0) for name in gone)
         layout = Layout(frozenset(), 64, accumulate, constants=constants, empty=True)
@@ -180,18 +209,21 @@ def variants(
     return tuple(found)
 
 
-def _simplest(kinds: Sequence[Processor]) -> Target:
+def simplest(kinds: Sequence[Processor]) -> Target:
     """A target that all processors are of."""
     target = kinds[0].target
     return cpu.other_target(target, cpu.LEVELS["x86-64"]) if target.arch.startswith("x86_64") else target
 
 
-def _layout(definition: Definition, call: Any) -> Layout:
+def _layout(definition: Definition, call: Any, engine: str) -> Layout:
+    """The class of a call with arrays in row order; indices have 64 bits."""
     if isinstance(call, Mapping):
-        sizes = {str(name): int(value) for name, value in call.items()}
-        return definition.layout_at(sizes, definition.numbers_at(sizes), "cpu")
-    inputs = definition.inputs(call if isinstance(call, (tuple, list)) else (call,))
-    return replace(definition.layout(inputs, {}, definition.numbers_at(inputs.sizes), "cpu"), strided=frozenset())
+        found = cast("Mapping[str, int]", call)
+        sizes = {name: as_size(name, value, signed=True) for name, value in found.items()}
+    else:
+        sizes = definition.inputs(call if isinstance(call, (tuple, list)) else (call,)).sizes
+    layout = definition.layout_at(sizes, definition.numbers_at(sizes), engine)
+    return replace(layout, index_bits=64)
 
 
 def _general(definition: Definition) -> Layout:
@@ -215,18 +247,18 @@ def _vanishing(definition: Definition) -> list[tuple[str, ...]]:
 
 def _variant(definition: Definition, name: str, layout: Layout, kinds: Sequence[Processor]) -> Variant:
     steps = tuple(_steps(definition.build(kind.target, layout)) for kind in kinds)
-    known = () if layout.empty else layout.hints
-    return Variant(name, layout.constants, multiples(known), within(known), layout.empty, (), steps)
+    known = () if layout.empty or kinds[0].target.kind == "cuda" else layout.hints
+    return Variant(name, layout.constants, multiples(known), layout.most, within(known), layout.empty, (), steps)
 
 
 def _steps(made: Build) -> tuple[Step, ...]:
-    return tuple(
-        Step(
-            launch_info(kernel),
-            entry_point(source),
-            source,
-            scans,
-            tuple(buffer for buffer in kernel.buffers if buffer.scope == "global"),
-        )
-        for kernel, source, scans in zip(made.kernels, made.sources, made.scans, strict=True)
-    )
+    found: list[Step] = []
+    for kernel, source, scans in zip(made.kernels, made.sources, made.scans, strict=True):
+        entry = None
+        if made.target.kind == "cuda":  # one text for all sizes: wide indices, and blocks that take several turns
+            source = emit_cuda(kernel, made.target, 64, large_grid=True)
+        else:
+            entry = entry_point(source)
+        temporaries = tuple(buffer for buffer in kernel.buffers if buffer.scope == "global")
+        found.append(Step(launch_info(kernel), entry, source, scans, temporaries))
+    return tuple(found)
