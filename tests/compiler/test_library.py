@@ -291,7 +291,9 @@ def test_names_of_c_are_no_names_of_functions(tmp_path, monkeypatch):
     with pytest.warns(DiagnosticWarning):
         assert main(["export", str(tmp_path / "math.tc"), "--to", str(tmp_path / "out"), "--cpu", "native"]) == 0
     header = (tmp_path / "out" / "math_.h").read_text(encoding="utf-8")
-    assert "int read_(const tc_float32_1d *signed_, const tc_float32_1d *register_, const tc_options *options);" in header
+    assert (
+        "int read_(const tc_float32_1d *signed_, const tc_float32_1d *register_, const tc_options *options);" in header
+    )
     assert main(["export", str(tmp_path / "math.tc"), "--to", str(tmp_path / "out"), "--like", "M=3"]) == 2
 
 

@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -313,10 +314,11 @@ def _header(defs: Sequence[_Def], name: str, kinds: Sequence[Processor]) -> str:
     return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
 
 
+@cache
 def _version() -> str:
-    import tc_jupyter  # noqa: PLC0415  (at the top it would be a circle)
-
-    return tc_jupyter.__version__
+    """The version of this package, as its file says it: importing it from here would turn the arrow around."""
+    text = (_HERE.parents[1] / "__init__.py").read_text(encoding="utf-8")
+    return re.findall(r'^__version__ = "(.*)"', text, flags=re.MULTILINE)[0]
 
 
 def _comment(each: _Def) -> list[str]:
