@@ -668,11 +668,11 @@ class Calls:
         for variant in entry.variants:
             tests = ["empty" if variant.empty else "!empty"]
             tests += [f"{self.names[name]} == {value}" for name, value in variant.equal]
-            tests += [f"{self.names[name]} % {unit} == 0" for name, unit in variant.multiple]
             tests += [f"{self.names[name]} <= {most}" for name, most in variant.most]
-            tests += [
-                f"{self.names[name]} >= {low} && {self.names[name]} <= {high}" for name, low, high in variant.between
-            ]
+            for name, fact in variant.facts:
+                tests.append(f"{self.names[name]} >= {fact.least}")
+                tests += [] if fact.most is None else [f"{self.names[name]} <= {fact.most}"]
+                tests += [] if fact.multiple == 1 else [f"{self.names[name]} % {fact.multiple} == 0"]
             tests += [f"{self.names[name]} != 0" for name in variant.positive]
             single = variant.empty and not everywhere
             found = [f"{self.name}_{variant.name}{entry.suffix}_{kind}" for kind in (["any"] if single else kinds)]

@@ -22,12 +22,13 @@ from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import Program, as_size
+from tc_jupyter.ranges import Fact
 from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import fail
 from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.runtime.launch import EntryPoint, LaunchInfo, entry_point, launch_info
-from tc_jupyter.schedule import Target, multiples, within
+from tc_jupyter.schedule import Target
 
 OLDEST = 70
 """The oldest architecture of a GPU."""
@@ -73,16 +74,15 @@ class Variant:
 
     Attributes:
         name: in C.
-        equal, multiple, most, between: what sizes have to be: name and number, or two of them.
+        equal, facts, most: what sizes have to be.
         empty: for calls in which a size is 0, or a loop has no iterations; the sizes of `equal` are 0, `positive` are not.
         steps: the kernels for each processor, in their order.
     """
 
     name: str
     equal: tuple[tuple[str, int], ...]
-    multiple: tuple[tuple[str, int], ...]
+    facts: tuple[tuple[str, Fact], ...]
     most: tuple[tuple[str, int], ...]
-    between: tuple[tuple[str, int, int], ...]
     empty: bool
     positive: tuple[str, ...]
     steps: tuple[tuple[Step, ...], ...]
@@ -247,8 +247,7 @@ def _vanishing(definition: Definition) -> list[tuple[str, ...]]:
 
 def _variant(definition: Definition, name: str, layout: Layout, kinds: Sequence[Processor]) -> Variant:
     steps = tuple(_steps(definition.build(kind.target, layout)) for kind in kinds)
-    known = () if layout.empty or kinds[0].target.kind == "cuda" else layout.hints
-    return Variant(name, layout.constants, multiples(known), layout.most, within(known), layout.empty, (), steps)
+    return Variant(name, layout.constants, layout.facts, layout.most, layout.empty, (), steps)
 
 
 def _steps(made: Build) -> tuple[Step, ...]:
