@@ -94,6 +94,8 @@ class Options:
         tf32: matrix products of `float32` may round their operands to TF32 on a GPU.
         rule: the function that computes the derivatives, instead of the derived one.
         follows: a function of `known` that is defined again is called anew, as Python does (cells of a notebook).
+        fixed: those of `known` that are not: they are of files that the text uses.
+        file: the path of the file that the text is of.
     """
 
     text: str
@@ -108,6 +110,8 @@ class Options:
     tf32: bool = False
     follows: bool = False
     rule: Any = None
+    fixed: frozenset[str] = frozenset()
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +263,12 @@ class Definition:
         Raises:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
-        constants, hints = self.size_class(sizes, engine)
+        constants, facts = self.size_class(sizes, engine)
         if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
-        return Layout(strided, bits, accumulate, constants, hints, most=self.most(sizes, engine))
+        return Layout(strided, bits, accumulate, constants, facts, most=self.most(sizes, engine))
 
     @cached_property
     def _shortening(self) -> frozenset[str]:
@@ -338,7 +342,7 @@ class Definition:
         return numbers
 
     def size_class(self, sizes: Mapping[str, int], engine: str) -> SizeClass:
-        """What the code of this call assumes of its sizes: constants, and typical values."""
+        """What the code of this call assumes of its sizes: constants, and facts of others."""
         if self.options.specialize:
             return self._constants(sizes), ()
         if not self.by_class or engine == "interpreter":
@@ -697,12 +701,13 @@ class Definition:
 
     def code_on_cpu(self, found: SizeClass, into: bool) -> BoundKernel | None:
         """The code for row-major arrays of a class, if it was made."""
-        constants, hints = found
-        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, hints)))
+        constants, facts = found
+        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, facts)))
 
     def _is_empty(self, sizes: Mapping[str, int]) -> bool:
-        """Whether a size is 0, or a loop has no iterations."""
-        return 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
+        """Whether a size is 0, or a loop has no iterations; an integer that is no size may be 0 like any other number."""
+        none = any(sizes.get(name) == 0 for name in self.program.sizes)
+        return none or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
 
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""

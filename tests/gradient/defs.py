@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tc_jupyter.bench.workloads import workloads
 from tc_jupyter.compiler import Analysis, analyze
-from tc_jupyter.cpu_suite import workloads
 from tests.literate import all_cases
 
 FLOATS = re.compile(r"\b(float|half|float16|bfloat16|float32)\b")

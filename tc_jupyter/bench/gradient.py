@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from tc_jupyter.compiler.peers import installed, moved
-from tc_jupyter.cpu_suite import QUIET, in_child, none_named, processor
 from tc_jupyter.function import compile
 from tc_jupyter.program import Program
 from tc_jupyter.runtime import peak, threads
 from tc_jupyter.runtime.timing import Timing, benchmark, duration
-from tc_jupyter.workloads import Workload, make_data, workloads
+
+from .cpu import QUIET, in_child, none_named, processor
+from .workloads import Workload, make_data, workloads
 
 SECONDS = 1.0
 """How long one line is measured."""
@@ -92,7 +93,7 @@ def run(json_file: str | None, only: str, thread_count: int | None) -> int:
     head = f"{processor()}, PyTorch {import_module('torch').__version__}"
     print(head)
     counts = dict.fromkeys((threads.get_threads(), 1) if thread_count is None else (thread_count,))
-    found = [Line(**entry) for count in counts for entry in in_child("gradient_suite", (only, count), count)]
+    found = [Line(**entry) for count in counts for entry in in_child("gradient", (only, count), count)]
     for line in summary(found):
         print(line)
     if json_file is not None:
