@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.chunks.plan import Plan
     from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
+    from tc_jupyter.compiler.library import Exported
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.program.sac_rewrites import Rewrites
 
@@ -845,6 +846,33 @@ class Function:
         made = self._build(cuda.cuda_target(), arrays, sizes)
         return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
 
+    def export(
+        self,
+        to: str | PathLike[str],
+        *,
+        cpus: str | Sequence[str] | None = None,
+        shared: bool = True,
+        cuda: str | Sequence[str] = (),
+        like: Sequence[Any] = (),
+        name: str | None = None,
+        wheel: bool = False,
+    ) -> Exported:
+        """Write a library for C, C++ and CUDA with this function, which needs neither Python nor LLVM when it runs.
+
+        Args:
+            to: a folder, which is made if it is not there.
+            cpus: the processors that it has code for: `x86-64-v3`, `x86-64-v4`, `native`.
+            shared: make a shared library beside the static one.
+            cuda: architectures that CUDA is written for, as `sm_80`.
+            like: calls for which code is made beside that for all sizes: the arguments of each, or sizes by name.
+            name: of the library; by default that of the function.
+            wheel: make a package for Python, too, which needs NumPy alone.
+
+        Raises:
+            CallError: TC660 to TC663, or a call of `like` does not fit.
+        """
+        return export([self], to, name or self.__name__, cpus, shared, cuda, {self.written_name: like}, wheel)
+
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
 
@@ -1150,6 +1178,34 @@ def _digest(arrays: Iterable[Any]) -> bytes:
     for each in arrays:
         digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8).data)
     return digest.digest()
+
+
+def export(
+    functions: Iterable[Function],
+    to: str | PathLike[str],
+    name: str,
+    cpus: str | Sequence[str] | None = None,
+    shared: bool = True,
+    cuda: str | Sequence[str] = (),
+    like: Mapping[str, Sequence[Any]] | None = None,
+    wheel: bool = False,
+) -> Exported:
+    """Write a library with some functions; as `Function.export`, with `like` for each by name.
+
+    Raises:
+        CallError: TC660 to TC663, or a call of `like` does not fit.
+    """
+    from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
+
+    definitions: list[Definition] = []
+    functions = tuple(functions)
+    if not functions:
+        raise ValueError("export: there is no function")
+    for function in functions:
+        if function.is_open:
+            library.refuse_open(function.written_name, function.source_text)
+        definitions.append(function.definition())
+    return library.export(definitions, Path(to), name, cpus, shared, like, cuda, wheel)
 
 
 def redefine(
