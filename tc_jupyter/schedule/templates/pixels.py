@@ -15,14 +15,14 @@ values one after the other, so that what they share is computed once. Measured o
 from __future__ import annotations
 
 from tc_jupyter.program import IndexVar, Read, Statement
-from tc_jupyter.ranges import Facts, constant, from_expr
+from tc_jupyter.ranges import Facts, constant, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL, extent_of
 from .reduction import has_parts, is_across, is_to_few, partial_results
-from .streaming import lanes_of, step_of
+from .streaming import lanes_of
 
 FEW = 7
 """Up to so many elements in a row are fewer than pay for vectors of them, where the rows do not turn. Measured with AVX-512, two
