@@ -30,7 +30,7 @@ from tc_jupyter.program import Statement
 from tc_jupyter.runtime import cuda, libraries
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, doubts, duration, rows_of
 
-from . import cpu, plain, sac
+from . import cpu, gradient, plain, sac
 from .cpu import QUIET
 from .workloads import Workload, make_data, workloads
 
@@ -89,9 +89,9 @@ def run_suite(
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu`, `borders`, `operands`, `plain`, `gpu`, `sac` or `tuning`.
+        suite: `compile`, `cpu`, `borders`, `operands`, `plain`, `gradient`, `gpu`, `sac` or `tuning`.
         only: measure only lines whose name contains this.
-        thread_count: of the suites `cpu`, `borders`, `operands` and `plain`; `None`: all, then one.
+        thread_count: of the suites `cpu`, `borders`, `operands`, `plain` and `gradient`; `None`: all, then one.
         compiled: measure `torch.compile` in these suites too.
 
     Returns:
@@ -102,6 +102,8 @@ def run_suite(
         return 2
     if suite in ("cpu", "borders", "operands"):
         return cpu.run(json_file, only or "", thread_count, compiled, suite)
+    if suite == "gradient":
+        return gradient.run(json_file, only or "", thread_count)
     if suite == "plain":
         return plain.run(json_file, only or "", thread_count)
     if libraries.slowed():

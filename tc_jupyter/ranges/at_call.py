@@ -15,7 +15,6 @@ from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
 from tc_jupyter.program import Program, Statement, int64
-from tc_jupyter.program.integers import sizes_of
 
 from .accesses import Access, Bound
 from .convert import divided_by
@@ -211,8 +210,8 @@ class _Writer:
         self.ranges = ranges
         self.found = found
         scalars = tuple(ranges.scope.scalars or ())
-        given = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in sizes_of(dim)}
-        self.names = (*(name for name in program.sizes if name in given), *scalars)
+        # sizes that stand for the extent of a result alone follow from the others
+        self.names = (*(name for name in program.sizes if name not in found.definitions), *scalars)
         self.variables = {name: f"n{place}" for place, name in enumerate(self.names)}
         self.lines: list[str] = []
         self.failures: list[Failure] = []

@@ -112,8 +112,16 @@ class Inputs:
     library: Library
 
 
-def read_inputs(program: Program, parameters: Sequence[Parameter], values: Sequence[object]) -> Inputs:
+def read_inputs(
+    program: Program,
+    parameters: Sequence[Parameter],
+    values: Sequence[object],
+    known: Mapping[str, int] | None = None,
+) -> Inputs:
     """Check and read every argument.
+
+    Args:
+        known: sizes that no argument has to tell.
 
     Raises:
         CallError: TC605, TC607, TC608, TC609.
@@ -137,7 +145,7 @@ def read_inputs(program: Program, parameters: Sequence[Parameter], values: Seque
         if library is NUMPY:
             library = view.library
     views = [arrays[parameter.name] for parameter in given]
-    sizes = unify(given, [view.shape for view in views], program, scalars)
+    sizes = unify(given, [view.shape for view in views], program, scalars, known)
     for name, value in scalars.items():
         if isinstance(value, int):
             sizes[name] = int(value)

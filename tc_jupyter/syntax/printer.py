@@ -38,6 +38,7 @@ from .tree import (
     Unary,
     Unique,
     Unit,
+    Use,
     Where,
     ends,
 )
@@ -60,8 +61,14 @@ _LEVELS = {
 
 def to_text(unit: Unit) -> str:
     """The canonical text of a cell, with a line end after each def and a blank line between them."""
-    constants = "".join(f"{statement_text(item)}\n" for item in unit.constants)
+    constants = "".join(f"{use_text(item)}\n" for item in unit.uses)
+    constants += "".join(f"{statement_text(item)}\n" for item in unit.constants)
     return "\n".join([*([constants] if constants else []), *(def_text(item) for item in unit.defs)])
+
+
+def use_text(item: Use) -> str:
+    """`use "kernels.tc"`."""
+    return f'use "{item.path}"'
 
 
 def def_text(item: Def) -> str:

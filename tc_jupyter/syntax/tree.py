@@ -315,12 +315,29 @@ class Def:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """`use "kernels.tc"`: the defs of another file may be called.
+
+    Attributes:
+        path: what stands between the quotes.
+        place: of the path, with its quotes.
+        regular: it is written as the language has it; else it was understood, and a message says how it is written.
+    """
+
+    path: str
+    span: Span = field(default=NO_SPAN, compare=False)
+    place: Span = field(default=NO_SPAN, compare=False)
+    regular: bool = field(default=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
-    """A cell; its constants stand before and between the defs."""
+    """A cell; its constants, and what it uses, stand before and between the defs."""
 
     defs: tuple[Def, ...]
     span: Span = field(default=NO_SPAN, compare=False)
     constants: tuple[Constant, ...] = ()
+    uses: tuple[Use, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
