@@ -282,7 +282,8 @@ def _mostly(test: Binary) -> Iterator[_Border]:
         inside = interior(total, name)
         split = None if inside is None else inside.value.linear_in(name)
         if inside is not None and split is not None and split[0] != constant(0):
-            holds = (split[0].constant < 0) == bool(inside.value.names - inside.value.indices)
+            far = bool(inside.value.names - inside.value.indices) or abs(inside.value.offset) > FEW
+            holds = (split[0].constant < 0) == far
             end = inside.value if holds else -inside.value - 1
             yield _Border(test, Const(holds, DType.BOOL), (end, *inside.conditions))
             return
