@@ -5,8 +5,8 @@ What multiplies or divides every term leaves the sum: `C(i, j) +=! A(i, k) * B(k
 Measured with AVX-512 (Zen 5), one thread, times as it is written over those of the sum that is divided at the end: a product of
 64 x 2000 x 64 6.4, means of 1000 rows of 512 1.8; multiplied, products of 256 x 256 x 256 1.4 to 1.9.
 
-Sums over the few coordinates of a point or colours of a pixel, whose results are as few for each element or one, are written out:
-they are statements on single elements, which have vectors along the elements. So are short windows whose results are few. A
+Sums over the few coordinates of a point or colours of a pixel, whose results are as few for each element or one, are written
+out: they are statements on single elements, which have vectors along the elements. So are short windows whose results are few. A
 register tile stays where its vectors are full, or read neighbours. Measured there, register tiles over what is written out: 20,000
 points of 4 times a matrix 3.5, matrices of 3 x 3 times vectors 1.4, times transposed ones 2; lengths of 40,000 points 3.6; places
 of elements in windows of 3 4.5, of 7 1.9; colours blurred along rows of 300 1.4.
@@ -50,7 +50,7 @@ def _written_out(schedule: Schedule, name: str, target: Target) -> Schedule | No
         return None
     expanded = schedule.expand(name)
     kept = few is not None and _fills_vectors(schedule, stage, few)
-    return None if kept and pixels.default(expanded, name, target) is None else expanded
+    return None if kept and pixels.default(expanded, name, target, {}) is None else expanded
 
 
 def _fills_vectors(schedule: Schedule, stage: Stage, few: int) -> bool:
