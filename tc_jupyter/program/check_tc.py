@@ -20,6 +20,7 @@ from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import REDUCTIONS, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
+from .blocks import groups, without_blocks
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
@@ -315,8 +316,10 @@ class _DefChecker:
 
     def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
-        self.node = node
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
+        self.node = node = without_blocks(node, self.scope.diagnostics)
+        self.groups = groups(node.statements)
+        self.prepared = set[int]()
         self.draft = _Draft()
         self.declared: dict[str, tuple[DType, tuple[Expr, ...]] | None] = {}
         self.starts: dict[str, tuple[Expr | None, ...]] = {}  # declared first indices of results
@@ -714,7 +717,47 @@ class _DefChecker:
                     self.with_reducer(node)
                 else:
                     self.one_target(node)
+                    self.know_block(node)
                     _StatementChecker(self, self.with_indices(node)).check()
+
+    def know_block(self, node: tree.Comprehension) -> None:
+        """Before the first statement of a block, find the types of what statements read that later ones make."""
+        number = node.blocks[0].number if node.blocks else -1
+        if number < 0 or number in self.prepared:
+            return
+        self.prepared.add(number)
+        made: dict[str, TensorInfo] = {}
+        for each in self.groups[number]:
+            name = each.target.name
+            if name in self.scope.tensors or name in made:
+                continue
+            kind = "result" if name in self.declared else "temporary"
+            if kind == "temporary":
+                self.new_tensor(each.target, "temporary")
+            rank, span = len(each.indices or ()), each.target.span
+            dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
+            made[name] = TensorInfo(name, None, rank, dims, kind, span, written=True, ahead=True)
+        self.scope.tensors |= made
+        for known, dtype in types_of_block(self, self.groups[number], made).items():
+            made[known].dtype, made[known].literal = dtype, None
+
+    def type_of(self, node: tree.Comprehension) -> DType | None:
+        """The type of the value of a statement, as far as one can say; no message is given."""
+        scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
+        read = {info.name for info in scope.tensors.values() if info.read}
+        other = _StatementChecker(self, node)
+        other.left()
+        other.lets()
+        value = other.expressions.value(node.value)
+        wrong = any(item.is_error for item in scope.diagnostics[count:])
+        del scope.diagnostics[count:]
+        scope.suggestions.left = asked
+        for info in scope.tensors.values():
+            info.read = info.name in read
+        if value is None or wrong:
+            return None
+        own = settle(value).dtype
+        return INT32 if own is BOOL and other.operator in ("+", "*") else own
 
     # positions of extreme values
 
@@ -1366,6 +1409,33 @@ class _DefChecker:
         )
 
 
+def types_of_block(
+    owner: _DefChecker, statements: Sequence[tree.Comprehension], made: Mapping[str, TensorInfo]
+) -> dict[str, DType]:
+    """The types of what a block makes: the declared ones, else the common types of the values without what it reads of itself."""
+    declared = {name: found[0] for name in made if (found := owner.declared.get(name)) is not None}
+    for name, info in made.items():
+        info.dtype = declared.get(name, INT32)
+        info.literal = None if name in declared else weak_integer(1, info.span)
+    known = dict(declared)
+    for _ in range(_PASSES):
+        before = dict(known)
+        for each in statements:
+            name = each.target.name
+            own = owner.type_of(each) if name in made and name not in declared else None
+            if own is not None:
+                held = known.get(name)
+                known[name] = own if held is None or fits(held, own) else held
+                made[name].dtype, made[name].literal = known[name], None
+        if known == before:
+            break
+    return {name: known.get(name, DType.FLOAT32) for name in made}
+
+
+_PASSES = 4
+"""How often the types of a block are looked for: each is one that the others were found with."""
+
+
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
     values = [statement.value, *(part for clause in statement.clauses for part in tree.parts(clause))]
@@ -1757,7 +1827,10 @@ class _StatementChecker:
     def know_target(self) -> None:
         """A statement with an order may read what it has made so far, whose type is that of all else, or the declared one."""
         info = self.scope.tensors.get(self.node.target.name)
-        self.first = info is None or not info.written
+        self.first = info is None or not info.written or info.ahead
+        if info is not None and info.ahead:
+            info.ahead, self.carried = False, info.dtype
+            return
         if info is None or not self.first or not self.node.along or info.is_input:
             return
         declared = self.owner.declared.get(info.name)
@@ -2015,9 +2088,11 @@ class _StatementChecker:
             unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
             left_span=self.left_place(),
             needs_points=self.node.at is not None,
-            order=self.order if self.is_self_read(value) else (),
+            order=self.order if self.node.blocks or self.is_self_read(value) else (),
             **self.folding(dtype),
             filters=filters,
+            block=f"{self.node.blocks[0].index.name}#{self.node.blocks[0].number}" if self.node.blocks else "",
+            ahead=self.ahead(),
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -2310,6 +2385,13 @@ class _StatementChecker:
                 fix = None if self.computed else orders.added(self.node, self.names.left)
                 self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
 
+    def ahead(self) -> tuple[str, ...]:
+        """The targets of this statement and of later ones of its block, but for those that earlier ones of the block make."""
+        members = [each for block in self.node.blocks for each in self.owner.groups[block.number]]
+        place = next((k for k, each in enumerate(members) if each.span == self.node.span), 0)
+        early = {each.target.name for each in members[:place]} - {self.node.target.name}
+        return tuple(dict.fromkeys(each.target.name for each in members[place:] if each.target.name not in early))
+
     def is_self_read(self, value: Typed) -> bool:
         """Whether a value has elements of the target in it."""
         nodes = walk(value.expr)
@@ -2318,10 +2400,11 @@ class _StatementChecker:
     def reads_on_data(self, value: Typed) -> None:
         """TC224: which element of its own target a statement reads, must be known without data."""
         for item in walk(value.expr) if self.order else ():
-            inside = isinstance(item, Read) and item.tensor == self.node.target.name and item.indices
+            made = (self.node.target.name, *self.ahead())
+            inside = isinstance(item, Read) and item.tensor in made and item.indices
             data = [part for index in inside or () for part in walk(index) if isinstance(part, Read) and part.indices]
             if data:
-                message = f"`{data[0].tensor}` decides which element of `{self.node.target.name}` is read"
+                message = f"`{data[0].tensor}` decides which element of `{item.tensor}` is read"
                 help = "whether it is made before is known where subscripts are made of indices, sizes and numbers"
                 self.scope.report(codes.DATA_ORDER, item.span, message, help=help)
 

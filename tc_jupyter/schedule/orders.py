@@ -79,7 +79,8 @@ def _loops(stage: Stage | None) -> object:
 def moving(stage: Stage) -> frozenset[str]:
     """The indices in which elements that a stage reads of its own target differ from the one that it makes."""
     outputs = stage.statement.output_indices
-    return frozenset(
+    step = frozenset(name for name, _ in stage.statement.order[:1]) if stage.statement.block else frozenset[str]()
+    return step | frozenset(
         own.name
         for read in stage.statement.self_reads
         for own, at in zip(outputs, read.indices, strict=True)
@@ -93,6 +94,8 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
         return None
     message = f"the loops of `{stage.name}` do not keep its order"
     help = "loops along other indices may run in any order"
+    if stage.statement.block:
+        return Problem(codes.ILLEGAL_ORDER, f"{message}: the statements of a block are done step by step", help)
     try:
         witness = _witness(graph, stage)
     except Unknown as unknown:

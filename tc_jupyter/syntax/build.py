@@ -16,6 +16,7 @@ from .tokens import Token
 from .tree import (
     Apply,
     Binary,
+    Block,
     Bordered,
     CallStatement,
     Clause,
@@ -222,6 +223,10 @@ class Build:
     def direction(self, parts: list[Any]) -> Direction:
         minus, name = parts
         return Direction(name, 1 if minus is None else -1, name.span if minus is None else minus.span | name.span)
+
+    def head(self, parts: list[Any]) -> Block:
+        word, minus, name, _, lower, _, upper = parts
+        return Block(name, 1 if minus is None else -1, lower, upper, span=Span(word.start, upper.span.end))
 
     def call(self, parts: list[Any]) -> CallStatement:
         closing, arguments, _, callee = parts[-1], parts[-2], parts[-3], parts[-4]
