@@ -12,7 +12,7 @@ Source: Allen and Kennedy, "Automatic translation of FORTRAN programs to vector 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -25,8 +25,12 @@ from .orders import offset
 _STAYS = "what stays has the step as an index, as `s` in `s(t, b) = (s(t-1, b) else 0) + X(t, b)`"
 
 
-def without_blocks(node: tree.Def, diagnostics: list[Diagnostic]) -> tree.Def:
-    """A def whose blocks are statements with the step as an index; what is wrong with them is added to the messages."""
+def without_blocks(node: tree.Def, diagnostics: list[Diagnostic], callees: Container[str]) -> tree.Def:
+    """A def whose blocks are statements with the step as an index; what is wrong with them is added to the messages.
+
+    Args:
+        callees: the defs that may be called, which no block does.
+    """
     if not any(isinstance(each, tree.Comprehension) and each.blocks for each in node.statements):
         return node
     found: list[tree.TcStatement] = []
@@ -40,7 +44,12 @@ def without_blocks(node: tree.Def, diagnostics: list[Diagnostic]) -> tree.Def:
         inside = [each for each in run if isinstance(each, tree.Comprehension)]
         others = [each for where, (_, other) in enumerate(runs) if where != place for each in other]
         made = _Block(block, inside, results, others, diagnostics)
+        before = len(diagnostics)
+        made.without_calls(callees)
         statements = made.statements()
+        if len(diagnostics) > before:  # nothing else is said of what they make
+            found += [tree.Broken((name.name,), frozenset(_names(each)), "", each.span) for each in run for name in _made(each)]
+            continue
         found += made.in_circles(statements, count)
         count += len(statements)
     return replace(node, statements=tuple(found))
@@ -83,6 +92,16 @@ class _Block:
     def step(self) -> str:
         return self.block.index.name
 
+    def without_calls(self, callees: Container[str]) -> None:
+        """TC501 for calls of defs."""
+        for each in self.inside:
+            value = each.value
+            called = isinstance(value, tree.Apply) and value.function.name.partition(".")[0] in callees
+            if each.indices is None and called and value.function.name not in {name.name for name, _ in self.targets()}:
+                help = "write the statements of the def inside of the block"
+                message = "a call of a def inside of a block is not part of this version"
+                self.report(codes.UNSUPPORTED, value.span, message, help)
+
     def statements(self) -> list[tree.Comprehension]:
         """The statements with the step as an index."""
         nested = next((each for each in self.inside if len(each.blocks) > 1), None)
@@ -118,6 +137,12 @@ class _Block:
     def told(self, target: tree.Name, message: str, place: Label) -> None:
         fix = None
         indices = next((indices for name, indices in self.targets() if name is target), None)
+        used = (node for index in indices or () for node in tree.walk(index) if isinstance(node, tree.Name))
+        if any(node.name == self.step for node in used):
+            message = f"the step `{self.step}` has to be an index of `{target.name}` by itself"
+            help = "write another range of steps: `along t in 1:T + 1 { Y(t) = ... }`, not `along t in 0:T { Y(t + 1) = ... }`"
+            self.report(codes.STEP, target.span, message, help, place)
+            return
         if indices:
             edit = Edit(Span(target.span.end, target.span.end + 1), f"({self.step}, ")
             fix = Fix(f"write it with the index `{self.step}`", (edit,))
@@ -225,6 +250,10 @@ def _circles(needs: Sequence[set[int]]) -> list[list[int]]:
 
 
 # expressions ---------------------------------------------------------------------------------------------------------------------
+
+
+def _made(statement: tree.TcStatement) -> tuple[tree.Name, ...]:
+    return tuple(name for name, _ in statement.targets) if isinstance(statement, tree.Comprehension) else ()
 
 
 def _names(statement: tree.TcStatement) -> set[str]:

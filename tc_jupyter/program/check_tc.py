@@ -317,7 +317,7 @@ class _DefChecker:
     def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
-        self.node = node = without_blocks(node, self.scope.diagnostics)
+        self.node = node = without_blocks(node, self.scope.diagnostics, self.scope.callable_names)
         self.groups = groups(node.statements)
         self.prepared = set[int]()
         self.draft = _Draft()
@@ -741,11 +741,12 @@ class _DefChecker:
         for known, dtype in types_of_block(self, self.groups[number], made).items():
             made[known].dtype, made[known].literal = dtype, None
 
-    def type_of(self, node: tree.Comprehension) -> DType | None:
-        """The type of the value of a statement, as far as one can say; no message is given."""
+    def value_of(self, node: tree.Comprehension) -> Typed | None:
+        """The value of a statement with its type, as far as one can say; no message is given."""
         scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
         read = {info.name for info in scope.tensors.values() if info.read}
         other = _StatementChecker(self, node)
+        other.names.settles = True
         other.left()
         other.lets()
         value = other.expressions.value(node.value)
@@ -756,8 +757,9 @@ class _DefChecker:
             info.read = info.name in read
         if value is None or wrong:
             return None
-        own = settle(value).dtype
-        return INT32 if own is BOOL and other.operator in ("+", "*") else own
+        found = value if value.weak else settle(value)
+        counts = found.dtype is BOOL and other.operator in ("+", "*")
+        return replace(found, dtype=INT32) if counts else found
 
     # positions of extreme values
 
@@ -1414,22 +1416,26 @@ def types_of_block(
 ) -> dict[str, DType]:
     """The types of what a block makes: the declared ones, else the common types of the values without what it reads of itself."""
     declared = {name: found[0] for name in made if (found := owner.declared.get(name)) is not None}
-    for name, info in made.items():
-        info.dtype = declared.get(name, INT32)
-        info.literal = None if name in declared else weak_integer(1, info.span)
-    known = dict(declared)
-    for _ in range(_PASSES):
-        before = dict(known)
-        for each in statements:
-            name = each.target.name
-            own = owner.type_of(each) if name in made and name not in declared else None
-            if own is not None:
-                held = known.get(name)
-                known[name] = own if held is None or fits(held, own) else held
-                made[name].dtype, made[name].literal = known[name], None
-        if known == before:
-            break
-    return {name: known.get(name, DType.FLOAT32) for name in made}
+    known: dict[str, DType] | None = None
+    for start in (weak_integer(1, owner.node.span), Typed(Const(False, BOOL), BOOL)):
+        values: dict[str, Typed] = {name: Typed(Const(0, dtype), dtype) for name, dtype in declared.items()}
+        for _ in range(_PASSES):
+            before = dict(values)
+            for name, info in made.items():
+                held = values.get(name, start)
+                info.dtype, info.literal = held.dtype, held if held.weak else None
+            found = [(each.target.name, owner.value_of(each)) for each in statements if each.target.name in made]
+            for name, value in found:
+                held = values.get(name)
+                if name not in declared and value is not None and (held is None or held.weak or fits(held.dtype, value.dtype)):
+                    values[name] = value
+            if {name: each.dtype for name, each in values.items()} == {name: each.dtype for name, each in before.items()}:
+                break
+        if all(value is not None for _, value in found):
+            return {name: value.dtype for name, value in values.items()}
+        if known is None:
+            known = {name: value.dtype for name, value in values.items() if not value.weak}
+    return {name: (known or {}).get(name, DType.FLOAT32) for name in made}
 
 
 _PASSES = 4

@@ -596,7 +596,7 @@ def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnost
         bound = item.bound
         if bound is None or item.kind == "PROVED" or id(bound.access) in found:
             continue
-        read, target = bound.access, checker.statement.target
+        read, target = bound.access, bound.access.tensor
         text = program.source.slice(read.span)
         end = "first" if bound.side == "lower" else "last"
         element = element_text(target, map(as_written, read.index), "()")

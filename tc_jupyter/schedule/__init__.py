@@ -8,6 +8,7 @@ from .bounds import Bounds, Range, StageNeed, infer_bound
 from .exact_sets import ExactNeed, ExactSets, Piece
 from .extents import decided_at, loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .orders import steps_kept
 from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root_of, total_dimensions
 from .moves import candidates, mutate
 from .padding import proved_copied, proved_inside, with_safe_padding
@@ -70,6 +71,7 @@ __all__ = [
     "row_class",
     "schedule_of",
     "scope_of",
+    "steps_kept",
     "size_class",
     "within",
     "stage_graph",

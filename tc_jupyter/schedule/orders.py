@@ -88,6 +88,36 @@ def moving(stage: Stage) -> frozenset[str]:
     )
 
 
+def steps_kept(graph: StageGraph, tensor: str) -> tuple[int, int] | None:
+    """The dimension of a temporary that is the step of its block, and how many steps of it are needed at one time.
+
+    `None` where all of them are: it is a result, or read outside of the block, or at other distances than numbers.
+    """
+    writers = graph.stages_on(tensor)
+    block = writers[0].statement.block if writers else ""
+    if not block or tensor in {graph.storage_name(name) for name in graph.program.results}:
+        return None
+    name, way = writers[0].statement.order[0]
+    outputs = [item.name for item in writers[0].statement.output_indices]
+    own = (each.statement.target == tensor and not each.statement.left for each in writers)
+    if name not in outputs or not all(own) or any(each.statement.block != block for each in writers):
+        return None
+    place, most = outputs.index(name), 0
+    for stage in graph.stages:
+        for read in stage.statement.reads():
+            if graph.storage_name(read.tensor) != tensor:
+                continue
+            by = (index(name) - from_expr(read.indices[place], Scope(indices={name: index(name)}))) * way
+            if stage.statement.block != block or read.tensor != tensor or not by.is_constant or by.offset < 0:
+                return None
+            most = max(most, by.offset)
+    return (place, most + 1) if most < MOST_STEPS else None
+
+
+MOST_STEPS = 8
+"""Steps of a temporary that take each other's place."""
+
+
 def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
     """Why the loops of a stage do not keep its order; `None` if they do."""
     if _is_as_written(stage):
@@ -199,4 +229,4 @@ def _named(graph: StageGraph, stage: Stage, read: Read, found: dict[str, int]) -
     return Witness(sizes, read.tensor, element, stage.name, there, stage.name, here, "reads")
 
 
-__all__ = ["changed_order", "moving", "order_problem_of", "refused"]
+__all__ = ["changed_order", "moving", "order_problem_of", "refused", "steps_kept"]
