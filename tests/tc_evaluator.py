@@ -10,6 +10,7 @@ What the pages leave open (whether a guard is seen to imply a bound) raises `Unc
 from __future__ import annotations
 
 import cmath
+import dataclasses
 import itertools
 import math
 import random
@@ -119,6 +120,17 @@ class Statement:
     """Of a reducer, the values behind the first one."""
     filters: list = field(default_factory=list)
     """Conditions as clauses."""
+
+
+@dataclass
+class Block:
+    """`along t in low:high { ... }`; `way` is 1 or -1."""
+
+    step: str
+    way: int
+    low: object
+    high: object
+    statements: list
 
 
 @dataclass
@@ -315,8 +327,26 @@ class Parser:
         self.need("{")
         statements = []
         while not self.take("}"):
-            statements.append(self.statement())
+            statements.append(self.block() if self.begins_block() else self.statement())
         return Def(name, parameters, results, statements)
+
+    def begins_block(self):
+        return self.peek() == "along" and "in" in (self.peek(2), self.peek(3)) and self.peek(1) not in ("=", "(")
+
+    def block(self):
+        self.need("along")
+        way = -1 if self.take("-") else 1
+        step = self.next()
+        self.need("in")
+        low = self.expression()
+        self.need(":")
+        high, statements = self.expression(), []
+        self.need("{")
+        while not self.take("}"):
+            if self.begins_block():
+                raise Rejected("TC501")
+            statements.append(self.statement())
+        return Block(step, way, low, high, statements)
 
     def reducer(self):
         name, parameters = self.next(), []
@@ -420,7 +450,7 @@ class Parser:
 
     def order(self, statement):
         """`along i, -j`, unless `along` is the target of the next statement."""
-        if self.peek() != "along" or self.peek(1) in ("=", "(", ","):
+        if self.peek() != "along" or self.peek(1) in ("=", "(", ",") or self.begins_block():
             return
         more = self.take("along")
         while more:
@@ -1172,6 +1202,46 @@ def is_literal_integer(e):
             return is_literal_integer(e.value)
         case _:
             return False
+
+
+def put_all(e, values, settles=False):
+    """`e` with values in the place of the elements of several tensors."""
+    for name, value in values.items():
+        e = put_for(e, name, value, settles)
+    return e
+
+
+def replace_in(s, change):
+    """A statement with other expressions."""
+    return dataclasses.replace(
+        s,
+        value=change(s.value),
+        ranges={name: tuple(map(change, ends)) for name, ends in s.ranges.items()},
+        lets={name: change(e) for name, e in s.lets.items()},
+        exists=[change(e) for e in s.exists],
+        places={name: change(e) for name, e in s.places.items()},
+        filters=[change(e) for e in s.filters],
+    )
+
+
+def with_subscript(e, names, step):
+    """`e` with the step as the first subscript of some tensors."""
+    match e:
+        case Name() if e.name in names:
+            return Apply(e.name, (step,))
+        case Extent() if e.name in names:
+            return Extent(e.name, e.dimension + 1)
+        case Apply():
+            args = tuple(with_subscript(a, names, step) for a in e.args)
+            return Apply(e.name, (step, *args) if e.name in names else args)
+        case Unary():
+            return Unary(e.op, with_subscript(e.value, names, step))
+        case Binary():
+            return Binary(e.op, with_subscript(e.left, names, step), with_subscript(e.right, names, step))
+        case Choice() | Bordered():
+            return type(e)(*(with_subscript(c, names, step) for c in children(e)))
+        case _:
+            return e
 
 
 def put_for(e, tensor, value, settles=False):
@@ -2492,6 +2562,8 @@ class Run:
             self.types, self.code, self.discharged = {}, {}, {}
             if isinstance(s, Constant):
                 self.constant(s)
+            elif isinstance(s, Block):
+                self.block(s, declared, given)
             elif isinstance(s, CallDef):
                 self.need_known(s.args, waiting)
                 self.call(s.targets, s.callee, s.args, declared)
@@ -2541,6 +2613,91 @@ class Run:
             reason.temporary = not any(places and name in declared for name, places in self.unwritten.items())
             raise reason
         return {r.name: self.result(r) for r in self.one.results}
+
+    def block(self, block, declared, given):
+        """The statements once for each step; what they make has all steps, also where the text has no index for them."""
+        members = self.with_step(block)
+        made = {s.target for s in members} - self.tensors.keys()
+        before, found = dict.fromkeys(self.tensors), []
+        for number, s in enumerate(members):
+            ahead = {other.target for other in members[number:]} - {other.target for other in members[:number]}
+            asked = replace_in(s, lambda e, names=ahead: put_all(e, dict.fromkeys(names, ANY)))
+            for name in s.ranges:  # an index of nothing but what is made in order
+                if name not in s.left and name in {n for n in self.indices_in(s.value)}:
+                    asked.value = Binary("+", asked.value, Name(name))
+            self.types, self.code, self.discharged = {}, {}, {}
+            ranges = self.ranges_of(asked)
+            if any(high < low for low, high in ranges.values()):
+                raise Refused("range")
+            found.append(ranges)
+            if s.target in made and s.target not in self.tensors:
+                lows, shape = [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left]
+                if s.places:
+                    raise Unclear("an expression on the left of a block")
+                self.tensors[s.target] = Array("float64", lows, shape)
+                self.dims[s.target] = [None] * len(shape)
+        types = self.types_of_block([s for s in members if s.target in made], declared)
+        for name in made:
+            shape = self.tensors[name].shape
+            self.tensors[name] = Array(types[name], [low for low, _ in self.tensors[name].box], shape)
+        self.log += [(s.target, ranges) for s, ranges in zip(members, found, strict=True)]
+        logged = len(self.log)
+        low, high = next(iter(found))[block.step] if found else (0, 0)
+        for t in range(low, high)[:: block.way]:
+            seen = set(before)
+            for s, ranges in zip(members, found, strict=True):
+                moving = self.moving(s)
+                fixed = {n: tuple(Number(e, "int64", False) for e in ends) for n, ends in ranges.items() if n not in moving}
+                fixed[block.step] = (Number(t, "int64", False), Number(t + 1, "int64", False))
+                own = {n: s.ranges[n] for n in moving if n in s.ranges}
+                fresh = s.fresh or s.target not in seen
+                now = Statement(
+                    s.target, s.left, s.op, fresh, s.value, {**own, **fixed}, {}, s.exists, s.places, s.unique, s.at,
+                    s.extreme, s.along, s.targets, s.rest, s.filters,
+                )  # fmt: skip
+                seen.add(s.target)
+                self.types, self.code, self.discharged = {}, {}, {}
+                self.statement(now, declared, given)
+                del self.log[logged:]
+
+    def with_step(self, block):
+        """The statements with the step as the first index of what has none."""
+        step, places = Name(block.step), {}
+        for s in block.statements:
+            if s.targets or s.extreme or s.op in (*POSITIONS, *TRUTHS, "lse"):
+                raise Unclear("several targets in a block")
+            places.setdefault(s.target, set()).add(block.step in (s.left or []))
+        if any(len(each) > 1 for each in places.values()):
+            raise Rejected("TC227")
+        hidden = {name for name, has in places.items() if has == {False}}
+        if hidden & ({r.name for r in self.one.results} | self.tensors.keys()):
+            raise Rejected("TC227")
+        found = []
+        for s in block.statements:
+            s = replace_in(s, lambda e: with_subscript(e, hidden, step))
+            left = [block.step, *(s.left or [])] if s.target in hidden else s.left or []
+            ranges = {**s.ranges, block.step: (block.low, block.high)}
+            found.append(self.prepared(dataclasses.replace(s, left=left, ranges=ranges)))
+        return found
+
+    def types_of_block(self, members, declared):
+        known = {s.target: declared[s.target].dtype for s in members if s.target in declared and declared[s.target].dtype}
+        stated = set(known)
+        for _ in range(4):
+            for s in members:
+                held = {name: Number(1, dtype, False) for name, dtype in known.items()}
+                value = put_all(s.value, {each.target: ANY for each in members} | held, True)
+                self.types = {}
+                try:
+                    own = self.type_of(value)
+                except Rejected as reason:
+                    raise Unclear("the type of what a block makes") from reason
+                dtype = "int32" if own.dtype == "bool" and s.op in ("+", "*") else own.dtype
+                if s.target not in stated and own.weak is None and fits(known.get(s.target, dtype), dtype):
+                    known[s.target] = dtype
+        if known.keys() != {s.target for s in members}:
+            raise Unclear("the type of what a block makes")
+        return known
 
     def constant(self, s):
         name, dims = s.tensor.name, s.tensor.dims

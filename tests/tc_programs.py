@@ -828,6 +828,58 @@ def drawn_orders(seed):
     return with_orders(random, cell(random)), cell_sizes(random), seed
 
 
+def block_of(random):
+    """The text of a def with a block."""
+    way, count = random.choice((1, 1, -1)), random.randint(2, 4)
+    names = random.sample(("S", "V", "W", "P", "Q"), count)
+    states = {name: random.choice((0, 1, 1, 2)) for name in names[: random.randint(1, count)]}
+    ranks = {name: states.get(name, random.choice((0, 1, 1))) for name in names}
+    order = random.sample(names, count)
+    lines, made = [], []
+
+    def place(name, at, letters):
+        subscripts = [*([at] if name in states else []), *letters[: ranks[name]]]
+        return name + (f"({', '.join(subscripts)})" if subscripts else "")
+
+    def read(letters):
+        name = random.choice((*names, "X", "u"))
+        kinds = [random.choice((n, f"wrap({n} + 1)", f"{n} - 1")) for n in letters]
+        if name == "u":
+            return f"u({letters[0]})"
+        if name == "X":
+            return f"X(t, {letters[0]})"
+        if name in made and random.random() < 0.6:
+            return place(name, "t", letters)
+        if name not in states:
+            return "0.5"
+        back = "t - 1" if way > 0 else "t + 1"
+        if random.random() < 0.3:
+            back = "t - 2" if way > 0 else "t + 2"
+        return f"({place(name, back, kinds)} else {random.choice(('0', '1', '0.5'))})"
+
+    for name in order:
+        letters = ["i", "j"]
+        target, sizes = place(name, "t", letters), [f"{n} in 0:M" for n in letters[: ranks[name]]]
+        value = " + ".join(f"{random.choice(('0.5', '-0.25', '1', '0.125'))} * {read(letters)}" for _ in range(random.randint(1, 3)))
+        value = random.choice((value, value, f"max({value}, X(t, {letters[0]}))", f"(u({letters[0]}) > 0 ? {value} : {read(letters)})"))
+        inner = [n for n in letters[ranks[name] :] if re.search(rf"\b{n}\b", value)]
+        operator = "=" if not inner else random.choice(("+=!", "max=!"))
+        clauses = ", ".join([*sizes, *(f"{n} in 0:{random.choice(('M', 'M', 't' if operator == '+=!' else 'M'))}" for n in inner)])
+        clauses = clauses.replace("0:t", "0:min(t, M)")
+        lines.append(f"        {target} {operator} {value}" + (f" where {clauses}" if clauses else ""))
+        made.append(name)
+    head = f"    along {'-' if way < 0 else ''}t in {random.choice(('0:N', '0:N', '0:3', '1:N'))} {{"
+    kind = random.choice(("float", "double", "float", "half"))
+    results = ", ".join(states)
+    return "\n".join([f"def f({kind}(N, M) X, float(M) u) -> ({results}) {{", head, *lines, "    }", "}"])
+
+
+def drawn_blocks(seed):
+    """The same for a def with a block."""
+    random = Random(f"{seed} blocks")
+    return block_of(random), cell_sizes(random), seed
+
+
 def drawn_left_sides(seed):
     """The same for a cell with expressions on the left."""
     random = Random(seed)
@@ -1195,6 +1247,8 @@ def same_ranges(function, expected, sizes, arguments, one, note):
     known_ranges = function.ranges.indices
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
+    if any(s.block or "{" in one.name for s in statements) or re.search(r"\balong -?\w+ in\b", function.program.source.text):
+        statements.sort(key=lambda s: s.span.start)  # what a block computes for all steps stands before it
     for s, (_, ranges) in zip(statements, expected.log, strict=True):
         found = function.ranges.indices[s.name]
         here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in found}

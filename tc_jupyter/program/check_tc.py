@@ -42,6 +42,7 @@ from .typing import (
     fits,
     settle,
     unify,
+    weak_float,
     weak_integer,
     without_idle_casts,
 )
@@ -1423,7 +1424,9 @@ def types_of_block(
             before = dict(values)
             for name, info in made.items():
                 held = values.get(name, start)
-                info.dtype, info.literal = held.dtype, held if held.weak else None
+                one = weak_integer(1, info.span)  # of a value that is made of literals only its type counts
+                info.dtype = held.dtype
+                info.literal = None if not held.weak else weak_float(one) if held.weak == "float" else one
             found = [(each.target.name, owner.value_of(each)) for each in statements if each.target.name in made]
             for name, value in found:
                 held = values.get(name)
