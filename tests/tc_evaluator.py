@@ -2647,7 +2647,9 @@ class Run:
             seen = set(before)
             for s, ranges in zip(members, found, strict=True):
                 moving = self.moving(s)
-                fixed = {n: tuple(Number(e, "int64", False) for e in ends) for n, ends in ranges.items() if n not in moving}
+                fixed = {
+                    n: tuple(Number(e, "int64", False) for e in ends) for n, ends in ranges.items() if n not in moving
+                }
                 fixed[block.step] = (Number(t, "int64", False), Number(t + 1, "int64", False))
                 own = {n: s.ranges[n] for n in moving if n in s.ranges}
                 fresh = s.fresh or s.target not in seen
@@ -2681,7 +2683,9 @@ class Run:
         return found
 
     def types_of_block(self, members, declared):
-        known = {s.target: declared[s.target].dtype for s in members if s.target in declared and declared[s.target].dtype}
+        known = {
+            s.target: declared[s.target].dtype for s in members if s.target in declared and declared[s.target].dtype
+        }
         stated = set(known)
         for _ in range(4):
             for s in members:

@@ -860,11 +860,17 @@ def block_of(random):
     for name in order:
         letters = ["i", "j"]
         target, sizes = place(name, "t", letters), [f"{n} in 0:M" for n in letters[: ranks[name]]]
-        value = " + ".join(f"{random.choice(('0.5', '-0.25', '1', '0.125'))} * {read(letters)}" for _ in range(random.randint(1, 3)))
-        value = random.choice((value, value, f"max({value}, X(t, {letters[0]}))", f"(u({letters[0]}) > 0 ? {value} : {read(letters)})"))
+        value = " + ".join(
+            f"{random.choice(('0.5', '-0.25', '1', '0.125'))} * {read(letters)}" for _ in range(random.randint(1, 3))
+        )
+        value = random.choice(
+            (value, value, f"max({value}, X(t, {letters[0]}))", f"(u({letters[0]}) > 0 ? {value} : {read(letters)})")
+        )
         inner = [n for n in letters[ranks[name] :] if re.search(rf"\b{n}\b", value)]
         operator = "=" if not inner else random.choice(("+=!", "max=!"))
-        clauses = ", ".join([*sizes, *(f"{n} in 0:{random.choice(('M', 'M', 't' if operator == '+=!' else 'M'))}" for n in inner)])
+        clauses = ", ".join(
+            [*sizes, *(f"{n} in 0:{random.choice(('M', 'M', 't' if operator == '+=!' else 'M'))}" for n in inner)]
+        )
         clauses = clauses.replace("0:t", "0:min(t, M)")
         lines.append(f"        {target} {operator} {value}" + (f" where {clauses}" if clauses else ""))
         made.append(name)
@@ -1247,7 +1253,9 @@ def same_ranges(function, expected, sizes, arguments, one, note):
     known_ranges = function.ranges.indices
     statements = [s for s in function.program.statements if s.name in known_ranges and not s.target.endswith(parts)]
     assert len(statements) == len(expected.log), note
-    if any(s.block or "{" in one.name for s in statements) or re.search(r"\balong -?\w+ in\b", function.program.source.text):
+    if any(s.block or "{" in one.name for s in statements) or re.search(
+        r"\balong -?\w+ in\b", function.program.source.text
+    ):
         statements.sort(key=lambda s: s.span.start)  # what a block computes for all steps stands before it
     for s, (_, ranges) in zip(statements, expected.log, strict=True):
         found = function.ranges.indices[s.name]

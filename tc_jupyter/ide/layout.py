@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.syntax import (
+    block_text,
     own_operators,
     parse_sac,
     parse_tc,
     reducer_text,
     sac_to_text,
     sac_tree,
-    block_text,
     statement_text,
     tree,
 )

@@ -1,8 +1,8 @@
 """Blocks, `along t in 0:T { ... }`, as statements in which the step is an index.
 
-A tensor of which each step has one of its own gets the step as its first dimension. Statements that need nothing that a later step, or
-they themselves, make of each other are taken out of the loop: they stand before or behind it, and their points have no order. What
-is left goes in circles: a statement alone is one with `along`, several keep the block, whose number is that of the circle then.
+A tensor of which each step has one of its own gets the step as its first dimension. Statements that need nothing of what they
+themselves lead to are taken out of the loop: they stand before or behind it, and their points have no order. What is left goes in
+circles: a statement alone is one with `along`, several keep the block, whose number is that of the circle then.
 
 Worked example: of `along t in 0:T { Z(o) +=! X(t, i)*W(o, i)  R(o) +=! h(t-1, k)*U(o, k)  h(t, o) = tanh(Z(o) + R(o)) }` the first
 statement becomes `Z(t, o) +=! X(t, i)*W(o, i) where t in 0:T`, and `R` and `h` are done step by step.
@@ -48,7 +48,11 @@ def without_blocks(node: tree.Def, diagnostics: list[Diagnostic], callees: Conta
         made.without_calls(callees)
         statements = made.statements()
         if len(diagnostics) > before:  # nothing else is said of what they make
-            found += [tree.Broken((name.name,), frozenset(_names(each)), "", each.span) for each in run for name in _made(each)]
+            found += [
+                tree.Broken((name.name,), frozenset(_names(each)), "", each.span)
+                for each in run
+                for name in _made(each)
+            ]
             continue
         found += made.in_circles(statements, count)
         count += len(statements)
@@ -96,8 +100,10 @@ class _Block:
         """TC501 for calls of defs."""
         for each in self.inside:
             value = each.value
-            called = isinstance(value, tree.Apply) and value.function.name.partition(".")[0] in callees
-            if each.indices is None and called and value.function.name not in {name.name for name, _ in self.targets()}:
+            if not isinstance(value, tree.Apply) or each.indices is not None:
+                continue
+            name = value.function.name
+            if name.partition(".")[0] in callees and name not in {target.name for target, _ in self.targets()}:
                 help = "write the statements of the def inside of the block"
                 message = "a call of a def inside of a block is not part of this version"
                 self.report(codes.UNSUPPORTED, value.span, message, help)
@@ -107,7 +113,9 @@ class _Block:
         nested = next((each for each in self.inside if len(each.blocks) > 1), None)
         if nested is not None:
             help = "name the inner order behind the statement, as in `D(t, j) = D(t, j-1) + 1 where j in 0:N along j`"
-            self.report(codes.UNSUPPORTED, nested.blocks[1].span, "a block inside of a block is not part of this version", help)
+            self.report(
+                codes.UNSUPPORTED, nested.blocks[1].span, "a block inside of a block is not part of this version", help
+            )
         hidden = self.hidden()
         return [self.with_step(each, hidden) for each in self.inside]
 
@@ -214,7 +222,9 @@ class _Block:
                 found.add(other)
         for other, reader in enumerate(statements):  # that reads what this one writes over, or comes too early
             for read in _reads(reader):
-                indices = next((indices or () for name, indices in node.targets if name.name == read.function.name), None)
+                indices = next(
+                    (indices or () for name, indices in node.targets if name.name == read.function.name), None
+                )
                 step = None if indices is None else self.distance(indices, read.arguments)
                 if indices is None or other == place:
                     continue
@@ -300,9 +310,7 @@ def _mapped(clause: tree.Clause, inside: partial[tree.Expression]) -> tree.Claus
             return clause
 
 
-def _with_index(
-    node: tree.Expression, index: tree.Name, hidden: set[str], arrays: set[str]
-) -> tree.Expression:
+def _with_index(node: tree.Expression, index: tree.Name, hidden: set[str], arrays: set[str]) -> tree.Expression:
     """An expression with the step as the first subscript of each tensor that has one of its own in each step."""
     inner = partial(_with_index, index=index, hidden=hidden, arrays=arrays)
     match node:

@@ -1416,29 +1416,43 @@ def types_of_block(
     owner: _DefChecker, statements: Sequence[tree.Comprehension], made: Mapping[str, TensorInfo]
 ) -> dict[str, DType]:
     """The types of what a block makes: the declared ones, else the common types of the values without what it reads of itself."""
-    declared = {name: found[0] for name in made if (found := owner.declared.get(name)) is not None}
-    known: dict[str, DType] | None = None
-    for start in (weak_integer(1, owner.node.span), Typed(Const(False, BOOL), BOOL)):
-        values: dict[str, Typed] = {name: Typed(Const(0, dtype), dtype) for name, dtype in declared.items()}
-        for _ in range(_PASSES):
-            before = dict(values)
-            for name, info in made.items():
-                held = values.get(name, start)
-                one = weak_integer(1, info.span)  # of a value that is made of literals only its type counts
-                info.dtype = held.dtype
-                info.literal = None if not held.weak else weak_float(one) if held.weak == "float" else one
-            found = [(each.target.name, owner.value_of(each)) for each in statements if each.target.name in made]
-            for name, value in found:
-                held = values.get(name)
-                if name not in declared and value is not None and (held is None or held.weak or fits(held.dtype, value.dtype)):
-                    values[name] = value
-            if {name: each.dtype for name, each in values.items()} == {name: each.dtype for name, each in before.items()}:
-                break
-        if all(value is not None for _, value in found):
-            return {name: value.dtype for name, value in values.items()}
-        if known is None:
-            known = {name: value.dtype for name, value in values.items() if not value.weak}
-    return {name: (known or {}).get(name, DType.FLOAT32) for name in made}
+    stated = {name: found[0] for name in made if (found := owner.declared.get(name)) is not None}
+    known, whole = _types_from(owner, statements, made, stated, weak_integer(1, owner.node.span))
+    if not whole:
+        truths, whole = _types_from(owner, statements, made, stated, Typed(Const(False, BOOL), BOOL))
+        known = truths if whole else {name: each for name, each in known.items() if not each.weak}
+    return {name: known[name].dtype if name in known else DType.FLOAT32 for name in made}
+
+
+def _types_from(
+    owner: _DefChecker,
+    statements: Sequence[tree.Comprehension],
+    made: Mapping[str, TensorInfo],
+    stated: Mapping[str, DType],
+    start: Typed,
+) -> tuple[dict[str, Typed], bool]:
+    """Values of the types of what a block makes, where what is not known yet is `start`; and whether no statement was wrong."""
+    known = {name: Typed(Const(0, dtype), dtype) for name, dtype in stated.items()}
+    whole = True
+    for _ in range(_PASSES):
+        before = {name: each.dtype for name, each in known.items()}
+        for name, info in made.items():
+            held, one = known.get(name, start), weak_integer(1, info.span)  # of literals only the type counts
+            info.dtype = held.dtype
+            info.literal = None if not held.weak else weak_float(one) if held.weak == "float" else one
+        found = [(each.target.name, owner.value_of(each)) for each in statements if each.target.name in made]
+        for name, value in found:
+            held = known.get(name)
+            if (
+                name not in stated
+                and value is not None
+                and (held is None or held.weak or fits(held.dtype, value.dtype))
+            ):
+                known[name] = value
+        whole = all(value is not None for _, value in found)
+        if before == {name: each.dtype for name, each in known.items()}:
+            break
+    return known, whole
 
 
 _PASSES = 4
@@ -2408,10 +2422,11 @@ class _StatementChecker:
 
     def reads_on_data(self, value: Typed) -> None:
         """TC224: which element of its own target a statement reads, must be known without data."""
+        made = (self.node.target.name, *self.ahead())
         for item in walk(value.expr) if self.order else ():
-            made = (self.node.target.name, *self.ahead())
-            inside = isinstance(item, Read) and item.tensor in made and item.indices
-            data = [part for index in inside or () for part in walk(index) if isinstance(part, Read) and part.indices]
+            if not isinstance(item, Read) or item.tensor not in made:
+                continue
+            data = [part for index in item.indices for part in walk(index) if isinstance(part, Read) and part.indices]
             if data:
                 message = f"`{data[0].tensor}` decides which element of `{item.tensor}` is read"
                 help = "whether it is made before is known where subscripts are made of indices, sizes and numbers"

@@ -7,8 +7,8 @@ For a read `e(v)` at the point `v` of a first statement, the set
 must be empty. A later statement may also read what an earlier one has left there; then only points that differ in indices without
 an order are in each other's way. A point of the set with small numbers is the witness.
 
-In a block the point `w` may be one of another statement: it is before `v` where its step is, or where the steps are the same and its
-statement stands before that of `v`.
+In a block the point `w` may be one of another statement: it is before `v` where its step is, or where the steps are the same and
+its statement stands before that of `v`.
 
 Worked example: `Y(i) = (i < N - 1 ? Y(i+1) : 0) + X(i) along i` has the point `i = 0`, which reads `Y(1)`, at `N = 2`.
 

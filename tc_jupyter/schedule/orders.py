@@ -35,6 +35,7 @@ _REFUSED = {
     "compute_inline": "it reads elements that it makes",
     "compute_with": "loops that are shared have no order of their own",
     "separate": "it reads what the next statement makes",
+    "compute_root": "its block is one loop",
 }
 
 
@@ -50,6 +51,8 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
             stage for stage in named if stage.name in names[1:] and stage.statement.order and stage.target == names[0]
         ]
         return (own[0], "a copy would be made before what it copies") if own else None
+    if primitive == "compute_root":
+        named = [stage for stage in named if stage.statement.block and stage.attach.kind == "with"]
     ordered = next((stage for stage in named if stage.statement.order), None)
     return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
 

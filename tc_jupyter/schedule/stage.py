@@ -379,9 +379,7 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
         outside = apart.get(statement.block, ())
         leaves = (*outside, *(leaf for leaf in leaves if leaf not in outside))
         attach = first.get(statement.block, Attach())
-        stages.append(
-            Stage(with_condition(statement), roots, leaves=leaves, evaluates=statement.name, attach=attach)
-        )
+        stages.append(Stage(with_condition(statement), roots, leaves=leaves, evaluates=statement.name, attach=attach))
         if statement.block and leaves:
             first.setdefault(statement.block, Attach("with", statement.name, leaves[len(outside)]))
     return StageGraph(program, dict(ranges.boxes), (), program).with_stages(tuple(stages))
@@ -412,8 +410,11 @@ def _is_apart(name: str, members: Sequence[Statement], statement: Statement, ran
         for found in ranges.indices[each.name]
         if found.index == name
     ]
-    places = {each.target: [item.name for item in each.output_indices].index(name) for each in members if name in
-              [item.name for item in each.output_indices]}
+    places = {
+        each.target: [item.name for item in each.output_indices].index(name)
+        for each in members
+        if name in [item.name for item in each.output_indices]
+    }
     reads = [read for read in statement.reads() if read.tensor in {each.target for each in members}]
     own = (read.tensor in places and _names(read.indices[places[read.tensor]], name) for read in reads)
     return len(set(domains)) == 1 and all(own)
