@@ -6,9 +6,10 @@ Every program is one that hypothesis draws from `tests.strategies.programs`, tol
 * the CPU engine computes what the loop interpreter computes (which checks every subscript), or both refuse with the same code;
 * the elements around every argument, and the arguments, are as they were.
 
-With `--cells` the programs are those of `tests.tc_programs`, of every kind that the language page allows, and both engines are compared
-with `tests.tc_evaluator`. With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead. With
-`--simulate` programs of more kinds, of all element types and of sizes up to 70, are called through `f.simulate` and by the loop interpreter.
+With `--cells` the programs are those of `tests.tc_programs`, of every kind that the language page allows (or of the kinds that are named:
+`--cells points orders`), and both engines are compared with `tests.tc_evaluator`; with `--simulate` as well, so is what a call launches
+on a GPU. With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead. With
+`--simulate` alone programs of more kinds, of all element types and of sizes up to 70, are called through `f.simulate` and by the loop interpreter.
 With `--speed` programs of `float` are timed, on one thread, against their own loops in C; the log gets the slowest ones.
 
 A failure is written to the log with the program, its sizes and the seed of its data, and the campaign goes on; what it found
@@ -23,7 +24,8 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -31,15 +33,24 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from tc_jupyter.runtime import threads
-from tests.simulator.test_programs import PROGRAMS, through_the_simulator
+from tests.simulator.test_programs import PROGRAMS, simulated, through_the_simulator
 from tests.simulator.test_programs import SIZES as FEW_POINTS
 from tests.speed import Speeds
 from tests.strategies import programs, sizes
-from tests.tc_programs import drawn, drawn_left_sides, drawn_orders, judge
+from tests.tc_programs import drawn, drawn_complex, drawn_left_sides, drawn_orders, drawn_points, judge
 from tests.test_properties import compare
 
 DRAWS = 500
 """Examples that hypothesis draws for one seed."""
+
+CELLS = {
+    "plain": drawn,
+    "left": drawn_left_sides,
+    "orders": drawn_orders,
+    "complex": drawn_complex,
+    "points": drawn_points,
+}
+"""Kinds of cells, and what draws one for a number."""
 
 Check = Callable[[str, dict[str, int], int], str]
 """Checks one program at some sizes with data of a seed; says in a few words how far it came."""
@@ -104,15 +115,10 @@ class Campaign:
 
         each()
 
-    def cells(self, number: int, draw: Callable[[int], tuple[str, dict[str, int], int]] = drawn) -> None:
-        """The cells of one seed."""
+    def cells(self, number: int, kinds: Sequence[str]) -> None:
+        """The cells of one seed, of each kind in turn."""
         for place in range(number * DRAWS, (number + 1) * DRAWS):
-            self.one(*draw(place))
-
-    def left_sides(self, number: int) -> None:
-        """The cells of one seed that have expressions on the left."""
-        self.cells(number, drawn_left_sides)
-        self.cells(number, drawn_orders)
+            self.one(*CELLS[kinds[place % len(kinds)]](place))
 
 
 def _on_five_architectures() -> Check:
@@ -130,8 +136,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first seed; it is counted up")
     parser.add_argument("--log", type=Path, default=Path("campaign.log"))
     parser.add_argument("--gpu", action="store_true", help="CUDA kernels: five architectures, and the simulator")
-    parser.add_argument("--cells", action="store_true", help="cells of every kind, compared with the evaluator")
-    parser.add_argument("--left", action="store_true", help="the same with expressions on the left")
+    parser.add_argument(
+        "--cells", nargs="*", choices=[*CELLS], help="cells (of some kinds), compared with the evaluator"
+    )
     parser.add_argument(
         "--simulate", action="store_true", help="what a call launches: the simulator and the interpreter"
     )
@@ -144,13 +151,14 @@ def main() -> None:
         os.environ["OMP_NUM_THREADS"] = "1"
         threads.set_threads(1)
         campaign = Campaign(options.log, speeds.check, programs(dtypes=("float",)))
+    elif options.cells is not None:
+        campaign = Campaign(options.log, partial(judge, on_gpu=simulated) if options.simulate else judge)
     elif options.simulate:
         campaign = Campaign(options.log, through_the_simulator, PROGRAMS, FEW_POINTS)
     else:
-        check = _on_five_architectures() if options.gpu else judge if options.cells or options.left else compare
-        campaign = Campaign(options.log, check)
+        campaign = Campaign(options.log, _on_five_architectures() if options.gpu else compare)
     start, number = time.monotonic(), options.seed
-    draw = campaign.left_sides if options.left else campaign.cells if options.cells else campaign.draw
+    draw = campaign.draw if options.cells is None else partial(campaign.cells, kinds=options.cells or [*CELLS])
     while campaign.compared() < options.programs:
         draw(number)
         number += 1

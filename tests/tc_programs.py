@@ -687,14 +687,18 @@ def cell(random):
 
 def cell_of_left_sides(random):
     """The text of a cell with a def `f` whose statements have expressions on the left."""
-    return Maker(random, left_sides=True).definition("f", random.randint(1, 3))
+    return cell_of_one(random, left_sides=True)
 
 
 def cell_of_points(random):
     """The text of a cell with a def `f` whose statements leave points out."""
-    left_sides, reducers = random.random() < 0.4, set()
-    maker = Maker(random, left_sides=left_sides, points=True, reducers=reducers)
-    text = maker.definition("f", random.randint(1, 3))
+    return cell_of_one(random, left_sides=random.random() < 0.4, points=True)
+
+
+def cell_of_one(random, **kinds):
+    """The text of a cell with a def `f` of up to three statements and the reducers that it uses."""
+    reducers = set()
+    text = Maker(random, reducers=reducers, **kinds).definition("f", random.randint(1, 3))
     return "\n".join([*sorted(reducers), text])
 
 
@@ -1189,8 +1193,11 @@ def leaves_nothing(refusal, one, arguments):
     return any(each in refusal.message for each in named)
 
 
-def judge(text, sizes, data, name="f"):
-    """Check one cell on all counts; says in a few words how far it came."""
+def judge(text, sizes, data, name="f", on_gpu=None):
+    """Check one cell on all counts; says in a few words how far it came.
+
+    `on_gpu` gives the results of a function for the CUDA target and its arguments, or None where it cannot say.
+    """
     defs = Parser(text).cell()
     one = defs[name] if isinstance(defs[name], Def) else defs[name].function
     arguments = arguments_of(one, sizes, data)
@@ -1238,6 +1245,12 @@ def judge(text, sizes, data, name="f"):
     for engine, results in found.items():
         for mine, theirs in zip(results, expected.results.values(), strict=True):
             agree(mine, theirs, f"{engine}\n{note}")
+    if on_gpu is not None:
+        cuda = module_of(analysis, Options(text, target="cuda"))[name]
+        for mine, theirs in zip(
+            on_gpu(cuda, [value for value, _ in arguments]) or (), expected.results.values(), strict=False
+        ):
+            agree(mine.view(ml_dtypes.bfloat16) if theirs.dtype == "bfloat16" else mine, theirs, f"on a GPU\n{note}")
     return judge_out(text, name, one, engines, arguments, expected, data, note)
 
 

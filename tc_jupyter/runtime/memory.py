@@ -30,6 +30,15 @@ SMALL_BYTES = 256 << 10
 """Below this size `np.empty` is used: the C library keeps such blocks mapped, and the pool would only add calls."""
 
 HUGE_PAGE_BYTES = 2 << 20
+CHECKED_BYTES = 1 << 30
+"""From this size on it is asked whether the system has the memory: the question takes less than 1 ms, touching the pages 100 ms."""
+
+CONTAINER_LIMITS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+"""Files with the limit of a container and what it uses: control groups of version 2 and 1."""
+
 _MAX_BYTES = 1 << 62
 _BYTE = np.dtype(np.uint8)
 _PATIENCE = 0.1
@@ -60,6 +69,34 @@ def _physical_bytes() -> int:
         return 8 << 30
 
 
+def _number_in(path: str) -> int | None:
+    """The number that a file of the system consists of; None where there is none (`max`: no limit)."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def left_bytes() -> int | None:
+    """Bytes that this process can still write to before the system ends it; None where the system does not say.
+
+    Linux promises more memory than it has and kills who uses it. What is left is `MemAvailable` and free swap, or less where a
+    control group (a container) has a limit.
+    """
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            rows = dict(line.split(":", 1) for line in file)
+        left = sum(int(rows[name].split()[0]) << 10 for name in ("MemAvailable", "SwapFree"))
+    except (OSError, KeyError, ValueError):
+        return None
+    for limit, used in CONTAINER_LIMITS:
+        most, now = _number_in(limit), _number_in(used)
+        if most is not None and now is not None:
+            left = min(left, max(most - now, 0))
+    return left
+
+
 def _anonymous(length: int) -> mmap.mmap:
     """Fresh memory of this process alone: shared memory, the default, has no huge pages, and a fork would share results."""
     private = getattr(mmap, "MAP_PRIVATE", None)
@@ -74,6 +111,8 @@ def _map(capacity: int) -> _Block:
     Raises:
         MemoryError: the system has no such memory.
     """
+    if capacity >= CHECKED_BYTES and (left := left_bytes()) is not None and capacity > left:
+        raise MemoryError(f"{capacity} bytes where {left} are left")
     huge = capacity >= HUGE_PAGE_BYTES
     length = capacity + (HUGE_PAGE_BYTES if huge else 0)
     try:

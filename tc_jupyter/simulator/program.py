@@ -433,20 +433,49 @@ def index_arithmetic(program: Program) -> frozenset[int]:
 
 
 def _modular(program: Program) -> frozenset[str]:
-    """Registers that follow from an `xor` with a number of ones.
+    """Registers of which only the lower bits are the number's, and what follows from them.
 
-    The compiler writes `8 * (n - 1 - x)` as `8 * (n + (x ^ (2**29 - 1)))`: only the lower 29 bits are the number's.
+    The compiler writes `8 * (n - 1 - x)` as `8 * (n + (x ^ (2**29 - 1)))`, and `8 * (x / 2)` of a negative `x` with a shift that
+    fills up with zeros: what is wrong in the upper bits is shifted out.
     """
     found: set[str] = set()
+    halved = _halved(program)
     before = -1
     while len(found) > before:
         before = len(found)
         for instruction in program.instructions:
             written, read = effects(instruction)
             masked = instruction.parts[0] == "xor" and any(map(_is_ones, instruction.operands))
-            if masked or (instruction.parts[0] in _SLICE and not found.isdisjoint(read)):
+            back = instruction.parts[0] == "shl" and _shift(instruction) >= min(
+                map(halved.get, read, [64] * len(read)), default=64
+            )
+            if masked or back or (instruction.parts[0] in _SLICE and not found.isdisjoint(read)):
                 found |= set(written)
     return frozenset(found)
+
+
+def _halved(program: Program) -> dict[str, int]:
+    """Sums with a number that was shifted right as an unsigned one, and by how many bits: so many upper bits say nothing."""
+    found: dict[str, int] = {}
+    before = -1
+    while len(found) > before:
+        before = len(found)
+        for instruction in program.instructions:
+            written, read = effects(instruction)
+            bits = (
+                [found[name] for name in read if name in found] if instruction.parts[0] in ("add", "sub", "mov") else []
+            )
+            if instruction.parts[0] == "shr" and instruction.parts[-1] == "u32" and _shift(instruction) > 0:
+                bits = [_shift(instruction)]
+            if bits:
+                found.update({name: max(bits) for name in written if name not in found})
+    return found
+
+
+def _shift(instruction: Instruction) -> int:
+    """By how many bits a shift goes; 0 where a register says it."""
+    by = instruction.operands[-1]
+    return by.value if isinstance(by, Immediate) and by.kind == "int" else 0
 
 
 def _is_ones(operand: object) -> bool:

@@ -328,6 +328,16 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("sort", "argsort", "topk", "median", "nanmedian", "quantile", "percentile"), _SORTED),
     **dict.fromkeys(("rand", "randn", "random"), _RANDOM),
     "clip": _CLAMP,
+    "mirror": Instead(
+        "an index is mirrored at the ends with `reflect(e)`, which reads no end twice", 1, "reflect({0})"
+    ),
+    **dict.fromkeys(
+        ("nearest", "edge", "replicate"),
+        Instead("an index beyond an end reads that end with `clamp(e)`", 1, "clamp({0})"),
+    ),
+    **dict.fromkeys(
+        ("periodic", "circular", "wraparound", "torus"), Instead("an index goes round with `wrap(e)`", 1, "wrap({0})")
+    ),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
     **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),

@@ -257,6 +257,23 @@ def test_sizes_that_no_memory_holds_are_refused_and_not_wrapped():
             empty(shape, F4)
 
 
+def test_memory_that_the_system_would_kill_for_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "left_bytes", lambda: memory.CHECKED_BYTES)
+    with pytest.raises(MemoryError, match="are left"):
+        empty((memory.CHECKED_BYTES,), F4)
+
+
+def test_a_container_may_use_less_memory_than_the_machine_has(monkeypatch, tmp_path):
+    limit, used = tmp_path / "memory.max", tmp_path / "memory.current"
+    limit.write_text("3000000\n")
+    used.write_text("1000000\n")
+    whole = memory.left_bytes()
+    monkeypatch.setattr(memory, "CONTAINER_LIMITS", ((str(limit), str(used)),))
+    assert memory.left_bytes() in (2_000_000, None)
+    limit.write_text("max\n")
+    assert (memory.left_bytes() is None) == (whole is None)
+
+
 def test_empty_cache_gives_memory_back():
     array = empty((SMALL_BYTES,), F4)
     del array

@@ -134,6 +134,14 @@ FOUND = (
     T1(j,i) = i > 0 && i < 4 ? T0(j,i) : 1
     T2(i,j) = j%2 == 0 ? int32(T1(j,i)) : 1
 }""", {"N": 17, "M": 17}),
+    # the compiler halves a negative number with zeros in front, which a later factor shifts out
+    ("""def f(bfloat16(K,7) A, int32(N,K,N) B) -> (T0) {
+    T0(i) = max((A(i, (i+1)%7) > 1 ? A(i/2, i/2) : 2) + 2 - B(i+1, 6-i, 0), B(i+2, i+1, 6-i))
+}""", {"N": 8, "K": 7}),
+    # sums of bytes that were loaded side by side, whose sign NVRTC forgets
+    ("def f(int8(N) X, int8(N) Z) -> (Y) { Y(i) = max((X(i)+Z(i))/8, X(i)/-8) }", {"N": 64}),
+    ("def f(int8(N) X, int8(N) Z) -> (Y) { Y(i) = max(X(i)+1, Z(i)) + (X(i)-Z(i) >> 3) }", {"N": 64}),
+    ("def f(int8(N) X) -> (Y, Z) { Y(i) = abs(X(i)+1) Z(i) = int8(int32(X(i))+1)/4 }", {"N": 64}),
 )  # fmt: skip
 
 

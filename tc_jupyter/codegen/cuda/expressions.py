@@ -487,12 +487,19 @@ def _negative(expr: Unary, scope: Scope) -> Text:
     operand = value(expr.operand, scope)
     if expr.dtype.is_float:
         return Text(f"-{operand.at(PRIMARY)}", UNARY)
-    return _narrowed(Text(f"{scope.use('tc_negative')}({operand.text})"), expr.dtype)
+    return narrowed(Text(f"{scope.use('tc_negative')}({operand.text})"), expr.dtype, scope)
 
 
-def _narrowed(text: Text, dtype: DType) -> Text:
+def narrowed(text: Text, dtype: DType, scope: Scope) -> Text:
     """Back to an 8 or 16 bit type after arithmetic, which C++ does in `int`."""
+    if dtype is DType.INT8:
+        return Text(f"{scope.use('tc_int8')}({text.text})")
     return Text(f"({C_TYPES[dtype]}){text.at(UNARY)}", UNARY) if dtype.bits < 32 else text
+
+
+def _dividend(text: Text, dtype: DType, scope: Scope) -> Text:
+    """What is divided or shifted: NVRTC makes sums of it, so the bytes of a wide load get their sign first (`tc_int8`)."""
+    return text if dtype is not DType.INT8 or text.text.startswith("tc_int8(") else narrowed(text, dtype, scope)
 
 
 def _helper(name: str, dtype: DType, scope: Scope) -> str:
@@ -516,11 +523,13 @@ def _binary(expr: Binary, scope: Scope) -> Text:
     if expr.op in ("min", "max"):
         return extremum(expr.op, expr.dtype, left, right, scope)
     if expr.op in ("//", "/", "%") and (power := _power_of_two(expr.right)):
-        return _by_power(expr.op, expr.dtype, left, power)
+        return _by_power(expr.op, expr.dtype, left, power, scope)
     if expr.op == "%":
-        return Text(f"{_helper('tc_floor_mod', expr.dtype, scope)}({left.text}, {right.text})")
+        dividend = _dividend(left, expr.dtype, scope)
+        return Text(f"{_helper('tc_floor_mod', expr.dtype, scope)}({dividend.text}, {right.text})")
     if expr.op in ("/", "//") and not expr.dtype.is_float:
-        return Text(f"{_helper('tc_floor_div', expr.dtype, scope)}({left.text}, {right.text})")
+        dividend = _dividend(left, expr.dtype, scope)
+        return Text(f"{_helper('tc_floor_div', expr.dtype, scope)}({dividend.text}, {right.text})")
     if expr.op == "//":
         return Text(f"floor{'f' if expr.dtype is DType.FLOAT32 else ''}({left.at(PRODUCT)} / {right.at(UNARY)})")
     return arithmetic(expr.op, expr.dtype, left, right, scope)
@@ -532,11 +541,12 @@ def _power_of_two(expr: Expr) -> int:
     return number if number > 0 and number & (number - 1) == 0 else 0
 
 
-def _by_power(op: str, dtype: DType, left: Text, power: int) -> Text:
-    """Rounding down by a power of two: a shift, or a mask. NVRTC divides wrongly where a `signed char` was loaded beside others."""
+def _by_power(op: str, dtype: DType, left: Text, power: int, scope: Scope) -> Text:
+    """Rounding down by a power of two: a shift, or a mask."""
+    left = _dividend(left, dtype, scope)
     if op == "%":
-        return _narrowed(Text(f"{left.at(BITAND)} & {constant(power - 1, dtype)}", BITAND), dtype)
-    return _narrowed(Text(f"{left.at(SHIFT)} >> {power.bit_length() - 1}", SHIFT), dtype)
+        return narrowed(Text(f"{left.at(BITAND)} & {constant(power - 1, dtype)}", BITAND), dtype, scope)
+    return narrowed(Text(f"{left.at(SHIFT)} >> {power.bit_length() - 1}", SHIFT), dtype, scope)
 
 
 def arithmetic(op: str, dtype: DType, left: Text, right: Text, scope: Scope) -> Text:
@@ -547,7 +557,7 @@ def arithmetic(op: str, dtype: DType, left: Text, right: Text, scope: Scope) -> 
         return plain
     if dtype.bits < 32:
         left, right = (Text(f"(unsigned int){side.at(UNARY)}", UNARY) for side in (left, right))
-        return Text(f"({C_TYPES[dtype]})({left.at(level)} {op} {right.at(level + 1)})", UNARY)
+        return narrowed(Text(f"{left.at(level)} {op} {right.at(level + 1)}", level), dtype, scope)
     helper = {"+": "tc_add", "-": "tc_sub", "*": "tc_mul"}[op]
     return Text(f"{scope.use(helper)}({left.text}, {right.text})")
 
@@ -587,9 +597,9 @@ def _of_bits(op: str, dtype: DType, left: Text, right: Text, scope: Scope) -> Te
     """An operator on bits; a shift by the width or more is a helper, for C++ knows none."""
     if op in bits.SHIFTS:
         helper = _helper("tc_shift_left" if op == "<<" else "tc_shift_right", dtype, scope)
-        return Text(f"{helper}({left.text}, {right.text})")
+        return Text(f"{helper}({_dividend(left, dtype, scope).text}, {right.text})")
     symbol, level = _BITWISE[op]
-    return _narrowed(Text(f"{left.at(level)} {symbol} {right.at(level + 1)}", level), dtype)
+    return narrowed(Text(f"{left.at(level)} {symbol} {right.at(level + 1)}", level), dtype, scope)
 
 
 def _call(expr: Call, scope: Scope) -> Text:
@@ -652,6 +662,8 @@ def cast(text: Text, source: DType, target: DType, scope: Scope) -> Text:
         return _to_16_bits(text, source, target, scope)
     if source.is_float and target.is_integer:
         return _to_integer(text, target, scope)
+    if target is DType.INT8:
+        return narrowed(text, target, scope)
     return Text(f"({value_type(target)}){text.at(UNARY)}", UNARY)
 
 

@@ -84,6 +84,11 @@ INLINE long long tc_sub(long long a, long long b) { return (long long)((unsigned
 INLINE int tc_mul(int a, int b) { return (int)((unsigned int)a * (unsigned int)b); }
 INLINE long long tc_mul(long long a, long long b) { return (long long)((unsigned long long)a * (unsigned long long)b); }
 """,
+    "tc_int8": """
+// The lowest byte with its sign. NVRTC (13.5) takes a sum of bytes that were loaded side by side for a number that has
+// its sign already, and shifts or compares it wrongly; of what `asm` gives it assumes nothing.
+INLINE int tc_int8(int a) { asm("cvt.s32.s8 %0, %0;" : "+r"(a)); return a; }
+""",
     "tc_floor_div": """
 // Division that rounds down; by zero it gives 0.
 template <typename T> INLINE T tc_floor_div(T a, T b) {
