@@ -27,6 +27,7 @@ from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
+from .iterations import inline_iteration, no_iteration
 from .inline import Passed, cannot_be_called, inline_call
 from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
@@ -704,12 +705,14 @@ class _DefChecker:
                 for name in node.names & self.scope.tensors.keys():
                     self.scope.tensors[name].read = True
             case tree.CallStatement():
-                arguments = tuple(node.arguments)
-                self.call(node.targets, node.callee, arguments, node.span)
+                self.call(node.targets, node.callee, node.arguments, node.span, node.count)
             case tree.Constant():
                 self.constant(node)
             case tree.Comprehension():
-                if self.is_call(node):
+                power = self.iteration(node)
+                if power is not None:
+                    self.single_call(node, *power)
+                elif self.is_call(node):
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
                 elif node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
@@ -1075,7 +1078,22 @@ class _DefChecker:
             return name not in self.scope.tensors
         return name in self.unit.known and name not in self.scope.tensors and name not in TC_FUNCTIONS
 
-    def single_call(self, node: tree.Comprehension, value: tree.Apply[tree.Expression]) -> None:
+    def iteration(self, node: tree.Comprehension) -> tuple[tree.Apply[tree.Expression], tree.Name] | None:
+        """The call of a def and how often it is applied, if a statement is `V = f^n(U)`."""
+        value = node.value
+        if node.indices is not None or node.operator != "=" or not isinstance(value, tree.Binary) or value.op != "^":
+            return None
+        function, power = value.left, value.right
+        if not isinstance(function, tree.Name) or not isinstance(power, tree.Apply):
+            return None
+        known = function.name in self.unit.defs or function.name in self.unit.known
+        if not known or function.name in self.scope.tensors or function.name in self.scope.sizes:
+            return None
+        return replace(power, function=function), power.function
+
+    def single_call(
+        self, node: tree.Comprehension, value: tree.Apply[tree.Expression], count: tree.Name | None = None
+    ) -> None:
         if node.clauses:
             span = node.clauses[0].span
             self.scope.report(
@@ -1089,23 +1107,43 @@ class _DefChecker:
                 self.unknown_tensor(node.target.name, node.span)
                 return
             names.append(argument)
-        self.call((node.target,), value.function, tuple(names), node.span)
+        self.call((node.target,), value.function, tuple(names), node.span, count)
 
     def call(
-        self, targets: tuple[tree.Name, ...], callee: tree.Name, arguments: tuple[tree.Name, ...], span: Span
+        self,
+        targets: tuple[tree.Name, ...],
+        callee: tree.Name,
+        arguments: tuple[tree.Name, ...],
+        span: Span,
+        count: tree.Name | None = None,
     ) -> None:
-        """Inline a call, or say why it cannot be; its targets exist afterwards in any case."""
+        """Inline a call, or `count` of them in a row, or say why it cannot be; its targets exist afterwards in any case."""
         self.mentioned |= {name.name for name in arguments}
         passed = [self.passed(argument) for argument in arguments]
         program = self.callee(callee, passed, span)
         fresh = [self.new_target(target, targets[:i]) for i, target in enumerate(targets)]
         if program is not None and self.counts_fit(program, targets, arguments, span) and all(fresh):
             found = [item for item in passed if item is not None]
-            if len(found) == len(passed) and self.arguments_fit(program, found):
-                self.inline(program, callee.name, found, targets, span)
+            fits = len(found) == len(passed) and self.arguments_fit(program, found)
+            number = None if count is None or not fits else self.steps(program, count)
+            if fits and (count is None or number is not None):
+                self.inline(program, callee.name, found, targets, span, number)
         for target in targets:
             if target.name not in self.scope.tensors:
                 self.unknown_tensor(target.name, span)
+
+    def steps(self, program: Program, count: tree.Name) -> Expr | None:
+        """How often a def is applied; `None` after a message."""
+        reason = no_iteration(program)
+        if reason:
+            message = f"`{program.name}` cannot be applied to what it returns: {reason}"
+            help = "the first parameters, as many as there are results, have the types and shapes of the results"
+            self.scope.report(codes.STATE, count.span, message, help=help)
+            return None
+        if count.name.isdigit():
+            return int64(int(count.name))
+        self.mentioned.add(count.name)
+        return self.end(count)
 
     def callee(self, name: tree.Name, passed: Sequence[Passed | None], span: Span) -> Program | None:
         """The program that is called; `None` after a message."""
@@ -1302,12 +1340,23 @@ class _DefChecker:
         return Fix(f"convert `{name}` before", edits)
 
     def inline(
-        self, program: Program, written: str, passed: list[Passed], targets: tuple[tree.Name, ...], span: Span
+        self,
+        program: Program,
+        written: str,
+        passed: list[Passed],
+        targets: tuple[tree.Name, ...],
+        span: Span,
+        count: Expr | None = None,
     ) -> None:
         draft, name = self.draft, program.name
         number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
         prefix = name if number == 1 else f"{name}#{number}"
-        copy = inline_call(program, [each.stored for each in passed], prefix, span)
+        stored = [each.stored for each in passed]
+        copy = (
+            inline_call(program, stored, prefix, span)
+            if count is None
+            else inline_iteration(program, stored, count, prefix, span)
+        )
         for position, message in copy.contradictions:
             self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
         arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)

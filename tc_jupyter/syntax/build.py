@@ -233,6 +233,17 @@ class Build:
         targets = tuple(part for part in parts[:-5] if isinstance(part, Name))
         return CallStatement(targets, callee, arguments or (), Span(targets[0].span.start, closing.end))
 
+    def iterated_call(self, parts: list[Any]) -> CallStatement:
+        *before, power, count, opening, arguments, closing = parts
+        node = self.call([*before, opening, arguments, closing])
+        return replace(node, count=Name(count.text, count.span))
+
+    def iterated(self, parts: list[Any]) -> Expression:
+        """`f^3(U)`, where the checker finds what `f^n(U)` is, too: a power of what looks like a read."""
+        base, power, count, opening, arguments, closing = parts
+        read = self.apply([Name(count.text, count.span), opening, arguments, closing])
+        return self.binary([base, power, read])
+
     def range(self, parts: list[Any]) -> Where:
         index, _, lower, _, upper = parts
         return Where(index, lower, upper, index.span | upper.span)

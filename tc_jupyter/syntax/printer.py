@@ -124,7 +124,8 @@ def statement_text(statement: TcStatement) -> str:
             return " ".join(statement.text.split())
         case CallStatement():
             targets = ", ".join(target.name for target in statement.targets)
-            return f"{targets} = {statement.callee.name}({', '.join(name.name for name in statement.arguments)})"
+            power = "" if statement.count is None else f"^{statement.count.name}"
+            return f"{targets} = {statement.callee.name}{power}({', '.join(name.name for name in statement.arguments)})"
         case Constant():
             return f"const {type_text(statement.type)} {statement.name.name} = {_values(statement.values)}"
         case Comprehension():

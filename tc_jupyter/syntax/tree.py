@@ -261,12 +261,13 @@ class Comprehension:
 
 @dataclass(frozen=True, slots=True)
 class CallStatement:
-    """`P, Q = split(X)`: a call of a def with several results."""
+    """`P, Q = split(X)`: a call of a def with several results; `P, Q = step^n(X, Y)` with a `count`."""
 
     targets: tuple[Name, ...]
     callee: Name
     arguments: tuple[Name, ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    count: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
