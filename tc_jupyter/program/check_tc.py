@@ -185,6 +185,10 @@ class _UnitChecker:
                 name = statement.operator.removesuffix("=!")
                 if name in self.defs:
                     yield name
+            if isinstance(statement, tree.Comprehension) and isinstance(statement.value, tree.Binary):
+                power = statement.value.left
+                if statement.value.op == "^" and isinstance(power, tree.Name) and power.name in self.defs:
+                    yield power.name
             if isinstance(statement, tree.Comprehension) and isinstance(statement.value, tree.Apply):
                 name = statement.value.function.name
                 if statement.indices is None and name in self.defs:

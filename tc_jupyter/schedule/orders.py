@@ -106,10 +106,16 @@ def steps_kept(graph: StageGraph, tensor: str) -> tuple[int, int] | None:
     if name not in outputs or not all(own) or any(each.statement.block != block for each in writers):
         return None
     place, most = outputs.index(name), 0
+    ends = {each.root(name).dom for each in writers}
+    last = next(iter(ends))[1] - 1 if way > 0 else next(iter(ends))[0]
+    early = {each.name for each in graph.stages[: graph.position(writers[-1].name)]}
     for stage in graph.stages:
         for read in stage.statement.reads():
             if graph.storage_name(read.tensor) != tensor:
                 continue
+            after = stage.statement.block != block and from_expr(read.indices[place], scope_of(graph)) == last
+            if after and read.tensor == tensor and len(ends) == 1 and stage.name not in early:
+                continue  # the last step is there when the loop has ended
             by = (index(name) - from_expr(read.indices[place], Scope(indices={name: index(name)}))) * way
             if stage.statement.block != block or read.tensor != tensor or not by.is_constant or by.offset < 0:
                 return None

@@ -63,7 +63,7 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
         schedule = schedule.parallel(stage.name, leaf)
     for each in members:
         last = each.statement.output_indices[-1].name
-        if last != step and last not in moving(each) and not each.statement.left:
+        if last not in {name for name, _ in each.statement.order} and not each.statement.left:
             schedule = _in_vectors(schedule, each, last, target)
     return schedule
 
