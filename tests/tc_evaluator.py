@@ -138,6 +138,8 @@ class CallDef:
     targets: list
     callee: str
     args: list
+    count: str | None = None
+    """How often a def is applied, of `f^n(X)`."""
 
 
 @dataclass
@@ -422,6 +424,10 @@ class Parser:
             while self.take(","):
                 targets.append(self.next())
             self.need("=")
+            if self.peek(1) == "^":
+                callee, _ = self.next(), self.need("^")
+                count, args = self.callee()
+                return CallDef(targets, callee, args, count)
             return CallDef(targets, *self.callee())
         target, left, places = self.target()
         extreme, targets = None, [target]
@@ -535,7 +541,12 @@ class Parser:
         if self.kind() == "op" and self.peek() in ("-", "!"):
             return Unary(self.next(), self.unary())
         value = self.inverted()
-        return Binary("^", value, self.unary()) if self.take("^") else value
+        if not self.take("^"):
+            return value
+        if self.peek().isdigit() and self.peek(1) == "(":
+            count, (_, args) = self.peek(), self.callee()
+            return Binary("^", value, Apply(count, tuple(map(Name, args))))
+        return Binary("^", value, self.unary())
 
     def inverted(self):
         if not self.take("~"):
@@ -2566,7 +2577,14 @@ class Run:
                 self.block(s, declared, given)
             elif isinstance(s, CallDef):
                 self.need_known(s.args, waiting)
-                self.call(s.targets, s.callee, s.args, declared)
+                if s.count is not None:
+                    self.iterate(s.targets, s.callee, s.args, s.count, declared)
+                else:
+                    self.call(s.targets, s.callee, s.args, declared)
+            elif self.is_power(s):
+                names = [a.name for a in s.value.right.args]
+                self.need_known(names, waiting)
+                self.iterate([s.target], s.value.left.name, names, s.value.right.name, declared)
             elif self.is_call(s):
                 names = [a.name for a in s.value.args]
                 self.need_known(names, waiting)
@@ -2825,6 +2843,33 @@ class Run:
             and value.name not in self.tensors
             and not (value.name in FUNCTIONS and all(isinstance(a, Name) and a.name in self.scalars for a in value.args))
         )  # fmt: skip
+
+    def is_power(self, s):
+        value = s.value
+        return (
+            s.left is None and s.op == "=" and isinstance(value, Binary) and value.op == "^" and isinstance(value.left, Name)
+            and value.left.name in self.defs and value.left.name not in self.tensors and isinstance(value.right, Apply)
+        )  # fmt: skip
+
+    def iterate(self, targets, callee, args, count, declared):
+        """A def applied to what it returns: call after call."""
+        number = int(count) if count.isdigit() else self.end(Name(count))
+        if number < 0:
+            raise Refused("steps")
+        names = list(args)
+        start = [self.tensors[a].moved() if a in self.tensors else self.scalars[a] for a in args[: len(targets)]]
+        for step in range(max(number, 1)):  # one call says whether it may be applied
+            made = [f"{target}.{step}" for target in targets]
+            self.call(made, callee, names, declared)
+            for name, first in zip(made, start, strict=True):
+                if self.tensors[name].dtype != first.dtype or len(self.tensors[name].shape) != len(first.shape):
+                    raise Rejected("TC226")
+                if list(self.tensors[name].shape) != list(first.shape):
+                    raise Refused("sizes")
+            names[: len(made)] = made
+        for target, name, first in zip(targets, names, start, strict=False):
+            self.tensors[target] = (self.tensors[name] if number else first).moved()
+            self.dims[target] = [None] * len(first.shape)
 
     def call(self, targets, callee, args, declared):
         held = []

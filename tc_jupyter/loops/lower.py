@@ -469,10 +469,13 @@ class _Nest:
             for each in self.graph.stages
             if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf)
         ]
+        order = stage.statement.order if stage.attach.kind == "root" and stage.statement.block else ()
+        waits = (leaf, 1) in order[:1] or (leaf, -1) in order[:1]
+        waits = waits and self._has_threads((stage, *with_it))
         if not families and not with_it:
-            return block
+            return Block((*block.body, Barrier()), block.comment) if waits else block
         beside: tuple[Stmt, ...] = tuple(self._stage(each) for each in with_it)
-        if any(each.statement.block for each in with_it) and self._has_threads((stage, *with_it)):
+        if waits:
             block = Block((*block.body, Barrier()), block.comment)
             beside = tuple(part for each in beside for part in (each, Barrier()))
         moved = tuple(stmt for family in families for stmt in self._moved_on(family[0]))

@@ -205,7 +205,18 @@ class _Block:
                     yield node
                     continue
                 along = (direction, *node.along)
-                yield replace(node, along=along, blocks=() if alone else (replace(self.block, number=number),))
+                plain = alone and not self.reads_neighbours(node)
+                yield replace(node, along=along, blocks=() if plain else (replace(self.block, number=number),))
+
+    def reads_neighbours(self, node: tree.Comprehension) -> bool:
+        """Whether a statement reads of its target at other indices than it writes, beside the step: then a step is one row of loops."""
+        for name, indices in node.targets:
+            for read in _reads(node):
+                pairs = zip(indices or (), read.arguments, strict=False)
+                pairs = [(left, at) for left, at in pairs if isinstance(left, tree.Name) and left.name != self.step]
+                if read.function.name == name.name and any(offset(left.name, at) != 0 for left, at in pairs):
+                    return True
+        return False
 
     def needs(self, statements: Sequence[tree.Comprehension], place: int) -> set[int]:
         """The statements that a statement must stand behind; both of each other, where they have to stay together."""

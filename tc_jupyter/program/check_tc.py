@@ -27,8 +27,8 @@ from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
-from .iterations import inline_iteration, no_iteration
 from .inline import Passed, cannot_be_called, inline_call
+from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
@@ -291,6 +291,11 @@ class _UnitChecker:
         return None
 
 
+_DIMENSION_HELP = (
+    "a dimension is made of integers, sizes and integer scalars with `+ - * / %`, `min`, `max`, `abs` and `? :`"
+)
+
+
 @dataclass(slots=True)
 class _Draft:
     """A program while it grows."""
@@ -518,8 +523,8 @@ class _DefChecker:
             return None
         return start, extent
 
-    def end(self, node: tree.Expression) -> Expr | None:
-        """The extent of a dimension, or an end of its box; `None` after a message."""
+    def end(self, node: tree.Expression, what: str = "a dimension", help: str = _DIMENSION_HELP) -> Expr | None:
+        """The extent of a dimension, or an end of its box, or what else is made of sizes; `None` after a message."""
         if isinstance(node, tree.Name) and node.name in self.scope.sizes:
             return Size(node.name, node.span)
         if isinstance(node, tree.Number) and type(node.value) is int:
@@ -527,7 +532,7 @@ class _DefChecker:
         target = tree.Name("", node.span)
         names = StatementNames("", tree.Comprehension(target, None, "=", node, span=node.span))
         checker = ExpressionChecker(self.scope, names)
-        checker.bound_is, checker.bound_help = "a dimension", _DIMENSION_HELP
+        checker.bound_is, checker.bound_help = what, help
         hidden = {name: info for name, info in self.scalars.items() if name not in self.scope.tensors}
         self.scope.tensors |= hidden
         found = checker.bound(node)
@@ -1147,7 +1152,11 @@ class _DefChecker:
         if count.name.isdigit():
             return int64(int(count.name))
         self.mentioned.add(count.name)
-        return self.end(count)
+        return self.end(
+            count,
+            "the number of steps",
+            "a number of steps is a size, an integer scalar of the signature, or a literal",
+        )
 
     def callee(self, name: tree.Name, passed: Sequence[Passed | None], span: Span) -> Program | None:
         """The program that is called; `None` after a message."""
@@ -2571,11 +2580,6 @@ class _StatementChecker:
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
-
-
-_DIMENSION_HELP = (
-    "a dimension is made of integers, sizes and integer scalars with `+ - * / %`, `min`, `max`, `abs` and `? :`"
-)
 
 
 def _sum(start: Expr, extent: Expr) -> Expr:

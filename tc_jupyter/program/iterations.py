@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Span
 
-from .expr import Binary, Border, DType, Expr, IndexVar, Read, Select, Size, int64, rewrite, walk
+from .expr import Binary, DType, Expr, IndexVar, Read, Select, Size, int64, rewrite, walk
 from .inline import Inlined, Passed, inline_call
 from .program import Equality, Index, Program, Statement, Tensor
 from .typing import cast, without_idle_casts
@@ -25,15 +25,22 @@ _BOOL = DType.BOOL
 def no_iteration(callee: Program) -> str:
     """Why the results of a def cannot be its next first arguments; empty if types and ranks say nothing against it."""
     if len(callee.results) > len(callee.parameters):
-        return f"it has {len(callee.parameters)} parameters and {len(callee.results)} results"
+        return f"it has {len(callee.results)} results, and fewer parameters"
     for name, result in zip(callee.parameters, callee.results, strict=False):
         given, made = callee.tensor(name), callee.tensor(result)
         if (given.element, given.written_rank) != (made.element, made.written_rank):
             return f"`{name}` is `{_shown(given)}`, and `{result}`, which comes in its place, is `{_shown(made)}`"
         if made.view_of is not None:
             return f"`{result}` is what another call gives; copy it in a statement"
-        sized = (end for each in callee.statements for index in each.indices for end in (*(index.where or ()), *(index.ends or ())))
-        if not given.rank and any(isinstance(node, Read) and node.tensor == name for end in sized for node in walk(end)):
+        sized = (
+            end
+            for each in callee.statements
+            for index in each.indices
+            for end in (*(index.where or ()), *(index.ends or ()))
+        )
+        if not given.rank and any(
+            isinstance(node, Read) and node.tensor == name for end in sized for node in walk(end)
+        ):
             return f"`{name}`, which changes, is the end of a range"
     return ""
 
@@ -61,7 +68,9 @@ def inline_iteration(callee: Program, passed: Sequence[Passed], count: Expr, pre
     loop = [each for each in copy.statements if each.target in moving]
     before = [each for each in copy.statements if each.target not in moving]
     last = [steps.last(marker, result, each) for (marker, result), each in zip(states.items(), passed, strict=False)]
-    tensors = [steps.tensor(each) for each in copy.tensors if each.rank or each.view_of is None or each.name not in states]
+    tensors = [
+        steps.tensor(each) for each in copy.tensors if each.rank or each.view_of is None or each.name not in states
+    ]
     return Inlined(
         (*tensors, *(tensor for tensor, _ in last)),
         (*before, *(steps.statement(each, loop) for each in loop), *(statement for _, statement in last)),
@@ -143,8 +152,8 @@ class _Steps:
         """An element at a step."""
         border = read.border
         if border is not None:
-            moved = (frozenset(k + 1 for k in each) for each in (border.dimensions, border.nonempty))
-            border = Border(border.text, *moved, border.written, border.window)
+            outside, nonempty = (frozenset(k + 1 for k in each) for each in (border.dimensions, border.nonempty))
+            border = replace(border, dimensions=outside, nonempty=nonempty)
         return replace(read, indices=(step, *read.indices), border=border)
 
     def state(self, read: Read) -> Expr:
@@ -192,7 +201,8 @@ class _Steps:
         name, span = f"{result.name}.last", given.span
         letters = [f"i{k}" for k in range(len(given.stored.dims))]
         indices = tuple(
-            Index(letter, "output", (int64(0), extent), span) for letter, extent in zip(letters, given.stored.dims, strict=True)
+            Index(letter, "output", (int64(0), extent), span)
+            for letter, extent in zip(letters, given.stored.dims, strict=True)
         )
         at = tuple(IndexVar(letter) for letter in letters)
         kind = result.dtype.compute

@@ -234,7 +234,7 @@ class Build:
         return CallStatement(targets, callee, arguments or (), Span(targets[0].span.start, closing.end))
 
     def iterated_call(self, parts: list[Any]) -> CallStatement:
-        *before, power, count, opening, arguments, closing = parts
+        *before, _, count, opening, arguments, closing = parts
         node = self.call([*before, opening, arguments, closing])
         return replace(node, count=Name(count.text, count.span))
 
