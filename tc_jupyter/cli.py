@@ -1,4 +1,4 @@
-"""The command `tc-jupyter`: check, emit, explain, bench, gpu-check, doctor, lab.
+"""The command `tc-jupyter`: check, new, emit, format, explain, bench, gpu-check, doctor, lsp, lab.
 
 Worked example: `echo 'def f(float(N) X) -> (Y) { Y(i) = X(i) }' | tc-jupyter check -` prints the ranges of `f` and exits with 0.
 """
@@ -16,10 +16,15 @@ import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tc_jupyter.diagnostics import CallError, CompileError, explain, nearest
 from tc_jupyter.diagnostics.codes import ALL
 from tc_jupyter.files import LARGEST_TEXT, decoded, read_text
+
+if TYPE_CHECKING:
+    from tc_jupyter.compiler.uses import Used
+    from tc_jupyter.function import Options
 
 KINDS = ("loops", "passes", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
@@ -61,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
         "--allow", action="append", default=[], metavar="CODE", help="do not report this warning or note"
     )
 
+    new = commands.add_parser("new", help="make a file with a first def")
+    new.add_argument("file", metavar="FILE", help="a .tc or .sac file that is not there yet")
+
     emit = commands.add_parser("emit", help="generated text of a def")
     _file(emit)
     emit.add_argument("--kind", choices=KINDS, default="cuda", help="which text (default: cuda)")
@@ -76,12 +84,17 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="measure against what else is installed")
     bench.add_argument(
-        "--suite", choices=("cpu", "borders", "operands", "plain", "gpu", "compile", "sac", "tuning"), default="compile"
+        "--suite",
+        choices=("cpu", "borders", "operands", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
+        default="compile",
     )
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
     bench.add_argument("--json", metavar="FILE", help="write the numbers to a file")
     bench.add_argument(
-        "--threads", type=int, metavar="N", help="suites cpu, borders, operands and plain: only with N threads"
+        "--threads",
+        type=int,
+        metavar="N",
+        help="suites cpu, borders, operands, plain and gradient: only with N threads",
     )
     bench.add_argument(
         "--compiled", action="store_true", help="suites cpu, borders, operands and gpu: measure torch.compile too"
@@ -146,19 +159,61 @@ def _check(options: argparse.Namespace) -> int:
     except ValueError as problem:
         return _refuse(f"--{problem}")
     text, name, language = _read(options)
-    analysis = analyze(text, language=language, strict=options.strict, allow=allow, name=name)
+    used, known = _used(options.file, text, language, name)
+    analysis = analyze(
+        text, language=language, strict=options.strict, allow=allow, known=known.known, name=name, used=used
+    )
     print(json.dumps(analysis.to_json(), indent=1) if options.json else text_form(analysis))
     return 0 if analysis.ok else 1
 
 
+def _used(file: str, text: str, language: str, name: str) -> tuple[Used, Options]:
+    """What the files have that a text uses, and how it is compiled."""
+    from tc_jupyter.function import Options, with_files  # noqa: PLC0415
+
+    options = Options(text, language, name=name, file="" if file == "-" else str(Path(file).absolute()))
+    return with_files(options)
+
+
+_FIRST = {
+    "tc": """# `tc-jupyter check {name}` says what is inferred; in Python: import tc_jupyter as tc; tc.load("{name}")
+def smooth(float(N) X) -> (Y) {{
+    Y(i) = (X(i) + X(i + 1) + X(i + 2)) / 3
+}}
+""",
+    "sac": """// `tc-jupyter check {name}` says what is inferred; in Python: import tc_jupyter as tc; tc.load("{name}")
+double[*] twice(double[*] a) {{
+    return {{ iv -> 2.0 * a[iv] }};
+}}
+""",
+}
+
+
+def _new(options: argparse.Namespace) -> int:
+    path = Path(options.file)
+    text = _FIRST.get(path.suffix[1:])
+    if text is None:
+        return _refuse(f"{options.file} ends neither in .tc nor in .sac")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text.format(name=path.name))
+    except FileExistsError:
+        return _refuse(f"{options.file} is there already")
+    except OSError as problem:
+        return _refuse(f"cannot write {options.file}: {problem.strerror}")
+    print(f"made {options.file}; tc-jupyter check {options.file}")
+    return 0
+
+
 def _emit(options: argparse.Namespace) -> int:
     from tc_jupyter.compiler import analyze  # noqa: PLC0415
-    from tc_jupyter.function import OpenRanks, Options, module_of  # noqa: PLC0415
+    from tc_jupyter.function import OpenRanks, module_of  # noqa: PLC0415
     from tc_jupyter.runtime.nvrtc import BackendError  # noqa: PLC0415
 
     sizes = _sizes(options.size)
     text, name, language = _read(options)
-    module = module_of(analyze(text, language=language, name=name), Options(text, language, name=name))
+    used, made = _used(options.file, text, language, name)
+    module = module_of(analyze(text, language=language, known=made.known, name=name, used=used), made)
     if options.name is not None and options.name not in module:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
     known = {size for found in module.analysis.functions.values() for size in found.program.sizes}
@@ -237,7 +292,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from tc_jupyter.bench import run_suite  # noqa: PLC0415
+    from tc_jupyter.bench.runner import run_suite  # noqa: PLC0415
     from tc_jupyter.runtime.threads import MOST_THREADS  # noqa: PLC0415
 
     if options.threads is not None and not 1 <= options.threads <= MOST_THREADS:
@@ -289,6 +344,7 @@ def _lab(options: argparse.Namespace) -> int:
 
 COMMANDS = {
     "check": _check,
+    "new": _new,
     "emit": _emit,
     "format": _format,
     "explain": _explain,

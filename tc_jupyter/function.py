@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -45,6 +46,7 @@ from tc_jupyter.compiler.definition import (
 from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
+from tc_jupyter.compiler.uses import NOTHING, Library, Reading, Used
 from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.files import read_text
 from tc_jupyter.loops.show import show_kernel
@@ -63,6 +65,7 @@ from tc_jupyter.syntax import own_operators
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
     from tc_jupyter.autotune import TuningLog
+    from tc_jupyter.chunks.plan import Plan
     from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
     from tc_jupyter.compiler.open_definition import OpenDefinition
@@ -84,6 +87,7 @@ def compile(
     known: Mapping[str, Function] | None = None,
     tf32: bool = False,
     name: str = "cell",
+    file: str | PathLike[str] | None = None,
 ) -> Module:
     """Check a cell and make its defs callable.
 
@@ -98,6 +102,7 @@ def compile(
         tf32: products of `float32` matrices may use tensor cores on a GPU, with operands rounded to 10 bits of mantissa; errors are
             about 3e-4 of the result.
         name: what messages call the text.
+        file: the file that the text is of: `use` looks beside it, else in the present folder.
 
     Warns:
         DiagnosticWarning: one per warning of the text; notes are in `module.analysis.diagnostics`.
@@ -116,8 +121,11 @@ def compile(
     options = Options(
         text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32, name=name
     )
+    if file is not None:
+        options = replace(options, file=str(Path(file).absolute()))
     with MAKING:
-        analysis = _analysis(options)
+        used, options = with_files(options)
+        analysis = _analysis(options, used)
         module = module_of(analysis, options)
     warn(analysis.diagnostics, analysis.source)
     return module
@@ -137,10 +145,33 @@ def load(path: str | PathLike[str], language: str | None = None, **options: Any)
     """
     name = fspath(path)
     language = language or ("sac" if name.endswith(".sac") else "tc")
-    return compile(read_text(Path(name)), language, name=name, **options)
+    return compile(read_text(Path(name)), language, name=name, file=name, **options)
 
 
-def _analysis(options: Options) -> Analysis:
+def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **named: Any) -> Any:
+    """Call a function with arrays of zarr that no memory needs to hold: chunks are read, computed and written one after the other.
+
+    At most `threads` chunks are computed at a time, and two more are kept, with what surrounds them.
+
+    Args:
+        arrays: the arguments of a call, in their order; a path, or an array of zarr, is read chunk by chunk.
+        out: the path of the result, or an array of zarr, whose chunks are then those of the result; a tuple for several results.
+        threads: by default as many as calls use.
+        named: arguments by name.
+
+    Returns:
+        The array of zarr with the result, or a tuple of them.
+
+    Raises:
+        CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
+    """
+    from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
+
+    definition, options = f._apart()  # pyright: ignore[reportPrivateUsage]
+    return compute(definition, options, definition.positional(arrays, named), out, threads)
+
+
+def _analysis(options: Options, used: Used = NOTHING) -> Analysis:
     return analyze(
         options.text,
         language=options.language,
@@ -148,7 +179,40 @@ def _analysis(options: Options) -> Analysis:
         allow=options.allow,
         known=options.known,
         name=options.name,
+        used=used,
     )
+
+
+def with_files(options: Options, reading: Reading | None = None) -> tuple[Used, Options]:
+    """What the files have that a text uses, and options in which their functions are known.
+
+    Args:
+        reading: who reads; by default a person who runs the text.
+    """
+    file = Path(options.file) if options.file else None
+    reading = reading or Reading(Path.cwd() if file is None else file.parent)
+    used = LIBRARY.used(SourceText(options.text, options.name), options.language, reading, file)
+    if not used.files:
+        return used, options
+    known = {**(options.known or {}), **used.functions}
+    return used, replace(options, known=known, fixed=frozenset(used.functions))
+
+
+def _functions_of(
+    source: SourceText, language: str, path: Path, used: Used
+) -> tuple[dict[str, Function], tuple[Diagnostic, ...]]:
+    """What a file that is used defines, or its mistakes."""
+    known, fixed = dict(used.functions), frozenset(used.functions)
+    # they are called by other defs alone, which copy them, so that nothing is prepared for calls
+    options = Options(source.text, language, "interpreter", known=known, name=source.name, fixed=fixed, file=str(path))
+    analysis = _analysis(options, used)
+    if not analysis.ok:
+        return {}, tuple(each for each in analysis.diagnostics if each.is_error)
+    return {each.written_name: each for each in module_of(analysis, options).values()}, ()
+
+
+LIBRARY = Library(_functions_of)
+"""The files that texts of this process use."""
 
 
 def module_of(analysis: Analysis, options: Options) -> Module:
@@ -223,6 +287,10 @@ class Module(Mapping[str, "Function"]):
 
     def __repr__(self) -> str:
         return f"<tc module: {', '.join(self._functions)}>"
+
+    def _display_(self) -> Any:
+        """What marimo shows: the card."""
+        return _card(self)
 
 
 # functions -----------------------------------------------------------------------------------------------------------------------
@@ -305,8 +373,8 @@ class Function:
     @property
     def _followed(self) -> dict[str, Function]:
         """The functions of earlier cells that the text may call and that it follows when they are defined again."""
-        known = self._options.known or {} if self._options.follows else {}
-        return {name: each for name, each in known.items() if isinstance(each, Function)}
+        known, fixed = self._options.known or {} if self._options.follows else {}, self._options.fixed
+        return {name: each for name, each in known.items() if isinstance(each, Function) and name not in fixed}
 
     @property
     def callees(self) -> dict[str, Function]:
@@ -413,6 +481,8 @@ class Function:
             args = self._definition.positional(args, named)
         if "torch" in sys.modules and out is None and autograd.is_traced():
             return self._traced(args)
+        if "dask.array" in sys.modules and _is_chunked(args):
+            return self._lazy(args, out)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
@@ -421,6 +491,46 @@ class Function:
 
         definition = self._definition
         return torch_op.traced(definition, args) if isinstance(definition, Definition) else self._call(*args)
+
+    def _lazy(self, args: tuple[Any, ...], out: Any) -> Any:
+        """A call with arrays of Dask."""
+        from tc_jupyter.chunks.graph import lazy  # noqa: PLC0415  (only calls with such arrays)
+
+        if out is not None:
+            message = f"`{self.written_name}` cannot write into `out=`: arrays of Dask are made when they are computed"
+            help = "leave `out=` away; `dask.array.store` writes what is computed"
+            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        return lazy(self.chunked(*args), args)
+
+    def _apart(self) -> tuple[Definition, Options]:
+        """The def with what travels to other processes: its own text alone.
+
+        Raises:
+            CallError: TC670, it is written in `%%sac`.
+        """
+        if not isinstance(self._definition, Definition):
+            message = f"`{self.written_name}` takes no arrays in chunks: it is written in `%%sac`"
+            help = "write it as a `%%tc` def, or pass arrays that are in memory"
+            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        definition = self._known()
+        return definition, replace(_alone(self._options, definition.name), rule=None, follows=False)
+
+    def chunked(self, *arrays: Any, **named: Any) -> Plan:
+        """How a call with arrays of Dask is computed, chunk by chunk; nothing is computed.
+
+        Args:
+            arrays: the arguments of a call, in their order.
+            named: arguments by name.
+
+        Raises:
+            CallError: the arguments do not fit; TC616, extents of chunks are not known; TC670, something else is known only when it
+                is computed; TC671, a task would have to put together too much.
+        """
+        from tc_jupyter.chunks.graph import planned  # noqa: PLC0415  (only calls with such arrays)
+
+        definition, options = self._apart()
+        arrays = self._arguments("chunked", arrays, named)
+        return planned(definition, options, definition.positional(arrays, {}))
 
     def _writer(self) -> Callable[..., Any]:
         """What runs a call with `out=`, made for the first one; few functions are called so.
@@ -433,6 +543,10 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<tc function {self._definition.text}>"
+
+    def _display_(self) -> Any:
+        """What marimo shows: the card."""
+        return _card(self)
 
     def __copy__(self) -> Function:
         return self
@@ -974,11 +1088,11 @@ class Function:
             raise ValueError("the interpreter runs loops as they stand: there is nothing to tune")
         self(*arrays)  # whatever is wrong with the arguments is told here
         target, sizes = target_of(engine), definition.numbers_at(inputs.sizes).sizes
-        constants, hints = definition.size_class(inputs.sizes, engine)
+        constants, facts = definition.size_class(inputs.sizes, engine)
         most = definition.most(inputs.sizes, engine)
-        layout = replace(ROW_MAJOR, constants=constants, hints=hints, most=most)
+        layout = replace(ROW_MAJOR, constants=constants, facts=facts, most=most)
         key = tuning_key(definition.program, target, layout)
-        found = candidates(*definition.with_constants(constants), target, dict(hints), largest=dict(most))
+        found = candidates(*definition.with_constants(constants), target, dict(facts), largest=dict(most))
         steps = tuple(each.steps for each in found)
         host = tuple(host_array(each) if getattr(each, "ndim", 0) else each for each in arrays)
         plain = Function(self._definition, self._options, self._source)
@@ -995,6 +1109,16 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def _card(made: Module | Function) -> Any:
+    """The card as marimo shows it. It is made by a later folder, which is asked for by its public name."""
+    return import_module("tc_jupyter").card(made)._display_()
+
+
+def _is_chunked(args: tuple[Any, ...]) -> bool:
+    """Whether an argument is an array of Dask, whose class tells which chunks there are."""
+    return any(type(each).__module__.startswith("dask.array") for each in args)
 
 
 def _digest(arrays: Iterable[Any]) -> bytes:
@@ -1085,15 +1209,15 @@ def _callers_first_to_last(functions: Iterable[Function]) -> tuple[Function, ...
 
 def cycle(function: Function, name: str) -> tuple[str, ...]:
     """How a function calls the one of that name again through functions of earlier cells; empty if it does not."""
-    waiting = [(callee, (function.written_name, each)) for each, callee in function.callees.items()]
-    seen: set[Function] = set()
+    waiting, seen = [(function, (function.written_name,))], set[Function]()
     while waiting:
         at, path = waiting.pop()
-        if path[-1] == name:
+        if path[1:] and path[-1] == name:
             return path
         if at not in seen:
             seen.add(at)
-            waiting += [(callee, (*path, each)) for each, callee in at.callees.items()]
+            fixed = at.options.fixed  # of files, which call no function of a notebook
+            waiting += [(callee, (*path, each)) for each, callee in at.callees.items() if each not in fixed]
     return ()
 
 

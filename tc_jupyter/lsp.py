@@ -1,7 +1,8 @@
 """A language server for `.tc` and `.sac` files: `tc-jupyter lsp` speaks the Language Server Protocol on standard input and output.
 
-Comes in: requests of an editor. Goes out: the answers of `ide`, with positions as the editor counts them. A file stands alone: it
-calls functions of its own. Needs the extra `lsp` (pygls).
+Comes in: requests of an editor. Goes out: the answers of `ide`, with positions as the editor counts them. A file calls functions of
+its own, and of files that it uses: those are read as the editor has them, else from below the folder of the workspace. Needs the
+extra `lsp` (pygls).
 
 Worked example: with `C(i) = A(i, k)` in the text, the editor gets the message TC204 and a quick fix that writes `+=!`.
 """
@@ -9,13 +10,16 @@ Worked example: with `C(i) = A(i, k)` in the text, the editor gets the message T
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls import uris
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 from tc_jupyter import ide
+from tc_jupyter.compiler.uses import Used
 
 LONGEST = 200_000
 """Code points of a text that is answered about; above that there is a message only."""
@@ -44,11 +48,18 @@ COMPLETIONS = {
     "scalar": types.CompletionItemKind.Constant,
     "def": types.CompletionItemKind.Function,
     "function": types.CompletionItemKind.Function,
+    "file": types.CompletionItemKind.File,
     "keyword": types.CompletionItemKind.Keyword,
     "type": types.CompletionItemKind.Class,
 }
 
 LEGEND = types.SemanticTokensLegend(sorted(set(TOKENS.values())), [types.SemanticTokenModifiers.Declaration])
+
+
+def _path(uri: str) -> Path | None:
+    """The path of a text; `None` of one that is no file."""
+    name = uris.to_fs_path(uri) if uri.startswith("file:") else None
+    return None if name is None else Path(name)
 
 
 class Document:
@@ -59,6 +70,33 @@ class Document:
         self.language = "sac" if document.uri.endswith(".sac") or document.language_id == "sac" else "tc"
         self.text = document.source
         self.lines = document.lines or [""]
+        self.files = self._files()
+        self.known = self.files.used.functions
+
+    def _files(self) -> ide.Files:
+        """The files that the text uses, if it is one itself."""
+        path = _path(self.document.uri)
+        if path is None or len(self.text) > LONGEST:
+            return ide.Files()
+        root = _path(server.workspace.root_uri or "")
+        below = root if root is not None and path.is_relative_to(root) else path.parent
+        return ide.look(self.text, self.language, path.parent, below, path, _open_text)
+
+    def location(self, path: Path, span: Mapping[str, Any]) -> types.Location:
+        """A place in a file that the text uses."""
+        lines = self._lines_of(path, self.files.used)
+        ends = [types.Position(span[end]["line"], span[end]["character"]) for end in ("start", "end")]
+        codec = self.document.position_codec
+        start, end = (codec.position_to_client_units(lines, each) for each in ends)
+        return types.Location(uris.from_fs_path(str(path)) or "", types.Range(start, end))
+
+    def _lines_of(self, path: Path, used: Used) -> list[str]:
+        for _, file in used.files:
+            if file is not None:
+                found = file.source.text.splitlines(True) if file.path == path else self._lines_of(path, file.used)
+                if found:
+                    return found
+        return []
 
     def inside(self, position: types.Position) -> dict[str, int]:
         """A position of the editor."""
@@ -85,7 +123,7 @@ class Document:
     @property
     def messages(self) -> list[Mapping[str, Any]]:
         """What there is to say about the text."""
-        return ide.check(self.text, self.language)["diagnostics"]
+        return ide.check(self.text, self.language, known=self.known, used=self.files)["diagnostics"]
 
 
 server = LanguageServer("tc-jupyter", "1", types.TextDocumentSyncKind.Incremental)
@@ -95,14 +133,28 @@ def _document(uri: str) -> Document:
     return Document(server.workspace.get_text_document(uri))
 
 
+def _open_text(path: Path) -> str | None:
+    """The text of a file as the editor has it."""
+    for uri, document in server.workspace.text_documents.items():
+        if _path(uri) == path:
+            return document.source
+    return None
+
+
 # messages ------------------------------------------------------------------------------------------------------------------------
 
 
 @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
 @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
 def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
-    """Send the messages about a text that was opened or changed."""
-    document = _document(params.text_document.uri)
+    """Send the messages about a text that was opened or changed, and about those that use it."""
+    _publish(_document(params.text_document.uri))
+    for uri in server.workspace.text_documents:
+        if uri != params.text_document.uri and (other := _document(uri)).files.used.files:
+            _publish(other)
+
+
+def _publish(document: Document) -> None:
     if len(document.text) > LONGEST:
         place = types.Range(types.Position(0, 0), types.Position(0, 0))
         found = [types.Diagnostic(place, f"the file has more than {LONGEST:,} characters: it is not analysed")]
@@ -121,9 +173,7 @@ def forget(params: types.DidCloseTextDocumentParams) -> None:
 def _diagnostic(document: Document, found: Mapping[str, Any]) -> types.Diagnostic:
     help_text = f"\nhelp: {found['help']}" if found["help"] else ""
     related = [
-        types.DiagnosticRelatedInformation(
-            types.Location(document.document.uri, document.range(label["span"])), label["text"] or found["name"]
-        )
+        types.DiagnosticRelatedInformation(_location(document, label), label["text"] or found["name"])
         for label in found["labels"]
     ]
     return types.Diagnostic(
@@ -134,6 +184,12 @@ def _diagnostic(document: Document, found: Mapping[str, Any]) -> types.Diagnosti
         source="tc-jupyter",
         related_information=related,
     )
+
+
+def _location(document: Document, label: Mapping[str, Any]) -> types.Location:
+    if "file" in label:
+        return document.location(Path(label["file"]).absolute(), label["span"])
+    return types.Location(document.document.uri, document.range(label["span"]))
 
 
 @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions([types.CodeActionKind.QuickFix]))
@@ -159,7 +215,9 @@ def fixes(params: types.CodeActionParams) -> list[types.CodeAction]:
 def hover(params: types.HoverParams) -> types.Hover | None:
     """What stands at a position, and for an index why its range is what it is."""
     document = _document(params.text_document.uri)
-    found = ide.hover(document.text, document.inside(params.position), document.language)
+    found = ide.hover(
+        document.text, document.inside(params.position), document.language, document.known, document.files
+    )
     if found is None:
         return None
     lines = [f"```{document.language}\n{found['title']}\n```", *found["lines"], *filter(None, [found["documentation"]])]
@@ -168,11 +226,13 @@ def hover(params: types.HoverParams) -> types.Hover | None:
     )
 
 
-@server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["(", ",", " "]))
+@server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["(", ",", " ", '"', "/"]))
 def complete(params: types.CompletionParams) -> list[types.CompletionItem]:
     """What may stand at a position."""
     document = _document(params.text_document.uri)
-    found = ide.complete(document.text, document.inside(params.position), document.language)
+    found = ide.complete(
+        document.text, document.inside(params.position), document.language, document.known, document.files
+    )
     if found is None:
         return []
     place = document.range(found["span"])
@@ -192,7 +252,9 @@ def complete(params: types.CompletionParams) -> list[types.CompletionItem]:
 def signature(params: types.SignatureHelpParams) -> types.SignatureHelp | None:
     """The parameters of the call around a position."""
     document = _document(params.text_document.uri)
-    found = ide.signature(document.text, document.inside(params.position), document.language)
+    found = ide.signature(
+        document.text, document.inside(params.position), document.language, document.known, document.files
+    )
     if found is None:
         return None
     parameters = [types.ParameterInformation((start, end)) for start, end in found["parameters"]]
@@ -204,7 +266,11 @@ def signature(params: types.SignatureHelpParams) -> types.SignatureHelp | None:
 def definition(params: types.DefinitionParams) -> types.Location | None:
     """Where a name is introduced."""
     document = _document(params.text_document.uri)
-    found = ide.definition(document.text, document.inside(params.position), document.language)
+    found = ide.definition(
+        document.text, document.inside(params.position), document.language, document.known, document.files
+    )
+    if found is not None and "file" in found:
+        return document.location(Path(found["file"]), found["in_file"])
     if found is None or found["span"] is None:
         return None
     return types.Location(document.document.uri, document.range(found["span"]))
@@ -214,7 +280,7 @@ def definition(params: types.DefinitionParams) -> types.Location | None:
 def references(params: types.ReferenceParams) -> list[types.Location]:
     """All places of a name."""
     document = _document(params.text_document.uri)
-    found = ide.references(document.text, document.inside(params.position), document.language)
+    found = ide.references(document.text, document.inside(params.position), document.language, document.known)
     wanted = [each for each in found if params.context.include_declaration or not each["introduces"]]
     return [types.Location(document.document.uri, document.range(each["span"])) for each in wanted]
 
@@ -223,7 +289,7 @@ def references(params: types.ReferenceParams) -> list[types.Location]:
 def prepare_rename(params: types.PrepareRenameParams) -> types.Range | None:
     """The name at a position, if it can be renamed."""
     document = _document(params.text_document.uri)
-    found = ide.rename(document.text, document.inside(params.position), None, document.language)
+    found = ide.rename(document.text, document.inside(params.position), None, document.language, document.known)
     return None if found is None else document.range(found["span"])
 
 
@@ -231,7 +297,9 @@ def prepare_rename(params: types.PrepareRenameParams) -> types.Range | None:
 def rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
     """Give a name another text, everywhere; a name that would mean something else is refused with a message."""
     document = _document(params.text_document.uri)
-    found = ide.rename(document.text, document.inside(params.position), params.new_name, document.language)
+    found = ide.rename(
+        document.text, document.inside(params.position), params.new_name, document.language, document.known
+    )
     if found is not None and found["refused"]:
         server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, found["refused"]))
         return None
@@ -276,7 +344,7 @@ def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
     """The ranges of each statement, at its end."""
     document = _document(params.text_document.uri)
     found: list[types.InlayHint] = []
-    for each in ide.hints(document.text, document.language):
+    for each in ide.hints(document.text, document.language, document.known):
         place = document.outside(each["position"])
         if params.range.start <= place <= params.range.end:
             reasons = "\n".join(each["because"])
@@ -289,7 +357,7 @@ def semantic_tokens(params: types.SemanticTokensParams) -> types.SemanticTokens:
     """The kind of every name, as numbers relative to the name before."""
     document = _document(params.text_document.uri)
     data, line, start = list[int](), 0, 0
-    for each in ide.colours(document.text, document.language):
+    for each in ide.colours(document.text, document.language, document.known):
         place = document.range(each["span"])
         here, character = place.start.line, place.start.character
         kind = LEGEND.token_types.index(TOKENS[each["kind"]])

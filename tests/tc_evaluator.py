@@ -2586,9 +2586,15 @@ class Run:
                 self.need_known(names, waiting)
                 self.iterate([s.target], s.value.left.name, names, s.value.right.name, declared)
             elif self.is_call(s):
+                if not all(isinstance(a, Name) for a in s.value.args):
+                    raise Unclear("an argument that is an expression")
                 names = [a.name for a in s.value.args]
                 self.need_known(names, waiting)
                 self.call([s.target], s.value.name, names, declared)
+            elif any(
+                isinstance(n, Apply) and n.name in self.defs and n.name not in self.tensors for n in walk(s.value)
+            ):
+                raise Unclear("a call inside an expression")
             else:
                 now = self.prepared(s)
                 if s.target not in self.tensors and s.target not in waiting:

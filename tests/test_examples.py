@@ -75,3 +75,30 @@ def test_a_mistake_stops_the_run(tmp_path):
     assert "help: replace `=` by `+=!`" in shown
     assert "Traceback" not in shown
     assert "magic.py" not in shown
+
+
+def test_the_notebook_for_marimo_runs_and_shows_cards(monkeypatch):
+    pytest.importorskip("marimo")
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    from importlib import import_module
+
+    from marimo import as_html
+
+    outputs, names = import_module("in_marimo").app.run()
+    assert len(names["smoothed"]) == 48
+    shown = [as_html(output).text for output in outputs]
+    assert sum("anywidget" in text for text in shown) == 2  # the card and the view
+    assert "48 values" in shown[3]
+    assert "0 &lt;= i &lt; N - K + 1" in outputs[1]._display_().state["data"]["head"]
+
+
+def test_cards_without_widgets(monkeypatch):
+    import tc_jupyter as tc
+    from tc_jupyter.notebook.widgets import live
+
+    monkeypatch.setattr(live, "find_spec", lambda name: None)
+    module = tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) }")
+    for made in (module, module.f, tc.view(module.f)):
+        assert "N" in made._display_()._repr_html_()
+    with pytest.raises(TypeError, match="not a str"):
+        tc.card("f")

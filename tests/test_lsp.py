@@ -227,3 +227,24 @@ def test_a_file_that_is_closed_has_no_messages(opened):
 def test_a_file_that_is_too_long_is_told(opened):
     (found,) = opened.open("file:///l.tc", "#" + "x" * 200_001)
     assert "it is not analysed" in found["message"]
+
+
+def test_files_that_a_file_uses(opened, tmp_path):
+    kernels, caller = tmp_path / "kernels.tc", (tmp_path / "f.tc").as_uri()
+    kernels.write_text("# 𝛼\ndef twice(float(N) X) -> (Y) { Y(i) = 2 * X(i) }\n")
+    text = 'use "kernels.tc"\ndef f(float(N) X) -> (Y) { A = twice(X)  Y(i) = A(i) }\n'
+    assert opened.open(caller, text) == []
+    place = at(1, text.split("\n")[1].index("twice") + 1, caller)
+    assert "defined in" in opened.ask("textDocument/hover", place)["contents"]["value"]
+    for position in (place, at(0, 8, caller)):
+        assert opened.ask("textDocument/definition", position)["uri"] == kernels.as_uri()
+    assert opened.ask("textDocument/definition", place)["range"] == span(1, 4, 9)
+    items = opened.ask("textDocument/completion", at(0, 6, caller))
+    assert [each["label"] for each in items] == ["kernels.tc"]
+    # what the editor has of the other file counts before it is saved
+    wrong = "def twice(float(N) X) -> (Y) { Y(i) = 2 * X(i, j) }"
+    assert [each["code"] for each in opened.open(kernels.as_uri(), wrong)] == ["TC202"]
+    (found,) = opened.messages(caller)
+    assert found["code"] == "TC681"
+    assert found["relatedInformation"][0]["location"] == {"uri": kernels.as_uri(), "range": span(0, 42, 49)}
+    opened.tell("textDocument/didClose", whole(kernels.as_uri()))

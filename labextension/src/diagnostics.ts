@@ -213,7 +213,7 @@ function message(diagnostic: Diagnostic): HTMLElement {
     'div',
     { class: 'tc-message' },
     h('div', {}, h('b', {}, `${severity}[${code}]${name ? ` ${name}` : ''}: `), prose(diagnostic.message)),
-    ...labels.map(label => h('div', { class: 'tc-message-label' }, `line ${label.span.start.line + 1}: `, prose(label.text))),
+    ...labels.map(label => h('div', { class: 'tc-message-label' }, `${label.file === null ? '' : `${label.file}, `}line ${label.span.start.line + 1}: `, prose(label.text))),
     help !== null && h('div', { class: 'tc-message-help' }, 'help: ', prose(help))
   );
 }

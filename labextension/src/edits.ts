@@ -79,16 +79,18 @@ export interface Place {
   /** id of another cell, if the kernel knows it */
   readonly cell: string | null;
   readonly position: Position | null;
+  /** path of a file, from the folder of the kernel */
+  readonly file: string | null;
 }
 
 /** Move to the definition if it is in this cell, else say where to look for it. */
 export async function definition(view: EditorView): Promise<Place | null> {
   const head = view.state.selection.main.head;
   const node = nameAt(view.state, head);
-  const asked = node === null ? null : await within(ask(view, 'definition', head), PATIENCE);
+  const asked = await within(ask(view, 'definition', head), PATIENCE);
   const answer = asked === null ? null : readDefinition(asked.reply.definition);
   if (answer === null && node !== null) {
-    return { name: textOf(view.state, node), cell: null, position: null };
+    return { name: textOf(view.state, node), cell: null, position: null, file: null };
   }
   if (asked === null || answer === null) {
     return null;
@@ -97,7 +99,8 @@ export async function definition(view: EditorView): Promise<Place | null> {
     moveTo(view, toOffset(view.state.doc, asked.cell, answer.span.start));
     return null;
   }
-  return { name: answer.name, cell: answer.cell, position: answer.span?.start ?? null };
+  const position = answer.span?.start ?? answer.inFile?.start ?? null;
+  return { name: answer.name, cell: answer.cell, position, file: answer.file };
 }
 
 /** Put the cursor at a position of the body, or at the definition of `name`. */

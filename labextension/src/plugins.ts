@@ -21,6 +21,7 @@ import { support, type LanguageName } from './grammar/language.js';
 import { inspectorIcon, tcIcon } from './icon.js';
 import { Inspector } from './inspector.js';
 import { newNotebook } from './newNotebook.js';
+import { openFile } from './openFile.js';
 import { rendererFactory } from './output.js';
 import { SidePanel } from './panel.js';
 import type { Position } from './protocol.js';
@@ -178,6 +179,9 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     onCell('definition', 'Go to Definition', async view => {
       const place = await definition(view);
       const panel = tracker?.currentWidget ?? null;
+      if (place !== null && place.file !== null) {
+        return openFile(app, place.file, place.position);
+      }
       if (place === null || panel === null) {
         return;
       }

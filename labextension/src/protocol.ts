@@ -33,7 +33,8 @@ export interface Diagnostic {
   readonly message: string;
   readonly help: string | null;
   readonly span: Span;
-  readonly labels: readonly { readonly span: Span; readonly text: string }[];
+  /** `file`: it is in another file */
+  readonly labels: readonly { readonly span: Span; readonly text: string; readonly file: string | null }[];
   readonly fix: { readonly title: string; readonly edits: readonly Edit[] } | null;
 }
 
@@ -113,6 +114,9 @@ export interface Definition {
   readonly kind: string;
   readonly cell: string | null;
   readonly span: Span | null;
+  /** path of the file that it is in, from the folder of the kernel, and the place there */
+  readonly file: string | null;
+  readonly inFile: Span | null;
 }
 export interface Rename {
   readonly span: Span | null;
@@ -237,7 +241,7 @@ const readDiagnostic = placed<Diagnostic>((span, v) => ({
   message: text(v.message),
   help: string(v.help),
   span,
-  labels: list(v.labels, placed((at, label) => ({ span: at, text: text(label.text) }))),
+  labels: list(v.labels, placed((at, label) => ({ span: at, text: text(label.text), file: string(label.file) }))),
   fix: readFix(v.fix)
 }));
 
@@ -325,7 +329,14 @@ export const readSignature = placed<SignatureHelp>((span, v) => {
   return label === null ? null : { label, parameters: list(v.parameters, readPair), active: number(v.active) ?? 0, documentation: string(v.documentation), span };
 });
 
-export const readDefinition = named<Definition>('name', (name, v) => ({ name, kind: text(v.kind), cell: string(v.cell), span: readSpan(v.span) }));
+export const readDefinition = named<Definition>('name', (name, v) => ({
+  name,
+  kind: text(v.kind),
+  cell: string(v.cell),
+  span: readSpan(v.span),
+  file: string(v.file),
+  inFile: readSpan(v.in_file)
+}));
 
 export function readRename(value: unknown): Rename | null {
   const v = fields(value);

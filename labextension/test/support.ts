@@ -34,6 +34,7 @@ const kinds = tagHighlighter([
   { tag: t.bool, class: 'bool' },
   { tag: t.atom, class: 'constant' },
   { tag: t.number, class: 'number' },
+  { tag: t.string, class: 'string' },
   { tag: t.operator, class: 'operator' },
   { tag: t.punctuation, class: 'punctuation' }
 ]);

@@ -22,6 +22,8 @@ from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, own_operators, parse_sac, parse_tc
+from tc_jupyter.syntax.sac_tree import SacFunction
+from tc_jupyter.syntax.tree import Def, Use
 
 from . import two_statements
 from .analysis_json import open_json, to_json
@@ -29,6 +31,7 @@ from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
 from .laws import broken_law
 from .meanings import with_meanings
+from .uses import NOTHING, Used, against
 
 STEPS = 1_200_000
 """What the reasoning about sizes of a cell may take, and more for longer texts; a step takes a microsecond or two."""
@@ -86,6 +89,7 @@ def analyze(
     allow: Iterable[str] = (),
     known: Mapping[str, Any] | None = None,
     name: str = "cell",
+    used: Used = NOTHING,
 ) -> Analysis:
     """Analyse the text of a cell.
 
@@ -96,6 +100,7 @@ def analyze(
         allow: codes of warnings and notes not to report.
         known: functions (or programs) of earlier cells that the text may call, by name.
         name: what messages call the text.
+        used: what the files have that the text uses. Nothing is read here: without it, their functions are among `known`.
 
     Raises:
         TypeError: `text` is no string.
@@ -105,15 +110,17 @@ def analyze(
         raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`")
     silent = frozenset(allowed_codes(allow))
     with MAKING, allowed(STEPS + STEPS_PER_CHARACTER * len(text)):
-        return _analysis(SourceText(text, name), language, strict, silent, known)
+        known = {**(known or {}), **used.functions}
+        return _analysis(SourceText(text, name), language, strict, silent, known, used)
 
 
 def _analysis(
-    source: SourceText, language: str, strict: bool, silent: frozenset[str], known: Mapping[str, Any] | None
+    source: SourceText, language: str, strict: bool, silent: frozenset[str], known: Mapping[str, Any], used: Used
 ) -> Analysis:
     if language == "sac":
         sac = analyze_sac(source, known)
-        shown = with_meanings(finish(sac.messages, strict, silent, sac.allow), source, _others(known))
+        messages = _with_files(list(sac.messages), source, sac.parsed.unit.uses, sac.parsed.unit.functions, used)
+        shown = with_meanings(finish(messages, strict, silent, sac.parsed.allow), source, _others(known))
         return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
@@ -132,9 +139,29 @@ def _analysis(
             found, said = analyze_program(program, key not in checked.broken)
         functions[key] = found
         messages += said
+    messages = _with_files(messages, source, parsed.unit.uses, parsed.unit.defs, used)
     messages = two_statements.without_other_sums(_apart(parsed.diagnostics, messages), source, functions, callees)
     shown = with_meanings(finish(messages, strict, silent, parsed.allow), source, _others(known))
     return Analysis(source, language, shown, functions, parsed)
+
+
+def _with_files(
+    messages: list[Diagnostic],
+    source: SourceText,
+    uses: tuple[Use, ...],
+    defs: Sequence[Def | SacFunction],
+    used: Used,
+) -> list[Diagnostic]:
+    """The messages, and those about files; calls of what nobody knows are none where a file could not be used."""
+    if not uses:
+        return messages
+
+    def follows(item: Diagnostic) -> bool:
+        called = source.text[item.span.end : item.span.end + 2].lstrip()[:1] == "("
+        return item.code is codes.UNKNOWN_NAME and called and not used.is_whole
+
+    own = against(used, uses, ((item.name, item.span) for item in defs))
+    return [*used.diagnostics, *own, *(item for item in messages if not follows(item))]
 
 
 def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Diagnostic]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
+from tc_jupyter.diagnostics import Diagnostic, Label, SourceText, Span
 from tc_jupyter.program import CallSite, Statement, Tensor, int64
 from tc_jupyter.ranges import IndexRange, Precondition, SizeExpr, from_expr, to_python
 
@@ -93,7 +93,7 @@ def _statement(statement: Statement, found: FunctionAnalysis, source: SourceText
         "line": source.position(statement.span.start)[0],
         "target": statement.target,
         "operator": operator,
-        "indices": [_index(index) for index in found.ranges.indices.get(statement.name, ())],
+        "indices": [_index(index) for index in found.ranges.written(statement.name)],
     }
 
 
@@ -148,7 +148,7 @@ def diagnostic_json(diagnostic: Diagnostic, source: SourceText) -> dict[str, Any
         "message": diagnostic.message,
         "help": diagnostic.help,
         "span": span_json(diagnostic.span, source),
-        "labels": [{"span": span_json(label.span, source), "text": label.text} for label in diagnostic.labels],
+        "labels": [_label(label, source) for label in diagnostic.labels],
         "fix": fix,
     }
 
@@ -161,3 +161,9 @@ def span_json(span: Span, source: SourceText) -> dict[str, Any]:
         return {"line": line, "character": character}
 
     return {"start": position(span.start), "end": position(span.end)}
+
+
+def _label(label: Label, source: SourceText) -> dict[str, Any]:
+    """A second place; one in another file has its name."""
+    found = {"span": span_json(label.span, label.source or source), "text": label.text}
+    return found if label.source is None else {**found, "file": label.source.name}

@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
+from tc_jupyter.diagnostics import Diagnostic, SourceText
 from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.program import check_sac
-from tc_jupyter.syntax import parse_sac
+from tc_jupyter.syntax import SacParsed, parse_sac
 
 from .function_analysis import FunctionAnalysis, analyze_program
 
 
 @dataclass(frozen=True, slots=True)
 class SacAnalysis:
-    """What is known of a cell: every message found, and places where the text silences some.
+    """What is known of a cell: every message found, and its tree.
 
     Attributes:
         functions: those with one definition whose ranks are declared.
@@ -33,7 +33,7 @@ class SacAnalysis:
     messages: tuple[Diagnostic, ...]
     functions: dict[str, FunctionAnalysis]
     open_functions: Mapping[str, Any]
-    allow: tuple[tuple[str, Span], ...]
+    parsed: SacParsed
 
 
 def analyze_sac(source: SourceText, known: Mapping[str, Any] | None) -> SacAnalysis:
@@ -55,4 +55,4 @@ def analyze_sac(source: SourceText, known: Mapping[str, Any] | None) -> SacAnaly
         messages += said
         if alone:
             functions[name] = found
-    return SacAnalysis(tuple(messages), functions, checked.functions, tuple(parsed.allow))
+    return SacAnalysis(tuple(messages), functions, checked.functions, parsed)

@@ -1,7 +1,7 @@
 """The kinds of messages: one constant per code, named like its words (`TC204 reduction-missing` is `REDUCTION_MISSING`).
 
 The hundred of a number is the stage: 1 syntax, 2 program, 3 ranges, 4 schedule, 5 limits, 6 call, 9 our bug.
-Numbers x51 to x99 of a hundred belong to `%%sac`. `index.md` explains each one with an example.
+Numbers x51 to x79 of a hundred belong to `%%sac`, 680 to 689 to files. `index.md` explains each one with an example.
 """
 
 from __future__ import annotations
@@ -155,6 +155,7 @@ GRADIENT_DROPPED = Code(
 )
 SIZE_MISSING = Code("TC614", "size-missing", _E, "a size is not given")
 STALE_CALLER = Code("TC615", "stale-caller", _E, "a def that it calls was defined again, and does not fit any more")
+UNKNOWN_CHUNKS = Code("TC616", "unknown-chunks", _E, "the extents of the chunks of an array are not known")
 NOT_UNIQUE = Code("TC617", "not-unique", _E, "two points of a statement with `unique` write one element")
 NEGATIVE_STEPS = Code("TC618", "negative-steps", _E, "a def is applied a negative number of times")
 DECLARED_TYPE = Code("TC651", "declared-type", _E, "an array does not match its declared type")
@@ -162,7 +163,21 @@ SELECTION_OUT_OF_BOUNDS = Code("TC652", "selection-out-of-bounds", _E, "a select
 PARTITION_TOO_LARGE = Code("TC653", "partition-too-large", _E, "a partition leaves the result")
 SHAPE_MISMATCH = Code("TC654", "shape-mismatch", _E, "shapes of operands or bodies differ")
 NEGATIVE_SHAPE = Code("TC655", "negative-shape", _E, "a result would have a negative extent")
+CHUNKED_CALL = Code(
+    "TC670", "chunked-call", _E, "a call with arrays in chunks asks for what there is only once they are computed"
+)
+CHUNK_TOO_LARGE = Code("TC671", "chunk-too-large", _E, "one task would have to put together too much from many chunks")
+LABELS = Code("TC672", "labels", _E, "the names of dimensions, or the coordinates, of labelled arrays do not fit")
+STORE = Code("TC673", "store", _E, "a store of arrays is not there, or does not fit")
 
+USE_MISSING = Code("TC680", "use-missing", _E, "a file that is used cannot be read")
+USE_BROKEN = Code("TC681", "use-broken", _E, "a file that is used has mistakes")
+NOT_A_TC_FILE = Code("TC682", "not-a-tc-file", _E, "a file that is used is no `.tc` or `.sac` file")
+USE_CYCLE = Code("TC683", "use-cycle", _E, "files use each other")
+MISPLACED_USE = Code("TC684", "misplaced-use", _E, "`use` stands inside of a def, or is written in another way")
+USE_NOT_READ = Code("TC685", "use-not-read", _N, "a file is read only when the text is run")
+NOT_ALONE = Code("TC686", "not-alone", _E, "a saved text calls functions that the file would not have")
+CHANGED_FILE = Code("TC687", "changed-file", _E, "a file would be overwritten that something else has written")
 INTERNAL = Code("TC901", "internal", _E, "a failure of `tc_jupyter` itself; never of the program")
 BACKEND_FAILED = Code("TC903", "backend-failed", _E, "generated code was refused by the device compiler")
 

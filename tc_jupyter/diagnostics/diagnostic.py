@@ -77,10 +77,11 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A second place that a message points to, with a text of its own."""
+    """A second place that a message points to, with a text of its own; `source` is the text of another file that it is in."""
 
     span: Span
     text: str
+    source: SourceText | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,12 +104,27 @@ def _render_one(item: Diagnostic, source: SourceText, color: bool) -> str:
     lines = [head, f"{' ' * width}{dim}-->{reset} {source.name}:{line + 1}:{column + 1}"]
     if source.text:
         lines += _excerpt(marks, source, width, style, dim, reset)
+    lines += _elsewhere(item, style, dim, reset)
     if item.help:
         lines += _help(item.help, bold, reset)
     if item.fix:
         lines += _help(item.fix.title, bold, reset)
         lines += _fixed_lines(item, source, width, dim, reset)
     return "\n".join(lines)
+
+
+def _elsewhere(item: Diagnostic, style: str, dim: str, reset: str) -> list[str]:
+    """The places of a message in other files, each with the line that it is in."""
+    lines: list[str] = []
+    for label in item.labels:
+        if label.source is None:
+            continue
+        mark = _mark(label.span, label.text, True, label.source)
+        width = len(str(mark.line + 1))
+        lines.append(f"{' ' * width}{dim}-->{reset} {label.source.name}:{mark.line + 1}:{mark.start + 1}")
+        if label.source.text:
+            lines += _excerpt([mark], label.source, width, style, dim, reset)
+    return lines
 
 
 def _help(text: str, bold: str, reset: str) -> list[str]:
@@ -135,7 +150,7 @@ class _Mark:
 
 def _marks(item: Diagnostic, source: SourceText) -> list[_Mark]:
     marks = [_mark(item.span, item.label, True, source)]
-    marks += [_mark(label.span, label.text, False, source) for label in item.labels]
+    marks += [_mark(label.span, label.text, False, source) for label in item.labels if label.source is None]
     return sorted(marks, key=lambda mark: (mark.line, mark.start, not mark.main))
 
 

@@ -9,6 +9,7 @@ Worked example: `hover("def f(float(N) X) -> (Y) { Y(i) = X(i) }", {"line": 0, "
 
 from .check import check, keywords
 from .complete import complete, signature
+from .files import Files, look
 from .hover import hover
 from .inspect import UnknownForm, defines, exports, inspect
 from .layout import format_text
@@ -16,6 +17,8 @@ from .outline import KINDS, colours, hints, references, symbols
 from .refactor import definition, find_def, rename
 
 __all__ = [
+    "Files",
+    "look",
     "KINDS",
     "colours",
     "hints",

@@ -13,7 +13,9 @@ from tc_jupyter.compiler import with_meanings
 from tc_jupyter.diagnostics import Severity
 from tc_jupyter.syntax.parser import MOST_MESSAGES
 
-from .cell import Json, Known, analysed
+from . import files
+from .cell import Json, Known, analysed, cell_of
+from .files import NO_FILES, Files
 from .pieces import Piece, pieces_of
 from .words import CONSTANTS, REDUCTIONS, functions, operators, types
 from .words import keywords as words
@@ -28,6 +30,7 @@ def check(
     namespace: Mapping[str, Any] | None = None,
     cells: Mapping[str, int] | None = None,
     above: Collection[str] = (),
+    used: Files = NO_FILES,
 ) -> Json:
     """Analyse a text: the data of `Analysis.to_json`.
 
@@ -35,7 +38,27 @@ def check(
         namespace: the values of Python, which say what an unknown name is.
         cells: the number of the cell that defined a name last.
         above: names that cells above define, whether they were run or not.
+        used: the files that the text uses; their functions are among `known`.
     """
+    found = _check(text, language, strict, allow, known, namespace, cells, above)
+    cell = cell_of(text, language)
+    said = files.messages(cell, used)
+    if said or not used.used.is_whole:
+        own = [item for item in found["diagnostics"] if not files.follows(item, cell, used)]
+        found = {**found, "diagnostics": sorted([*said, *own], key=_rank)}
+    return found
+
+
+def _check(
+    text: str,
+    language: str,
+    strict: bool,
+    allow: Iterable[str],
+    known: Mapping[str, Any] | None,
+    namespace: Mapping[str, Any] | None,
+    cells: Mapping[str, int] | None,
+    above: Collection[str],
+) -> Json:
     meaning = namespace or {}, cells, above
     options = strict, tuple(allow)
     parts = pieces_of(text, language)
@@ -45,7 +68,7 @@ def check(
     said = [part.moved(item) for part, data in found for item in data["diagnostics"] if _is_own(part, item)]
     if len(said) > MOST_MESSAGES:
         return _checked(text, language, known or {}, *options, *meaning)
-    said.sort(key=lambda item: (_RANK[item["severity"]], *_place(item["span"])))
+    said.sort(key=_rank)
     functions = [
         part.moved(each) for part, data in found for each in data["functions"] if each["name"] not in part.called
     ]
@@ -53,6 +76,11 @@ def check(
 
 
 _RANK = {severity.value: rank for rank, severity in enumerate(Severity)}
+
+
+def _rank(item: Json) -> tuple[int, ...]:
+    """Errors first, each kind in text order."""
+    return (_RANK[item["severity"]], *_place(item["span"]))
 
 
 def _is_own(part: Piece, item: Json) -> bool:

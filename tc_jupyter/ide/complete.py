@@ -15,7 +15,9 @@ from typing import Any
 
 from tc_jupyter.diagnostics import Span
 
+from . import files
 from .cell import Cell, Json, cell_of
+from .files import NO_FILES, Files
 from .hover import (
     known_signature,
     param_text,
@@ -36,7 +38,11 @@ _AFTER_DOT = re.compile(r"(?:\w\.|\b\d[\w.]*)\Z")
 
 
 def complete(
-    text: str, position: Mapping[str, int], language: str = "tc", known: Mapping[str, Any] | None = None
+    text: str,
+    position: Mapping[str, int],
+    language: str = "tc",
+    known: Mapping[str, Any] | None = None,
+    used: Files = NO_FILES,
 ) -> Json | None:
     """Offer what may stand at a position.
 
@@ -44,6 +50,9 @@ def complete(
         `{"span", "items"}`: the text to replace, which ends at the position, and at most 500 items, own names first; `None` in a
         comment, in a number and where a new name is invented.
     """
+    paths = files.complete(text, position, language, used)
+    if paths is not None:
+        return paths
     cell = cell_of(text, language, known, position)
     offset = cell.offset(position)
     line = text[max(0, offset - 300) : offset].rpartition("\n")[2]
@@ -86,7 +95,7 @@ def _offers(cell: Cell, start: int, end: int) -> Iterator[Json]:
         if item.name.name.isidentifier() and number != owner:
             yield _item(item.name.name, "def", signature_line(cell, number), apply=f"{item.name.name}(")
     for name, value in cell.known.functions.items():
-        yield _item(name, "def", known_signature(name, value), "defined in another cell", f"{name}(")
+        yield _item(name, "def", known_signature(name, value), files.origin(value), f"{name}(")
     for doc in functions(cell.language):
         yield _item(doc.name, "function", doc.label, doc.text, f"{doc.name}(")
     for name in types(cell.language):
@@ -156,7 +165,11 @@ _NEAR = 20_000
 
 
 def signature(
-    text: str, position: Mapping[str, int], language: str = "tc", known: Mapping[str, Any] | None = None
+    text: str,
+    position: Mapping[str, int],
+    language: str = "tc",
+    known: Mapping[str, Any] | None = None,
+    used: Files = NO_FILES,
 ) -> Json | None:
     """Tell the parameters of the call that a position is inside of.
 
@@ -164,6 +177,7 @@ def signature(
         `{"label", "parameters", "active", "documentation", "span"}`; the innermost call of a builtin function or a def counts,
         reads of tensors are passed over. `None` outside of calls.
     """
+    del used  # what it has is among `known`
     cell = cell_of(text, language, known, position)
     offset = cell.offset(position)
     if _in_comment(cell, offset):
@@ -246,7 +260,7 @@ def _label(cell: Cell, name: str) -> Json | None:
     doc = None if known is not None and cell.language == "sac" else function_doc(name, cell.language)
     if doc is not None:
         return _builtin(doc)
-    return None if known is None else _known(known_signature(name, known), name)
+    return None if known is None else _known(known_signature(name, known), name, files.origin(known))
 
 
 def _is_tensor(cell: Cell, name: str) -> bool:
@@ -266,7 +280,7 @@ def _labelled(label: str, start: int, parameters: list[str], documentation: str 
     return {"label": label, "parameters": spans, "documentation": documentation}
 
 
-def _known(label: str, name: str) -> Json:
+def _known(label: str, name: str, origin: str) -> Json:
     """The parameters of a function of which only the signature is known."""
     opening = label.find("(")
     if opening < 0:
@@ -280,9 +294,7 @@ def _known(label: str, name: str) -> Json:
             parameters.append(label[start:position].strip())
             start = position + 1
         depth += (char in "([") - (char in ")]")
-    return _labelled(
-        label, opening + 1, [parameter for parameter in parameters if parameter], "defined in another cell"
-    )
+    return _labelled(label, opening + 1, [parameter for parameter in parameters if parameter], origin)
 
 
 def _closing(text: str, opening: int) -> int:

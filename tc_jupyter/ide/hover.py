@@ -20,7 +20,9 @@ from tc_jupyter.syntax.printer import dimension_text, type_text
 from tc_jupyter.syntax.sac_printer import signature_text
 from tc_jupyter.syntax.sac_printer import type_text as sac_type_text
 
+from . import files
 from .cell import Cell, Json, cell_of
+from .files import NO_FILES, Files
 from .names import Place
 from .words import CONSTANTS, function_doc, keywords, operators, type_doc, types
 
@@ -29,13 +31,20 @@ _LINES = 12
 
 
 def hover(
-    text: str, position: Mapping[str, int], language: str = "tc", known: Mapping[str, Any] | None = None
+    text: str,
+    position: Mapping[str, int],
+    language: str = "tc",
+    known: Mapping[str, Any] | None = None,
+    used: Files = NO_FILES,
 ) -> Json | None:
     """Say what stands at a position.
 
     Returns:
         `{"span", "kind", "title", "lines", "documentation"}`, or `None` where nothing is known.
     """
+    told = files.hover(text, position, language, used)
+    if told is not None:
+        return told
     cell = cell_of(text, language, known, position)
     offset = cell.offset(position)
     if any(comment.start <= offset < comment.end for comment in cell.parsed.comments):
@@ -368,7 +377,7 @@ def _known_def(cell: Cell, place: Place) -> Json | None:
     value = cell.known.functions.get(place.name)
     if value is None:
         return None
-    return _answer(cell, place.span, "def", f"def {known_signature(place.name, value)}", ["defined in another cell"])
+    return _answer(cell, place.span, "def", f"def {known_signature(place.name, value)}", [files.origin(value)])
 
 
 def known_signature(name: str, value: Any) -> str:

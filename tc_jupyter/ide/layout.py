@@ -24,7 +24,7 @@ from tc_jupyter.syntax import (
     statement_text,
     tree,
 )
-from tc_jupyter.syntax.printer import def_text
+from tc_jupyter.syntax.printer import def_text, use_text
 from tc_jupyter.syntax.printer import type_text as tc_type_text
 from tc_jupyter.syntax.sac_printer import head_text, line_text, statement_lines
 
@@ -76,10 +76,14 @@ def _same(parsed: tree.Parsed | sac_tree.SacParsed, text: str, language: str) ->
 
 
 def _tc_items(parsed: tree.Parsed, source: SourceText) -> Iterable[_Item]:
-    parts = sorted([*parsed.unit.constants, *parsed.unit.defs], key=lambda part: part.span.start)
+    parts = sorted([*parsed.unit.uses, *parsed.unit.constants, *parsed.unit.defs], key=lambda part: part.span.start)
     for number, item in enumerate(parts):
+        if isinstance(item, tree.Use):
+            yield _Item(item.span, use_text(item), gap=number > 0 and isinstance(parts[number - 1], tree.Def))
+            continue
         if isinstance(item, tree.Constant):
-            yield _Item(item.span, statement_text(item), gap=number > 0 and isinstance(parts[number - 1], tree.Def))
+            gap = number > 0 and not isinstance(parts[number - 1], tree.Constant)
+            yield _Item(item.span, statement_text(item), gap=gap)
             continue
         if item.reducer is not None:
             yield _Item(item.span, reducer_text(item, item.reducer), gap=number > 0)
@@ -134,12 +138,11 @@ def _tc_head(item: tree.Def, head: Span, comments: tuple[Span, ...], source: Sou
 
 
 def _sac_items(parsed: sac_tree.SacParsed, source: SourceText) -> Iterable[_Item]:
-    parts = sorted([*parsed.unit.lines, *parsed.unit.functions], key=lambda part: part.span.start)
+    parts = sorted([*parsed.unit.uses, *parsed.unit.lines, *parsed.unit.functions], key=lambda part: part.span.start)
     for number, item in enumerate(parts):
         if not isinstance(item, sac_tree.SacFunction):
-            yield _Item(
-                item.span, line_text(item), gap=number > 0 and isinstance(parts[number - 1], sac_tree.SacFunction)
-            )
+            text = f"{use_text(item)};" if isinstance(item, tree.Use) else line_text(item)
+            yield _Item(item.span, text, gap=number > 0 and isinstance(parts[number - 1], sac_tree.SacFunction))
             continue
         body = [*(statement.span for statement in item.body), item.return_span]
         opening = _find(source.text, "{", item.signature_span.end, body[0].start, parsed.comments)

@@ -1,6 +1,7 @@
 """A text cut into its defs, so that a change of one def leaves the answers about the others as they are.
 
-An answer about a def needs its own lines and those of the defs that it calls, nothing else; it is made for that text, kept, and
+An answer about a def needs its own lines and those of the defs that it calls, nothing else (what it calls of other files is among
+the functions that are known, and the lines that use files are blanks here); it is made for that text, kept, and
 moved to the lines where the def stands now.
 
 Worked example: of `f`, `g` and `h` where `g` calls `f`, the piece of `g` is the text of `g` and then that of `f`. A line that is
@@ -15,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, cast
+
+from tc_jupyter.syntax.uses import without_uses
 
 from .cell import Json
 
@@ -52,6 +55,7 @@ class Piece:
 
 def pieces_of(text: str, language: str) -> tuple[Piece, ...] | None:
     """The pieces of a text, in its order; `None` where it is not cut: it is no list of two or more defs with different names."""
+    text = without_uses(text, language)
     heads = list(_HEAD.finditer(text)) if language == "tc" else []
     names = [head.group(1) for head in heads]
     if len(heads) < 2 or len(set(names)) < len(names) or len(_DEF.findall(text)) != len(heads):

@@ -15,7 +15,9 @@ from tc_jupyter.program.sac_primitives import is_builtin
 from tc_jupyter.syntax import KEYWORDS
 from tc_jupyter.syntax.sac_parser import RESERVED
 
+from . import files
 from .cell import Cell, Json, cell_of
+from .files import NO_FILES, Files
 from .names import Place
 
 _LEGAL = {"tc": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "sac": re.compile(r"[^\W\d]\w*")}
@@ -23,14 +25,21 @@ _RENAMED = frozenset({"index", "tensor", "size", "scalar", "let", "def"})
 
 
 def definition(
-    text: str, position: Mapping[str, int], language: str = "tc", known: Mapping[str, Any] | None = None
+    text: str,
+    position: Mapping[str, int],
+    language: str = "tc",
+    known: Mapping[str, Any] | None = None,
+    used: Files = NO_FILES,
 ) -> Json | None:
     """Find where the name at a position is introduced.
 
     Returns:
-        `{"name", "kind", "cell", "span"}`; `span` is `None` for a function of another cell. `None` for builtin functions, types
-        and unknown names.
+        `{"name", "kind", "cell", "span"}`; `span` is `None` for a function of another cell. One of a file also has `file`, its
+        path, and `in_file`, the place there. `None` for builtin functions, types and unknown names.
     """
+    whole = files.definition(text, position, language, used)
+    if whole is not None:
+        return whole
     cell = cell_of(text, language, known, position)
     place = _place(cell, position)
     if place is None or place.kind not in _RENAMED:
@@ -38,7 +47,9 @@ def definition(
     origin = cell.names.origin(place)
     elsewhere = place.kind == "def" and not origin.introduces
     span = None if elsewhere else cell.span(origin.span)
-    return {"name": place.name, "kind": place.kind, "cell": None, "span": span}
+    found: Json = {"name": place.name, "kind": place.kind, "cell": None, "span": span}
+    there = files.place_of(cell.known.functions.get(place.name)) if elsewhere else None
+    return found if there is None else {**found, "file": there[0], "in_file": there[1]}
 
 
 def find_def(text: str, name: str, language: str = "tc") -> Json | None:

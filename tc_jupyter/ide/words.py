@@ -34,7 +34,7 @@ SAC_KEYWORDS: dict[str, str] = {
     "do": "a loop that runs at least once: `do { .. } while (condition);`",
     "inline": "may stand before a function; every call is inlined",
     "typedef": "another name of a type: `typedef double[2] complex;`",
-    "use": "`use Array: all;`: the functions of a module of SaC's library, known without it",
+    "use": '`use "kernels.sac";`: the functions of a file; `use Array: all;`: those of a module of SaC, known without it',
     "import": "`import Math: {sin};`: the functions of a module of SaC's library, known without it",
     "step": "behind a generator, every how many positions: `lower <= iv < upper step [2]`",
     "width": "behind `step`, how many positions each time: `step [4] width [2]`",

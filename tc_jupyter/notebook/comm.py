@@ -14,9 +14,11 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from tc_jupyter import __version__, ide
+from tc_jupyter.compiler.uses import shown_path
 from tc_jupyter.diagnostics.codes import ALL
 
 from .names import known_functions
@@ -238,10 +240,10 @@ class Channel:
         """Functions that the text may call."""
         return self._known_and_above(request)[0]
 
-    def _known_and_above(self, request: Json) -> tuple[dict[str, Any], set[str]]:
-        """Functions that the text may call, and the names that cells above define.
+    def _known_and_above(self, request: Json) -> tuple[dict[str, Any], set[str], ide.Files]:
+        """Functions that the text may call, the names that cells above define, and the files that the text uses.
 
-        Those of the namespace come first, then those of cells above that were not run.
+        Those of its files come first, then those of the namespace, then those of cells above that were not run.
         A name that Python has given to something else, or has deleted, is no function until its cell is run again.
         """
         names = self._namespace()
@@ -249,10 +251,12 @@ class Channel:
         found: dict[str, Any] = {}
         above: set[str] = set()
         for cell in _earlier(request):
-            defined = ide.exports(cell["source"], language_of(cell["magic"]), found | bound)
+            there = _look(cell["source"], cell["magic"]).used.functions
+            defined = ide.exports(cell["source"], language_of(cell["magic"]), {**found, **bound, **there})
             above |= defined.keys()
             found |= {name: value for name, value in defined.items() if name not in taken}
-        return found | bound, above
+        used = _look(request["source"], request["magic"])
+        return {**found, **bound, **used.used.functions}, above, used
 
     # answers ---------------------------------------------------------------------------------------------------------------------
 
@@ -264,9 +268,9 @@ class Channel:
 
     def _check(self, request: Json, language: str, magic: str) -> Json:
         options = self._defaults(read_options(magic))
-        known, above = self._known_and_above(request)
+        known, above, used = self._known_and_above(request)
         allow, namespace, cells = options.allow, self._namespace(), self._cells()
-        found = ide.check(request["source"], language, options.strict, allow, known, namespace, cells, above)
+        found = ide.check(request["source"], language, options.strict, allow, known, namespace, cells, above, used)
         return {"analysis": found}
 
     def _at(self, key: str, ask: Callable[..., Json | None]) -> Callable[[Json, str, str], Json]:
@@ -274,14 +278,18 @@ class Channel:
 
         def answer(request: Json, language: str, magic: str) -> Json:
             del magic
-            return {key: ask(request["source"], _position(request), language, self._known(request))}
+            known, _, used = self._known_and_above(request)
+            return {key: ask(request["source"], _position(request), language, known, used)}
 
         return answer
 
     def _definition(self, request: Json, language: str, magic: str) -> Json:
         del magic
-        found = ide.definition(request["source"], _position(request), language, self._known(request))
-        if found is not None and found["span"] is None:
+        known, _, used = self._known_and_above(request)
+        found = ide.definition(request["source"], _position(request), language, known, used)
+        if found is not None and "file" in found:
+            found["file"] = shown_path(Path(found["file"]))
+        elif found is not None and found["span"] is None:
             found |= _in_earlier(str(found["name"]), _earlier(request))
         return {"definition": found}
 
@@ -343,6 +351,11 @@ class Channel:
 
 _REPORT = "this is a fault of tc_jupyter: run the cell to see whether it works, and please report the text"
 _UPDATE = "install the same version of tc_jupyter where the kernel runs and where JupyterLab runs"
+
+
+def _look(source: str, magic: str) -> ide.Files:
+    """The files of a cell, as far as they may be read before it is run: below the kernel's folder."""
+    return ide.look(source, language_of(magic), Path.cwd())
 
 
 def _in_earlier(name: str, cells: list[Json]) -> Json:

@@ -13,7 +13,8 @@ from tc_jupyter.runtime.timing import Benchmark
 
 from . import comm, errors
 from .completion import IDENTIFIER, matcher
-from .magic import TcMagics, report_of
+from .magic import TcMagics
+from .report import report_of
 
 _MAGICS = {"cell": ("tc", "sac"), "line": ("tc",)}
 

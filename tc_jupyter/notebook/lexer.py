@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pygments.lexer import RegexLexer, bygroups, words
-from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, Whitespace
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
 from tc_jupyter.program import TC_FUNCTIONS
 from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES
@@ -35,6 +35,9 @@ _NUMBERS: list[Any] = [
 ]
 
 
+_USE = (r'(use)(\s*)("[^"\n]*")', bygroups(Keyword, Whitespace, String))
+
+
 def _named(table: Any, kind: Any) -> tuple[Any, Any]:
     return words(table, prefix=r"\b", suffix=r"\b"), kind
 
@@ -51,9 +54,10 @@ class TcLexer(RegexLexer):
             (r"\s+", Whitespace),
             (r"%%\w+[^\n]*", Comment.Preproc),
             (r"#[^\n]*", Comment.Single),
+            _USE,
             (r"(def|reduce)(\s+)(\w+)", bygroups(Keyword, Whitespace, Name.Function)),
             (r"(?<=[\w)\s])[A-Za-z_]\w*=!(?!=)(?=\s)", Operator),
-            (r"(\s)(from|with)(?=\s)", bygroups(Whitespace, Keyword)),
+            (r"(?<=\s)(?:from|with)(?=\s)", Keyword),
             (r"\b(?:(?:min|max)=!?|(?:argmin|argmax|any|all|lse)=!)(?!=)", Operator),
             (r"[+*]=!?(?!=)", Operator),
             _named(_TC_KEYWORDS, Keyword),
@@ -82,6 +86,7 @@ class SacLexer(RegexLexer):
             (r"%%\w+[^\n]*", Comment.Preproc),
             (r"//[^\n]*", Comment.Single),
             (r"/\*.*?\*/", Comment.Multiline),
+            _USE,
             _named(_SAC_KEYWORDS, Keyword),
             _named(sorted(BASES), Keyword.Type),
             _named(_CONSTANTS, Keyword.Constant),

@@ -20,17 +20,17 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 from traitlets import Bool, Enum
 from traitlets.config import Configurable
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, with_meanings
+from tc_jupyter.compiler import Analysis, allowed_codes, analyze, called_names, with_meanings
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Span, codes, explain
-from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine
+from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine, with_files
 from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
 
 from .errors import CellError, colored, on_red
 from .names import known_functions
 from .options import SUBCOMMANDS, TARGETS, line_help, parser
-from .report import Report
+from .report import Report, report_of
 
 
 def _none_attached() -> str:
@@ -83,17 +83,21 @@ class TcMagics(Magics, Configurable):
         target = given.target or self.target or None
         strict = given.strict or self.strict
         allow = _allowed(language, given.allow)
-        analysis = analyze(cell, language=language, strict=strict, allow=allow, known=known)
+        used, options = with_files(Options(cell, language, target, strict, allow, known=known, follows=True))
+        analysis = analyze(cell, language=language, strict=strict, allow=allow, known=known, used=used)
         if not analysis.ok:
             said = with_meanings(analysis.diagnostics, analysis.source, self._namespace(), self.cells)
             raise self._error(replace(analysis, diagnostics=said)) from None
         own = {*analysis.functions, *analysis.open_functions}
+        known = options.known or {}
         called = {name: known[name] for name in called_names(cell, language, known) if name not in own}
-        options = Options(cell, language, target, strict, allow, known=called, follows=True)
+        options = replace(options, known=called)
         if given.check:
             return Report(analysis, options, "not asked: --check defines nothing", {})
         module = module_of(analysis, options)
         self._refuse_cycles(analysis, module)
+        if given.save is not None:
+            self._save(given, cell, language, analysis)
         self._say_replaced(module)
         earlier = {name: value for name, value in self._namespace().items() if isinstance(value, Function)}
         self._bind(module)
@@ -104,6 +108,17 @@ class TcMagics(Magics, Configurable):
         if analysis.diagnostics:
             print(analysis.render())
         return None
+
+    def _save(self, given: Any, cell: str, language: str, analysis: Analysis) -> None:
+        from .save import save  # noqa: PLC0415  (few cells are saved)
+
+        try:
+            path = save(given.save, cell, language, analysis, given.force)
+        except CompileError as problem:
+            found = replace(analysis, diagnostics=problem.diagnostics, source=problem.source)
+            raise self._error(found) from None
+        if not given.quiet:
+            print(f"saved {path}")
 
     def _error(self, analysis: Analysis) -> CompileError:
         if not self.short_errors:
@@ -302,33 +317,6 @@ def _cache_line() -> str:
         return "off"
     count, size = cache.size()
     return f"{count} files, {size / 1e6:.1f} MB in {cache.folder}"
-
-
-def report_of(function: Function) -> Report:
-    """The card of one function alone."""
-    options, name = function.options, function.written_name
-    whole = analyze(
-        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
-    )
-    found = whole.functions.get(name) or _as_called(function)
-    functions = {name: found} if found is not None else {}
-    opened = {name: whole.open_functions[name]} if name in whole.open_functions else {}
-    spans = [found.program.span for found in functions.values()]
-    messages = tuple(
-        message
-        for message in whole.diagnostics
-        if not spans or any(span.start <= message.span.start < span.end for span in spans)
-    )
-    analysis = Analysis(whole.source, whole.language, messages, functions, whole.parsed, opened)
-    return Report(analysis, options, doctor.engine(options.target), {function.__name__: function})
-
-
-def _as_called(function: Function) -> FunctionAnalysis | None:
-    """What is known of a `%%sac` function: the ranks of its last call, if there was one."""
-    try:
-        return function.analysis
-    except OpenRanks:
-        return None
 
 
 # `%tc?` and `%%tc?` show the docstring: all options and subcommands

@@ -34,6 +34,10 @@ def parser(name: str) -> MagicArgumentParser:
     made.add_argument(
         "--allow", action="append", default=[], metavar="CODE", help="do not report this warning or note; repeatable"
     )
+    made.add_argument("--save", metavar="FILE", help="write the cell to a `.tc` or `.sac` file, too")
+    made.add_argument(
+        "--force", action="store_true", help="with --save: overwrite a file that something else has written"
+    )
     made.add_argument("-q", "--quiet", action="store_true", help="show only warnings and notes")
     made.add_argument("-h", "--help", action="store_true", help="show this text")
     return made

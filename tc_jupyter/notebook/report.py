@@ -12,14 +12,15 @@ from functools import cached_property
 from typing import Any
 
 from tc_jupyter import __version__
-from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.compiler.text_form import text_form
 from tc_jupyter.diagnostics import CallError, CompileError
-from tc_jupyter.function import Function, OpenRanks, module_of
+from tc_jupyter.function import Function, Module, OpenRanks, module_of
+from tc_jupyter.runtime import doctor
 
 from .card import html_card
-from .widgets.live import with_widget
+from .widgets.live import displayed, with_widget
 from .widgets.views import live_card
 
 MIME = "application/vnd.tc-jupyter.v1+json"
@@ -107,11 +108,57 @@ class Report:
         html, text = bundle["text/html"], bundle["text/plain"]
         return with_widget(bundle, lambda: live_card(html, self.functions, text, self.predict))
 
+    def _display_(self) -> Any:
+        """What marimo shows: the live card, or the static one where no widgets are installed."""
+        html = self.html()
+        return displayed(html, lambda: live_card(html, self.functions, repr(self), self.predict))
+
     def __repr__(self) -> str:
         return text_form(self.analysis, self.engine)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.options, self.engine)
+
+
+def card(made: Module | Function) -> Report:
+    """The card of a module or a function, as a cell of a notebook shows it: `tc.card(tc.compile(text))`.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(made, Function):
+        return report_of(made)
+    if not isinstance(made, Module):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        raise TypeError(f"tc.card shows a module or a function, not a {type(made).__name__}")
+    options = next(iter(made.values())).options
+    return Report(made.analysis, options, doctor.engine(options.target), made)
+
+
+def report_of(function: Function) -> Report:
+    """The card of one function alone."""
+    options, name = function.options, function.written_name
+    whole = analyze(
+        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
+    )
+    found = whole.functions.get(name) or _as_called(function)
+    functions = {name: found} if found is not None else {}
+    opened = {name: whole.open_functions[name]} if name in whole.open_functions else {}
+    spans = [found.program.span for found in functions.values()]
+    messages = tuple(
+        message
+        for message in whole.diagnostics
+        if not spans or any(span.start <= message.span.start < span.end for span in spans)
+    )
+    analysis = Analysis(whole.source, whole.language, messages, functions, whole.parsed, opened)
+    return Report(analysis, options, doctor.engine(options.target), {function.__name__: function})
+
+
+def _as_called(function: Function) -> FunctionAnalysis | None:
+    """What is known of a `%%sac` function: the ranks of its last call, if there was one."""
+    try:
+        return function.analysis
+    except OpenRanks:
+        return None
 
 
 def _source(function: Function, kind: str) -> str:

@@ -98,15 +98,14 @@ class _Block:
 
     def without_calls(self, callees: Container[str]) -> None:
         """TC501 for calls of defs."""
+        written = {name for each in self.others for name in _names(each)}
+        targets = {target.name for target, _ in self.targets()} | written
         for each in self.inside:
-            value = each.value
-            if not isinstance(value, tree.Apply) or each.indices is not None:
-                continue
-            name = value.function.name
-            if name.partition(".")[0] in callees and name not in {target.name for target, _ in self.targets()}:
+            called = (node for node in _reads(each) if node.function.name.partition(".")[0] in callees)
+            for node in (node for node in called if node.function.name not in targets):
                 help = "write the statements of the def inside of the block"
                 message = "a call of a def inside of a block is not part of this version"
-                self.report(codes.UNSUPPORTED, value.span, message, help)
+                self.report(codes.UNSUPPORTED, node.span, message, help)
 
     def statements(self) -> list[tree.Comprehension]:
         """The statements with the step as an index."""

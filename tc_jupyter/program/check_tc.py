@@ -30,6 +30,7 @@ from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
 from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
+from .nested_calls import NestedCalls
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
@@ -185,14 +186,12 @@ class _UnitChecker:
                 name = statement.operator.removesuffix("=!")
                 if name in self.defs:
                     yield name
-            if isinstance(statement, tree.Comprehension) and isinstance(statement.value, tree.Binary):
-                power = statement.value.left
-                if statement.value.op == "^" and isinstance(power, tree.Name) and power.name in self.defs:
-                    yield power.name
-            if isinstance(statement, tree.Comprehension) and isinstance(statement.value, tree.Apply):
-                name = statement.value.function.name
-                if statement.indices is None and name in self.defs:
-                    yield name
+            if isinstance(statement, tree.Comprehension):
+                nodes = list(tree.walk(statement.value))
+                applied = [each.function.name for each in nodes if isinstance(each, tree.Apply)]
+                powers = [each.left for each in nodes if isinstance(each, tree.Binary) and each.op == "^"]
+                applied += [each.name for each in powers if isinstance(each, tree.Name)]
+                yield from (each for each in applied if each in self.defs)
 
     def check(self, name: str) -> None:
         """Check one def whose callees are done; once more where literals take their types from later statements."""
@@ -328,7 +327,10 @@ class _DefChecker:
     def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
-        self.node = node = without_blocks(node, self.scope.diagnostics, self.scope.callable_names)
+        callees = (
+            unit.callable_names - (TC_FUNCTIONS.keys() - unit.defs.keys()) - {each.name.name for each in node.params}
+        )
+        self.node = node = without_blocks(node, self.scope.diagnostics, callees)
         self.groups = groups(node.statements)
         self.prepared = set[int]()
         self.draft = _Draft()
@@ -343,6 +345,8 @@ class _DefChecker:
         broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
         self.broken_targets = frozenset(target for targets in broken for target in targets)
         self.told = set[str]()  # numbers that are meant as elements, after a message
+        self.nested = set[str]()  # tensors for calls inside expressions
+        self.numbers = dict[str, Expr]()  # arguments that are made of sizes
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
     @property
@@ -718,10 +722,17 @@ class _DefChecker:
             case tree.Constant():
                 self.constant(node)
             case tree.Comprehension():
-                power = self.iteration(node)
-                if power is not None:
+                if (power := self.iteration(node)) is not None:
                     self.single_call(node, *power)
-                elif self.is_call(node):
+                    return
+                if (itself := self.calls_itself(node)) is not None:
+                    self.recursive(itself)
+                    self.unknown_tensor(node.target.name, node.span)
+                    return
+                before, node = self.nested_calls(node)
+                for each in before:
+                    self.statement(each)
+                if self.is_call(node):
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
                 elif node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
@@ -1100,6 +1111,60 @@ class _DefChecker:
             return None
         return replace(power, function=function), power.function
 
+    def calls_itself(self, node: tree.Comprehension) -> tree.Name | None:
+        """A def inside a value that is not checked before this one, because it calls this one."""
+        if self.is_call(node):
+            return None
+        called = (each.function for each in tree.walk(node.value) if isinstance(each, tree.Apply))
+        waiting = self.unit.defs.keys() - self.unit.done - self.scope.tensors.keys()
+        return next((each for each in called if each.name in waiting), None)
+
+    def nested_calls(self, node: tree.Comprehension) -> tuple[list[tree.Comprehension], tree.Comprehension]:
+        """The statements that calls of defs inside a value are, and the statement without them."""
+        applied = (each for each in tree.walk(node.value) if isinstance(each, tree.Apply))
+        if not any(each.function.name in self.unit.callable_names for each in applied):
+            return [], node
+        nested = NestedCalls(node.target.name, self.program_called, self.is_whole, self.fresh_tensor, self.number)
+        if self.is_call(node):
+            assert isinstance(node.value, tree.Apply)
+            return nested.statements, replace(node, value=nested.called(node.value))
+        value = nested.inside(node.value, whole=node.indices is None and node.operator == "=")
+        return nested.statements, replace(node, value=value)
+
+    def program_called(self, name: str) -> Program | None:
+        """The program behind the name of a def; `None` for other names, and while its types are not known."""
+        known = self.unit.known.get(name)
+        if name in self.scope.tensors or (name in TC_FUNCTIONS and name not in self.unit.defs):
+            return None
+        if name in self.unit.defs:
+            return self.unit.programs[name] if name in self.unit.done - self.unit.broken else None
+        found = known if isinstance(known, Program) or known is None else known.program_for(())
+        return found if isinstance(found, Program) else None
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a name is an array or a number of this def, and so no index."""
+        return name in self.scope.tensors or name in self.scope.sizes or name in self.scope.result_sizes
+
+    def fresh_tensor(self, like: str) -> str:
+        """A name for a tensor that no statement names; a dot stands in it."""
+        names = (like if number == 1 else f"{like}{number}" for number in itertools.count(1))
+        found = next(name for name in names if name not in self.scope.tensors and name not in self.nested)
+        self.nested.add(found)
+        return found
+
+    def number(self, name: str, node: tree.Expression) -> bool:
+        """Whether an argument is a number of sizes, integers of the signature and literals; it gets the name."""
+        known = self.scope.sizes.keys() | self.scalars.keys()
+        for each in tree.walk(node):
+            is_size = isinstance(each, tree.Name) and each.name in known
+            is_literal = isinstance(each, tree.Number) and type(each.value) is int and each.type is None
+            if not (is_size or is_literal or isinstance(each, (tree.Unary, tree.Binary))):
+                return False
+        found = self.end(node)
+        if found is not None:
+            self.numbers[name] = found
+        return found is not None
+
     def single_call(
         self, node: tree.Comprehension, value: tree.Apply[tree.Expression], count: tree.Name | None = None
     ) -> None:
@@ -1111,8 +1176,12 @@ class _DefChecker:
         names: list[tree.Name] = []
         for argument in value.arguments:
             if not isinstance(argument, tree.Name):
-                help = f"write a statement `T = ...` before this one and pass `T` to `{value.function.name}`"
-                self.scope.report(codes.UNSUPPORTED, argument.span, "an argument of a def is a name", help=help)
+                written = self.scope.source.slice(argument.span)
+                message = f"a def is called with whole arrays and numbers; `{written}` has an index"
+                help = (
+                    f"pass the array, and read elements of what `{value.function.name}` gives in a statement behind it"
+                )
+                self.scope.report(codes.SYNTAX_ERROR, argument.span, message, help=help)
                 self.unknown_tensor(node.target.name, node.span)
                 return
             names.append(argument)
@@ -1193,9 +1262,9 @@ class _DefChecker:
             return None
         types = [ArgumentType(item.dtype, len(item.dims)) for item in arguments]
         found = known.program_for(types)
-        if not isinstance(found, Program) and any(isinstance(item.scalar, Size) for item in arguments):
+        if not isinstance(found, Program) and any(item.is_size for item in arguments):
             narrow = [
-                replace(type_, dtype=DType.INT32) if isinstance(item.scalar, Size) else type_
+                replace(type_, dtype=DType.INT32) if item.is_size else type_
                 for type_, item in zip(types, arguments, strict=True)
             ]
             found = known.program_for(narrow)
@@ -1219,6 +1288,8 @@ class _DefChecker:
     def passed(self, name: tree.Name) -> Passed | None:
         """An argument; `None` if it is unknown, after a message."""
         scope, word = self.scope, name.name
+        if word in self.numbers:
+            return Passed(word, INT64, (), False, self.numbers[word], name.span)
         if word in scope.sizes or word in scope.result_sizes:
             value = scope.size(word, name.span)
             return None if value is None else Passed(word, INT64, (), False, value, name.span)
@@ -1285,22 +1356,28 @@ class _DefChecker:
         in_bounds = _bound_scalars(program)
         for name, argument in zip(program.parameters, passed, strict=True):
             formal, own = program.tensor(name), f"`{name}` of `{program.name}`"
+            written = self.scope.source.slice(argument.span)
             rank, dtype = formal.written_rank, formal.element
             if rank != len(argument.dims):
                 dimensions = f"{rank} dimension{'s' * (rank != 1)}"
-                message = f"{own} has {dimensions}, but `{argument.name}` has {len(argument.dims)}"
+                message = f"{own} has {dimensions}, but `{written}` has {len(argument.dims)}"
                 self.scope.report(codes.RANK_MISMATCH, argument.span, message)
-            elif dtype is not argument.dtype and not (isinstance(argument.scalar, Size) and dtype.is_integer):
-                message = f"{own} is `{dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
-                help = f"convert it in a statement before, with `{dtype.value}(...)`"
+            elif dtype is not argument.dtype and not (argument.is_size and dtype.is_integer):
+                message = f"{own} is `{dtype.value}`, but `{written}` is `{argument.dtype.value}`"
+                help = f"convert it, as in `{dtype.value}({written})`"
                 if argument.dtype.is_complex and not dtype.is_complex:
-                    help = f"{complexes.TAKE_A_REAL} in a statement before"
+                    help = complexes.TAKE_A_REAL
                 fix = self.cast_where_written(argument.name, dtype) if dtype.is_integer else None
                 if fix is not None:
                     help = f"an index as a value is `int64`: make it `{dtype.value}` where it is computed"
                 elif dtype.is_integer:
                     fix = self.convert_position(argument.name, dtype, argument.span)
+                elif dtype.is_float and not argument.dtype.is_complex:
+                    fix = Fix(f"write `{dtype.value}({written})`", (Edit(argument.span, f"{dtype.value}({written})"),))
                 self.scope.report(codes.TYPE_MISMATCH, argument.span, message, help=help, fix=fix)
+            elif isinstance(argument.scalar, Const) and not dtype.limits[0] <= argument.scalar.value <= dtype.limits[1]:
+                message = f"{own} is `{dtype.value}`, which does not hold {argument.scalar.value}"
+                self.scope.report(codes.TYPE_MISMATCH, argument.span, message)
             elif argument.computed and name in in_bounds:
                 message = f"`{program.name}` uses `{name}` in the bound of a range, so it cannot be computed"
                 self.scope.report(

@@ -43,6 +43,11 @@ class Passed:
     span: Span
 
     @property
+    def is_size(self) -> bool:
+        """Whether it is made of sizes and literals: such a number fits every type of integers."""
+        return self.scalar is not None and not isinstance(self.scalar, Read)
+
+    @property
     def stored(self) -> Passed:
         """The same as it is stored: complex numbers as pairs."""
         return replace(self, dtype=self.dtype.part, dims=(*self.dims, int64(2))) if self.dtype.is_complex else self

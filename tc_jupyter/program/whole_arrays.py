@@ -82,17 +82,9 @@ def _with_indices(node: tree.Expression, letters: list[str], tensors: Mapping[st
     match node:
         case tree.Name() if node.name in tensors and tensors[node.name].rank:
             return tree.Apply(node, tuple(tree.Name(letter, node.span) for letter in letters), node.span)
-        case tree.Unary():
-            return replace(node, operand=inner(node.operand))
-        case tree.Binary():
-            return replace(node, left=inner(node.left), right=inner(node.right))
-        case tree.Conditional():
-            return replace(
-                node, condition=inner(node.condition), then=inner(node.then), otherwise=inner(node.otherwise)
-            )
-        case tree.Apply() if node.function.name not in tensors:
-            return replace(node, arguments=tuple(map(inner, node.arguments)))
+        case tree.Apply() if node.function.name in tensors:
+            return node
         case tree.Bordered():
             return replace(node, otherwise=inner(node.otherwise))
         case _:
-            return node
+            return tree.mapped(node, inner)

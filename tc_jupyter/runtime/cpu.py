@@ -17,15 +17,19 @@ from typing import Any
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.llvm import EXTERNAL
 from tc_jupyter.codegen.source import IN_ORDER
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, codes
 from tc_jupyter.schedule import Target
 
 from . import jit, threads
 from .ahead import Ahead
 from .cache import DiskCache, key_of
 from .launch import EntryPoint, Steps, entry_point, follow, followed
+from .nvrtc import BackendError
 
 LLC_BYTES_PER_CPU = 4 << 20
 """No more of the last cache counts per processor: a virtual machine tells the cache of the whole chip, which others use too."""
+
+MISSING = "the compiler for the CPU is not installed: pip install llvmlite"
 
 _ISA = ("avx512", "avx2", "baseline")
 
@@ -38,11 +42,13 @@ def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Targe
         isa: `avx512`, `avx2` or `baseline`: do not use more than that.
 
     Raises:
-        ImportError: llvmlite is not installed.
+        BackendError: llvmlite is not installed.
         ValueError: an unknown `isa`.
     """
     if isa is not None and isa not in _ISA:
         raise ValueError(f"unknown instruction set {isa!r}; expected one of {', '.join(_ISA)}")
+    if not jit.available():
+        raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, MISSING))
     triple, name, found = jit.host()
     features = _capped(frozenset(found), isa)
     bits, registers, fma = _vectors(triple, features)

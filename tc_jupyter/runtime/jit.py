@@ -25,6 +25,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
@@ -87,8 +88,16 @@ class Loaded:
         return address
 
 
+def is_installed() -> bool:
+    """Whether llvmlite is there; nothing is loaded."""
+    try:
+        return find_spec("llvmlite") is not None
+    except ValueError:  # somebody has put something else in its place
+        return False
+
+
 def available() -> bool:
-    """Whether llvmlite is installed."""
+    """Whether llvmlite can be used; it is loaded."""
     try:
         binding()
     except ImportError:

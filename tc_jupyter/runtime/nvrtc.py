@@ -62,11 +62,11 @@ class Compiled:
 
 
 class BackendError(Exception):
-    """NVRTC is absent or refused a text.
+    """A compiler is absent, or refused a text.
 
     Attributes:
         diagnostic: TC903, with the lines of the cell where the log names them.
-        log: everything NVRTC said.
+        log: everything that the compiler said.
     """
 
     def __init__(self, diagnostic: Diagnostic, log: str = "") -> None:

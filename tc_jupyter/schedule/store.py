@@ -42,12 +42,12 @@ class StoreKey:
     Attributes:
         program: fingerprint of the canonical text of the def, with its element types.
         target: the device: kind, name, features.
-        sizes: the sizes class, as (name, value) pairs.
+        sizes: the sizes class: names, each with what is known of it.
     """
 
     program: str
     target: str
-    sizes: tuple[tuple[str, int], ...] = ()
+    sizes: tuple[tuple[str, str], ...] = ()
 
     @property
     def digest(self) -> str:

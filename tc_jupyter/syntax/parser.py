@@ -79,6 +79,7 @@ from .tree import (
     walk,
 )
 from .tree import parts as parts_of
+from .uses import ONLY_USES, cut
 
 MAX_BRACKETS = 64
 """Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
@@ -118,6 +119,7 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     Returns:
         The defs that could be told apart and all diagnostics, in source order.
     """
+    uses, source = cut(source, "tc")
     scanned = tokenize(source, reducers)
     parser = _CellParser(source, scanned.diagnostics)
     tokens = repaired(scanned.tokens, parser.diagnostics)
@@ -127,13 +129,13 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     before, listed = split_constants(before)
     constants = [parser.constant(tokens) for tokens in listed]
     if before or not pieces:
-        parser.stray(before, has_defs=bool(pieces))
+        parser.stray(before, has_defs=bool(pieces), uses=bool(uses))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
     parsed = (parser.definition(each) if isinstance(each, DefTokens) else parser.reducer(each) for each in pieces)
     defs = tuple(_with_errors(item, scanned_errors) for item in parsed)
     constants = tuple(each for each in (*constants, *parser.constants) if each is not None)
-    unit = Unit(defs, Span(0, len(source.text)), constants)
+    unit = Unit(defs, Span(0, len(source.text)), constants, uses)
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
 
 
@@ -232,10 +234,10 @@ class _CellParser:
     ) -> None:
         self.diagnostics.append(Diagnostic(code, span, message, label, labels, help, fix))
 
-    def stray(self, tokens: list[Token], has_defs: bool) -> None:
+    def stray(self, tokens: list[Token], has_defs: bool, uses: bool = False) -> None:
         """Tokens outside every def."""
         if not tokens:
-            self.report(codes.NO_DEF, Span(0, 0), "the cell has no def", help=_EXAMPLE)
+            self.report(codes.NO_DEF, Span(0, 0), "the cell has no def", help=ONLY_USES if uses else _EXAMPLE)
         elif all(token.type == "ERROR" for token in tokens) and has_defs:
             return
         elif tokens[0].type == "RBRACE":

@@ -40,6 +40,7 @@ from .tree import (
     Unary,
     Unique,
     Unit,
+    Use,
     Where,
     ends,
 )
@@ -62,7 +63,8 @@ _LEVELS = {
 
 def to_text(unit: Unit) -> str:
     """The canonical text of a cell, with a line end after each def and a blank line between them."""
-    constants = "".join(f"{statement_text(item)}\n" for item in unit.constants)
+    constants = "".join(f"{use_text(item)}\n" for item in unit.uses)
+    constants += "".join(f"{statement_text(item)}\n" for item in unit.constants)
     return "\n".join([*([constants] if constants else []), *(def_text(item) for item in unit.defs)])
 
 
@@ -70,6 +72,11 @@ def fingerprint(unit: Unit | str) -> str:
     """A hash of the canonical text, in hexadecimal digits; cells that differ in layout or comments have the same one."""
     text = unit if isinstance(unit, str) else to_text(unit)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def use_text(item: Use) -> str:
+    """`use "kernels.tc"`."""
+    return f'use "{item.path}"'
 
 
 def def_text(item: Def) -> str:

@@ -50,6 +50,7 @@ from .sac_tree import (
     sac_walk,
 )
 from .tree import Name, Number
+from .uses import ONLY_USES, cut
 
 BASES: dict[str, str] = {
     "bool": "bool",
@@ -194,7 +195,9 @@ def parse_sac(source: SourceText) -> SacParsed:
         Every function that could be told apart, with the messages of the whole text in source order. Never raises for a
         mistake in the text, and takes time in proportion to its length.
     """
-    return _Parser(source).cell()
+    uses, rest = cut(source, "sac")
+    parsed = _Parser(rest).cell(bool(uses))
+    return replace(parsed, unit=replace(parsed.unit, uses=uses)) if uses else parsed
 
 
 def remainders(source: SourceText, span: Span, axis: int) -> tuple[tuple[Span, str, str], ...]:
@@ -399,17 +402,14 @@ class _Parser:
 
     # Functions
 
-    def cell(self) -> SacParsed:
+    def cell(self, uses: bool) -> SacParsed:
         functions: list[SacFunction] = []
         while self.token.kind != "end":
             functions += self.function_or_skip()
         if not functions and not self.lines and not self.diagnostics:
-            self.say(
-                codes.NO_DEF,
-                Span(0, len(self.source.text)),
-                "the cell has no function",
-                help="for example `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }`",
-            )
+            example = "for example `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }`"
+            help = ONLY_USES if uses else example
+            self.say(codes.NO_DEF, Span(0, len(self.source.text)), "the cell has no function", help=help)
         diagnostics = tuple(sorted(self.diagnostics, key=lambda d: (d.span.start, d.span.end)))
         unit = SacUnit(tuple(functions), Span(0, len(self.source.text)), tuple(self.lines))
         return SacParsed(unit, diagnostics, tuple(self._allowed(functions)), tuple(self.comments))

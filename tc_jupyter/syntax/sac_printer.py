@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from .printer import use_text
 from .sac_tree import (
     Apply,
     ArrayLiteral,
@@ -48,7 +49,7 @@ def sac_to_text(node: SacUnit | SacFunction | SacExpression | PartitionClause | 
     """The canonical text; parsing it gives an equal tree (for functions that could be read)."""
     match node:
         case SacUnit():
-            lines = [line_text(line) for line in node.lines]
+            lines = [f"{use_text(use)};" for use in node.uses] + [line_text(line) for line in node.lines]
             return "\n\n".join([*lines, *(_function(function) for function in node.functions)])
         case SacFunction():
             return _function(node)

@@ -14,7 +14,7 @@ from typing import TypeAlias, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span
 
-from .tree import Apply, Binary, Conditional, Name, Number, Unary
+from .tree import Apply, Binary, Conditional, Name, Number, Unary, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +267,7 @@ class SacUnit:
     functions: tuple[SacFunction, ...]
     span: Span = field(default=NO_SPAN, compare=False)
     lines: tuple[SacTypedef | SacImport, ...] = ()
+    uses: tuple[Use, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ Worked example: `o(i) +=! A(i,j)` is `Comprehension(Name("o"), (Name("i"),), "+=
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span
@@ -335,12 +335,29 @@ class Def:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """`use "kernels.tc"`: the defs of another file may be called.
+
+    Attributes:
+        path: what stands between the quotes.
+        place: of the path, with its quotes.
+        regular: it is written as the language has it; else it was understood, and a message says how it is written.
+    """
+
+    path: str
+    span: Span = field(default=NO_SPAN, compare=False)
+    place: Span = field(default=NO_SPAN, compare=False)
+    regular: bool = field(default=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
-    """A cell; its constants stand before and between the defs."""
+    """A cell; its constants, and what it uses, stand before and between the defs."""
 
     defs: tuple[Def, ...]
     span: Span = field(default=NO_SPAN, compare=False)
     constants: tuple[Constant, ...] = ()
+    uses: tuple[Use, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +390,26 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return node.arguments
         case Bordered():
             return (node.read, node.otherwise)
+    assert_never(node)
+
+
+def mapped(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The node with other operands: what `change` makes of each."""
+    match node:
+        case Name() | Number() | Extent():
+            return node
+        case Unary():
+            return replace(node, operand=change(node.operand))
+        case Binary():
+            return replace(node, left=change(node.left), right=change(node.right))
+        case Conditional():
+            condition, then, otherwise = map(change, children(node))
+            return replace(node, condition=condition, then=then, otherwise=otherwise)
+        case Apply():
+            return replace(node, arguments=tuple(map(change, node.arguments)))
+        case Bordered():
+            read = change(node.read)
+            return replace(node, read=read if isinstance(read, Apply) else node.read, otherwise=change(node.otherwise))
     assert_never(node)
 
 

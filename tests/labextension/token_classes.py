@@ -14,6 +14,7 @@ from tc_jupyter.ide.words import keywords
 from tc_jupyter.syntax import parse_tc, sac_tree, tree
 from tc_jupyter.syntax.sac_parser import BASES, _Parser
 from tc_jupyter.syntax.tokens import tokenize
+from tc_jupyter.syntax.uses import cut
 
 Tokens = list[tuple[str, str]]
 
@@ -75,8 +76,9 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
 def tc_tokens(text: str) -> Tokens:
     source = SourceText(text)
     roles = tc_roles(parse_tc(source).unit, text)
-    scanned = tokenize(source)
-    found = {(span.start, span.end): "comment" for span in scanned.comments}
+    uses, rest = cut(source, "tc")
+    scanned = tokenize(rest)
+    found = use_tokens(uses) | {(span.start, span.end): "comment" for span in scanned.comments}
     before = None
     for token in scanned.tokens:
         place = (token.start, token.end)
@@ -97,6 +99,13 @@ def tc_tokens(text: str) -> Tokens:
                 found[place] = symbol(token.text)
         before = place
     return spanned(found, text)
+
+
+def use_tokens(uses: tuple[tree.Use, ...]) -> dict[tuple[int, int], str]:
+    """The words, paths and `;` of lines that use files."""
+    words = {(use.span.start, use.span.start + 3): "keyword" for use in uses}
+    words |= {(use.span.end - 1, use.span.end): "punctuation" for use in uses if use.span.end > use.place.end}
+    return words | {(use.place.start, use.place.end): "string" for use in uses}
 
 
 def sac_roles(unit: Any) -> dict[int, str]:
@@ -130,10 +139,11 @@ def word(text: str) -> str:
 
 
 def sac_tokens(text: str) -> Tokens:
-    parser = _Parser(SourceText(text))
-    unit = parser.cell().unit
+    uses, rest = cut(SourceText(text), "sac")
+    parser = _Parser(rest)
+    unit = parser.cell(bool(uses)).unit
     roles = sac_roles(unit)
-    found = {(span.start, span.end): "comment" for span in parser.comments}
+    found = use_tokens(uses) | {(span.start, span.end): "comment" for span in parser.comments}
     dots = {node.span.start: node.span for node in nodes(unit) if isinstance(node, sac_tree.TripleDot)}
     inside = 0
     for token in parser.tokens[:-1]:

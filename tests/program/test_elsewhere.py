@@ -7,6 +7,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS
+from tc_jupyter.program.functions import BORDERS
 from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES, elsewhere
 
 WRITTEN = {name: each for name, each in elsewhere.INSTEAD.items() if each.template is not None}
@@ -27,8 +28,11 @@ def test_what_is_written_instead_is_legal(name):
     arguments = ["X(i) > 1" if name in ("select", "ifelse", "iif", "np.where") else "X(i)", "Z(i)", "3"][
         : WRITTEN[name].count
     ]
-    text = f"def f({kind}(N) X, {kind}(N) Z) -> (Y) {{ Y(i) = {name}({', '.join(arguments)}) W(i) = Z(i) }}"
-    (found,) = tc.analyze(text).diagnostics
+    value = f"{name}({', '.join(arguments)})"
+    if WRITTEN[name].template.partition("(")[0] in BORDERS:
+        value = f"X({name}(i-1))"
+    text = f"def f({kind}(N) X, {kind}(N) Z) -> (Y) {{ Y(i) = {value} where i in 0:N  W(i) = Z(i) }}"
+    (found,) = (each for each in tc.analyze(text).diagnostics if each.is_error)
     assert found.fix is not None
     (edit,) = found.fix.edits
     repaired = text[: edit.span.start] + edit.text + text[edit.span.end :]

@@ -11,6 +11,7 @@ const shared = {
   Iterator: t.special(t.variableName),
   TypeName: t.standard(t.variableName),
   Number: t.number,
+  String: t.string,
   Boolean: t.bool,
   Constant: t.atom,
   ReductionName: t.standard(t.variableName),
@@ -39,7 +40,7 @@ const tc = {
   '<=>': t.operator,
   'Direction/WhereName': t.special(t.variableName),
   GivenName: t.definition(t.variableName),
-  'def reduce from with where in exists else unique const at along': t.keyword
+  'def reduce from with where in exists else unique const at along use': t.keyword
 };
 
 const sac = {

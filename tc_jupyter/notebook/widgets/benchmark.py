@@ -35,7 +35,7 @@ from .background import BackgroundPicture
 from .charts import MARKS, METRICS, distribution_svg, roofline_svg, sweep_svg
 from .peers import SLOWEST, Make, candidates_of, usual
 from .picture import BAD, GOOD, Content, Control, as_integer, code, one_line, refused_number, table, words
-from .sizes import LARGEST, SizeNames, example_sizes, read_sizes, size_names
+from .sizes import LARGEST, SizeNames, read_sizes, realistic_sizes, size_names
 
 _SLICE = 0.15
 _LARGEST_BYTES = 1 << 30
@@ -117,7 +117,7 @@ class BenchmarkView(BackgroundPicture):
         missing = [name for name in self.chosen if name not in self.makes]
         if missing:
             raise ValueError(f"no candidate {missing[0]!r}; there are {', '.join(self.makes)}")
-        self.sizes = example_sizes(self.known, sizes)
+        self.sizes = realistic_sizes(self.known, sizes)
         for name, values in (sweep or {}).items():
             self._sweep_over(name, values)
 

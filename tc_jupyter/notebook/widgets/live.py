@@ -9,7 +9,8 @@ that is saved, reopened without a kernel or exported shows what was last seen, m
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -172,8 +173,27 @@ class Shown:
         bundle = self.bundle()
         return with_widget(bundle, lambda: self.widget)
 
+    def _display_(self) -> Any:
+        """What marimo shows."""
+        return displayed(self.bundle()["text/html"], lambda: self.widget)
+
     def __repr__(self) -> str:
         return self.picture.content().text
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """A picture of HTML alone."""
+
+    html: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def displayed(html: str, make: Callable[[], Any]) -> Any:
+    """A live widget as a value, or its static form where no widgets are installed."""
+    return make() if find_spec("anywidget") is not None else Html(html)
 
 
 def with_widget(bundle: dict[str, Any], make: Any) -> dict[str, Any]:

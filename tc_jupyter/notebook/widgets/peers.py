@@ -32,7 +32,7 @@ def candidates_of(function: Function, against: Mapping[str, Peer]) -> dict[str, 
     """
     own = engine_of(function.options.target, "cpu")
     found: dict[str, Make] = {function.__name__: _on(function, own)}
-    others = [*(["cpu"] if jit.available() else []), *(["cuda"] if gpu_available() else []), "interpreter"]
+    others = [*(["cpu"] if jit.is_installed() else []), *(["cuda"] if gpu_available() else []), "interpreter"]
     for engine in others:
         if engine != own:
             found[f"{function.__name__} on {engine}"] = _on(function.on(engine), engine)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tc_jupyter.compiler.definition import engine_of, target_of
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import Function, OpenRanks
+from tc_jupyter.notebook.card import term
 from tc_jupyter.ranges import from_expr, to_python
 from tc_jupyter.schedule import (
     GPU_AXES,
@@ -632,8 +633,8 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
     note = " (last two dimensions)" if need.elements.shape[1] > 2 else ""
     cut = f"; {_MOST_CELLS} cells are drawn" if len(exact) > _MOST_CELLS else ""
     return (
-        f"{svg(width, height, inner, label, corner=-2)}<div>filled: needed exactly ({len(mine)}); solid: hull ({hull_count}); "
-        f"dashed: TVM ({tvm_count}){shade}{dotted}{note}{cut}</div>"
+        f"{svg(width, height, inner, label, corner=-2)}<div>filled: needed exactly ({len(mine)}); solid: {term('hull')} ({hull_count}); "
+        f"dashed: {term('TVM')} ({tvm_count}){shade}{dotted}{note}{cut}</div>"
     )
 
 

@@ -1,0 +1,48 @@
+"""Calls of defs inside expressions: the values that the same calls in statements of their own give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+DEFS = """
+def smooth(float(N) X) -> (Y) { Y(i) = (X(i) + X(i+1)) / 2 }
+def scale(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
+def total(float(N) X) -> (s) { s +=! X(i) }
+def first(float(N) X, int n) -> (Y) { Y(i) = X(i) where i in 0:n }  # allow TC322
+"""
+X = np.array([1, 3, 5, 11], np.float32)
+MEANS = (X[:-1] + X[1:]) / 2
+
+
+@pytest.mark.parametrize(
+    "statement, expected",
+    [
+        ("Z = scale(smooth(X), 2 * b)", 6 * MEANS),
+        ("Z = smooth(X) - scale(smooth(-X), 3)", 4 * MEANS),
+        ("Z = smooth(smooth(X))", (MEANS[:-1] + MEANS[1:]) / 2),
+        ("Z(i) = X(i) / total(scale(X, 2))", X / 40),
+        ("Z(i) = X(i) / total(X) + total(scale(X, b))", X / 20 + 60),
+        ("Z = first(X, N - 1)", X[:-1]),
+        ("Z = first(X, 2) + first(smooth(X), 2)", X[:2] + MEANS[:2]),
+        ("Z = b > 2 ? smooth(X) : scale(smooth(X), 0.5)", MEANS),
+        ("Z = scale(X, float(X.0))", 4 * X),
+    ],
+)
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_values(statement, expected, target):
+    f = tc.compile(f"{DEFS}def f(float(N) X, float b) -> (Z) {{ {statement} }}", target=target).f
+    np.testing.assert_allclose(f(X, 3.0), expected, rtol=1e-6)
+
+
+def test_a_function_of_an_earlier_cell():
+    earlier = tc.compile(DEFS)
+    f = tc.compile("def f(float(N) X) -> (Z) { Z = smooth(2 * X) + 1 }", known={"smooth": earlier.smooth}).f
+    np.testing.assert_allclose(f(X), 2 * MEANS + 1)
+
+
+def test_the_names_of_what_is_stored_are_those_of_the_call():
+    f = tc.compile(f"{DEFS}def f(float(N) X) -> (Z) {{ Z = scale(smooth(X), 2) }}").f
+    assert {"Z.smooth", "Z.scale.a"} <= {tensor.name for tensor in f.program.tensors}
