@@ -208,7 +208,7 @@ class _Block:
                 yield replace(node, along=along, blocks=() if plain else (replace(self.block, number=number),))
 
     def reads_neighbours(self, node: tree.Comprehension) -> bool:
-        """Whether a statement reads of its target at other indices than it writes, beside the step: then a step is one row of loops."""
+        """Whether a statement reads its target at other indices than it writes, beside the step: a step is a nest of loops then."""
         for name, indices in node.targets:
             for read in _reads(node):
                 pairs = zip(indices or (), read.arguments, strict=False)
