@@ -2548,10 +2548,11 @@ class _StatementChecker:
                 self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
 
     def ahead(self) -> tuple[str, ...]:
-        """The targets of this statement and of later ones of its block, but for those that earlier ones of the block make."""
+        """The targets of this statement and of later ones of its block, but for those that earlier statements make, too."""
         members = [each for block in self.node.blocks for each in self.owner.groups[block.number]]
         place = next((k for k, each in enumerate(members) if each.span == self.node.span), 0)
-        early = {each.target.name for each in members[:place]} - {self.node.target.name}
+        known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
+        early = known - {self.node.target.name}
         return tuple(dict.fromkeys(each.target.name for each in members[place:] if each.target.name not in early))
 
     def is_self_read(self, value: Typed) -> bool:

@@ -83,7 +83,8 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
     for access in ranges.accesses[statement.name]:
         if access.exists or any(map(has_data, access.index)):
             continue
-        early = any(each.target == access.tensor for each in members[:place])
+        before = program.statements[: program.statements.index(statement)]
+        early = any(each.target == access.tensor for each in before)
         for number, writer in enumerate(members):
             if writer is statement or writer.target != access.tensor or not ranges.is_complete(writer.name):
                 continue
