@@ -124,12 +124,9 @@ class Statement:
 
 @dataclass
 class Block:
-    """`along t in low:high { ... }`; `way` is 1 or -1."""
+    """`along t in low:high { ... }`; of each block around the statements its step, 1 or -1, and the ends."""
 
-    step: str
-    way: int
-    low: object
-    high: object
+    heads: list
     statements: list
 
 
@@ -345,10 +342,11 @@ class Parser:
         high, statements = self.expression(), []
         self.need("{")
         while not self.take("}"):
-            if self.begins_block():
-                raise Rejected("TC501")
-            statements.append(self.statement())
-        return Block(step, way, low, high, statements)
+            statements.append(self.block() if self.begins_block() else self.statement())
+        head, inner = (step, way, low, high), [each for each in statements if isinstance(each, Block)]
+        if inner and len(statements) > 1:
+            raise Rejected("TC501")
+        return Block([head, *inner[0].heads], inner[0].statements) if inner else Block([head], statements)
 
     def reducer(self):
         name, parameters = self.next(), []
@@ -1235,22 +1233,22 @@ def replace_in(s, change):
     )
 
 
-def with_subscript(e, names, step):
-    """`e` with the step as the first subscript of some tensors."""
+def with_subscript(e, names, steps):
+    """`e` with the steps as the first subscripts of some tensors."""
     match e:
         case Name() if e.name in names:
-            return Apply(e.name, (step,))
+            return Apply(e.name, steps)
         case Extent() if e.name in names:
-            return Extent(e.name, e.dimension + 1)
+            return Extent(e.name, e.dimension + len(steps))
         case Apply():
-            args = tuple(with_subscript(a, names, step) for a in e.args)
-            return Apply(e.name, (step, *args) if e.name in names else args)
+            args = tuple(with_subscript(a, names, steps) for a in e.args)
+            return Apply(e.name, (*steps, *args) if e.name in names else args)
         case Unary():
-            return Unary(e.op, with_subscript(e.value, names, step))
+            return Unary(e.op, with_subscript(e.value, names, steps))
         case Binary():
-            return Binary(e.op, with_subscript(e.left, names, step), with_subscript(e.right, names, step))
+            return Binary(e.op, with_subscript(e.left, names, steps), with_subscript(e.right, names, steps))
         case Choice() | Bordered():
-            return type(e)(*(with_subscript(c, names, step) for c in children(e)))
+            return type(e)(*(with_subscript(c, names, steps) for c in children(e)))
         case _:
             return e
 
@@ -2666,15 +2664,16 @@ class Run:
             self.tensors[name] = Array(types[name], [low for low, _ in self.tensors[name].box], shape)
         self.log += [(s.target, ranges) for s, ranges in zip(members, found, strict=True)]
         logged = len(self.log)
-        low, high = next(iter(found))[block.step] if found else (0, 0)
-        for t in range(low, high)[:: block.way]:
+        rows = [range(*found[0][step])[::way] for step, way, _, _ in block.heads if found]
+        for steps in itertools.product(*rows):
             seen = set(before)
             for s, ranges in zip(members, found, strict=True):
                 moving = self.moving(s)
                 fixed = {
                     n: tuple(Number(e, "int64", False) for e in ends) for n, ends in ranges.items() if n not in moving
                 }
-                fixed[block.step] = (Number(t, "int64", False), Number(t + 1, "int64", False))
+                for (name, *_), t in zip(block.heads, steps, strict=True):
+                    fixed[name] = (Number(t, "int64", False), Number(t + 1, "int64", False))
                 own = {n: s.ranges[n] for n in moving if n in s.ranges}
                 fresh = s.fresh or s.target not in seen
                 now = Statement(
@@ -2688,21 +2687,24 @@ class Run:
 
     def with_step(self, block):
         """The statements with the step as the first index of what has none."""
-        step, places = Name(block.step), {}
+        names, places = [name for name, *_ in block.heads], {}
+        steps = tuple(map(Name, names))
         for s in block.statements:
             if s.targets or s.extreme or s.op in (*POSITIONS, *TRUTHS, "lse"):
                 raise Unclear("several targets in a block")
-            places.setdefault(s.target, set()).add(block.step in (s.left or []))
+            places.setdefault(s.target, set()).add(tuple(name in (s.left or []) for name in names))
         if any(len(each) > 1 for each in places.values()):
             raise Rejected("TC227")
-        hidden = {name for name, has in places.items() if has == {False}}
+        if any(any(has) and not all(has) for each in places.values() for has in each):
+            raise Rejected("TC227")
+        hidden = {name for name, (has,) in places.items() if not has[0]}
         if hidden & ({r.name for r in self.one.results} | self.tensors.keys()):
             raise Rejected("TC227")
         found = []
         for s in block.statements:
-            s = replace_in(s, lambda e: with_subscript(e, hidden, step))
-            left = [block.step, *(s.left or [])] if s.target in hidden else s.left or []
-            ranges = {**s.ranges, block.step: (block.low, block.high)}
+            s = replace_in(s, lambda e: with_subscript(e, hidden, steps))
+            left = [*names, *(s.left or [])] if s.target in hidden else s.left or []
+            ranges = {**s.ranges, **{name: (low, high) for name, _, low, high in block.heads}}
             found.append(self.prepared(dataclasses.replace(s, left=left, ranges=ranges)))
         return found
 

@@ -108,6 +108,24 @@ def test_schedules_that_break_the_order_are_refused(change):
         change(schedule_of(f.program, f.analysis.ranges))
 
 
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_block_inside_of_a_block(target):
+    f = tc.compile(
+        """def f(float(M, N) S, float gap) -> (D) {
+            along i in 0:M { along j in 0:N {
+                side = max((D(i-1, j) else 0), (D(i, j-1) else 0)) - gap
+                D(i, j) = max(side, (i > 0 && j > 0 ? D(i-1, j-1) : 0) + S(i, j))
+            } }
+        }""",
+        target=target,
+    ).f
+    (s,) = drawn(4, (6, 7))
+    wanted = np.zeros((7, 8))
+    for i, j in itertools.product(range(6), range(7)):
+        wanted[i, j] = max(max(wanted[i - 1, j], wanted[i, j - 1]) - 0.5, wanted[i - 1, j - 1] + s[i, j])
+    np.testing.assert_allclose(f(s, 0.5), wanted[:6, :7], rtol=1e-5, atol=1e-5)
+
+
 def test_gpu_threads_wait_for_each_other():
     text = """def f(float(T, N) X) -> (y, D, s) {
         along t in 0:T {

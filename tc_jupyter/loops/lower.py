@@ -469,9 +469,8 @@ class _Nest:
             for each in self.graph.stages
             if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf)
         ]
-        order = stage.statement.order if stage.attach.kind == "root" and stage.statement.block else ()
-        waits = (leaf, 1) in order[:1] or (leaf, -1) in order[:1]
-        waits = waits and self._has_threads((stage, *with_it))
+        steps = stage.statement.steps if stage.attach.kind == "root" else ()
+        waits = leaf in {name for name, _ in steps[-1:]} and self._has_threads((stage, *with_it))
         if not families and not with_it:
             return Block((*block.body, Barrier()), block.comment) if waits else block
         beside: tuple[Stmt, ...] = tuple(self._stage(each) for each in with_it)

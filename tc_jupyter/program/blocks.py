@@ -94,7 +94,12 @@ class _Block:
 
     @property
     def step(self) -> str:
-        return self.block.index.name
+        return self.nest[-1].index.name
+
+    @property
+    def nest(self) -> tuple[tree.Block, ...]:
+        """The blocks around the statements, outermost first."""
+        return self.inside[0].blocks
 
     def without_calls(self, callees: Container[str]) -> None:
         """TC501 for calls of defs."""
@@ -109,36 +114,46 @@ class _Block:
 
     def statements(self) -> list[tree.Comprehension]:
         """The statements with the step as an index."""
-        nested = next((each for each in self.inside if len(each.blocks) > 1), None)
-        if nested is not None:
-            help = "name the inner order behind the statement, as in `D(t, j) = D(t, j-1) + 1 where j in 0:N along j`"
-            self.report(
-                codes.UNSUPPORTED, nested.blocks[1].span, "a block inside of a block is not part of this version", help
+        if len(self.inside) > MOST_STATEMENTS:
+            message = f"the block has more than {MOST_STATEMENTS} statements"
+            self.report(codes.DEVICE_LIMIT, self.block.span, message, "write several blocks, or one def for each")
+            return []
+        beside = next((each for each in self.inside if each.blocks != self.nest), None)
+        if beside is not None:
+            help = (
+                "write all statements into the inner block, or name the inner order behind a statement, as in `along j`"
             )
+            message = "statements beside a block inside of a block are not part of this version"
+            self.report(codes.UNSUPPORTED, beside.span, message, help)
+            return []
         hidden = self.hidden()
         return [self.with_step(each, hidden) for each in self.inside]
 
     def report(self, code: codes.Code, span: Span, message: str, help: str, label: Label | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, span, message, "", () if label is None else (label,), help))
 
-    def hidden(self) -> set[str]:
-        """The tensors of which each step has one of its own."""
-        found: set[str] = set()
+    def hidden(self) -> dict[str, tuple[tree.Name, ...]]:
+        """The tensors of which each step has one of its own, with the steps that become their first indices."""
+        found: dict[str, tuple[tree.Name, ...]] = {}
         for name, targets in groupby(sorted(self.targets(), key=lambda pair: pair[0].name), lambda pair: pair[0].name):
-            with_step = [(target, self.has_step(indices or ())) for target, indices in targets]
-            outside = self.outside(name)
-            if all(has for _, has in with_step):
+            lacking = [(target, self.lacking(indices or ())) for target, indices in targets]
+            target, steps = next(((target, steps) for target, steps in lacking if steps), lacking[0])
+            if not steps:
                 continue
-            target = next(target for target, has in with_step if not has)
-            place = Label(self.block.span, "the block")
-            if any(has for _, has in with_step):
-                message = f"some statements write `{name}` with the index `{self.step}`, and this one does not"
+            found[name] = steps
+            step, place = steps[-1].name, Label(self.block.span, "the block")
+            if any(other != steps for _, other in lacking):
+                message = f"some statements write `{name}` with the index `{step}`, and this one does not"
                 self.report(codes.STEP, target.span, message, _STAYS, place)
-            elif name in self.results or outside is not None:
+            elif name in self.results or self.outside(name) is not None:
                 why = "is a result" if name in self.results else "stands outside of the block, too"
-                message = f"`{name}` has no index `{self.step}`, so it lives for one step, and it {why}"
+                message = f"`{name}` has no index `{step}`, so it lives for one step, and it {why}"
                 self.told(target, message, place)
-            found.add(name)
+            elif len(steps) < len(self.nest):
+                message = f"`{name}` has a step as an index, but not `{step}`"
+                self.report(
+                    codes.STEP, target.span, message, "a tensor has the steps of all blocks around it, or none", place
+                )
         return found
 
     def told(self, target: tree.Name, message: str, place: Label) -> None:
@@ -160,30 +175,33 @@ class _Block:
     def targets(self) -> Iterator[tree.Target]:
         return (target for each in self.inside for target in each.targets)
 
-    def has_step(self, indices: Iterable[tree.Expression]) -> bool:
-        return any(isinstance(index, tree.Name) and index.name == self.step for index in indices)
+    def lacking(self, indices: Iterable[tree.Expression]) -> tuple[tree.Name, ...]:
+        """The steps that are no indices."""
+        names = {index.name for index in indices if isinstance(index, tree.Name)}
+        return tuple(block.index for block in self.nest if block.index.name not in names)
 
     def outside(self, name: str) -> tree.TcStatement | None:
         """A statement outside of the block that has a name in it."""
         return next((each for each in self.others if name in _names(each)), None)
 
-    def with_step(self, node: tree.Comprehension, hidden: set[str]) -> tree.Comprehension:
+    def with_step(self, node: tree.Comprehension, hidden: Mapping[str, tuple[tree.Name, ...]]) -> tree.Comprehension:
         """A statement with the step as an index, which has the range of the block."""
-        index = replace(self.block.index, span=node.target.span)
+        span = node.target.span
         targets: list[tree.Target] = [
-            (name, (index, *(indices or ())) if name.name in hidden else indices) for name, indices in node.targets
+            (name, (*_placed(hidden[name.name], span), *(indices or ())) if name.name in hidden else indices)
+            for name, indices in node.targets
         ]
         arrays = {name.name for name, indices in self.targets() if indices is not None}
-        inside = partial(_with_index, index=index, hidden=hidden, arrays=arrays)
+        inside = partial(_with_index, hidden=hidden, arrays=arrays)
         (target, indices), before = targets[-1], targets[:-1]
-        where = tree.Where(index, self.block.lower, self.block.upper, self.block.span)
+        where = [tree.Where(replace(each.index, span=span), each.lower, each.upper, each.span) for each in self.nest]
         clauses = [_mapped(each, inside) for each in node.clauses]
         return replace(
             node,
             target=target,
             indices=None if indices is None else tuple(map(inside, indices)),
             value=inside(node.value),
-            clauses=(where, *clauses),
+            clauses=(*where, *clauses),
             at=None if node.at is None else inside(node.at),
             before=tuple((name, None if each is None else tuple(map(inside, each))) for name, each in before),
             rest=tuple(map(inside, node.rest)),
@@ -195,7 +213,7 @@ class _Block:
     def in_circles(self, statements: Sequence[tree.Comprehension], first: int) -> Iterator[tree.Comprehension]:
         """The statements in an order in which they may run one after the other, where circles stay together."""
         needs = [self.needs(statements, number) for number in range(len(statements))]
-        direction = tree.Direction(self.block.index, self.block.step, self.block.span)
+        directions = [tree.Direction(each.index, each.step, each.span) for each in self.nest]
         for number, circle in enumerate(_circles(needs), first):
             alone = len(circle) == 1
             for place in circle:
@@ -203,16 +221,18 @@ class _Block:
                 if alone and place not in needs[place]:
                     yield node
                     continue
-                along = (direction, *node.along)
+                along = (*directions, *node.along)
                 plain = alone and not self.reads_neighbours(node)
-                yield replace(node, along=along, blocks=() if plain else (replace(self.block, number=number),))
+                blocks = () if plain else tuple(replace(each, number=number) for each in self.nest)
+                yield replace(node, along=along, blocks=blocks)
 
     def reads_neighbours(self, node: tree.Comprehension) -> bool:
         """Whether a statement reads its target at other indices than it writes, beside the step: a step is a nest of loops then."""
+        steps = {block.index.name for block in self.nest}
         for name, indices in node.targets:
             for read in _reads(node):
                 pairs = zip(indices or (), read.arguments, strict=False)
-                pairs = [(left, at) for left, at in pairs if isinstance(left, tree.Name) and left.name != self.step]
+                pairs = [(left, at) for left, at in pairs if isinstance(left, tree.Name) and left.name not in steps]
                 if read.function.name == name.name and any(offset(left.name, at) != 0 for left, at in pairs):
                     return True
         return False
@@ -243,12 +263,31 @@ class _Block:
         return found
 
     def distance(self, written: Sequence[tree.Expression], read: Sequence[tree.Expression]) -> int | None:
-        """How many steps later an element is made than it is read; `None` where that is not one number."""
-        for left, at in zip(written, read, strict=False):
-            if isinstance(left, tree.Name) and left.name == self.step:
-                by = offset(self.step, at)
-                return None if by is None else by * self.block.step
-        return None
+        """Whether an element is made in a later step than it is read (1), in the same one, or in an earlier one (-1).
+
+        `None` where that is not known.
+        """
+        for block in self.nest:
+            name = block.index.name
+            at = next((at for left, at in zip(written, read, strict=False) if _is(left, name)), None)
+            by = None if at is None else offset(name, at)
+            if by is None:
+                return None
+            if by:
+                return 1 if by * block.step > 0 else -1
+        return 0
+
+
+MOST_STATEMENTS = 256
+"""Statements of one block."""
+
+
+def _is(node: tree.Expression, name: str) -> bool:
+    return isinstance(node, tree.Name) and node.name == name
+
+
+def _placed(names: Sequence[tree.Name], span: Span) -> tuple[tree.Name, ...]:
+    return tuple(replace(name, span=span) for name in names)
 
 
 def _circles(needs: Sequence[set[int]]) -> list[list[int]]:
@@ -320,13 +359,15 @@ def _mapped(clause: tree.Clause, inside: partial[tree.Expression]) -> tree.Claus
             return clause
 
 
-def _with_index(node: tree.Expression, index: tree.Name, hidden: set[str], arrays: set[str]) -> tree.Expression:
+def _with_index(
+    node: tree.Expression, hidden: Mapping[str, tuple[tree.Name, ...]], arrays: set[str]
+) -> tree.Expression:
     """An expression with the step as the first subscript of each tensor that has one of its own in each step."""
-    inner = partial(_with_index, index=index, hidden=hidden, arrays=arrays)
+    inner = partial(_with_index, hidden=hidden, arrays=arrays)
     match node:
         case tree.Name():
             single = node.name in hidden and node.name not in arrays
-            return tree.Apply(node, (replace(index, span=node.span),), node.span) if single else node
+            return tree.Apply(node, _placed(hidden[node.name], node.span), node.span) if single else node
         case tree.Unary():
             return replace(node, operand=inner(node.operand))
         case tree.Binary():
@@ -335,23 +376,20 @@ def _with_index(node: tree.Expression, index: tree.Name, hidden: set[str], array
             parts = inner(node.condition), inner(node.then), inner(node.otherwise)
             return replace(node, condition=parts[0], then=parts[1], otherwise=parts[2])
         case tree.Apply():
-            return _applied(node, inner, index, hidden)
+            return _applied(node, inner, hidden)
         case tree.Bordered():
-            read = _applied(node.read, inner, index, hidden)
-            return replace(node, read=read, otherwise=inner(node.otherwise))
+            return replace(node, read=_applied(node.read, inner, hidden), otherwise=inner(node.otherwise))
         case tree.Extent():
-            return replace(node, dimension=node.dimension + (node.tensor.name in hidden))
+            return replace(node, dimension=node.dimension + len(hidden.get(node.tensor.name, ())))
         case tree.Number():
             return node
 
 
 def _applied(
-    node: tree.Apply[tree.Expression], inner: partial[tree.Expression], index: tree.Name, hidden: set[str]
+    node: tree.Apply[tree.Expression], inner: partial[tree.Expression], hidden: Mapping[str, tuple[tree.Name, ...]]
 ) -> tree.Apply[tree.Expression]:
-    arguments: tuple[tree.Expression, ...] = tuple(map(inner, node.arguments))
-    if node.function.name in hidden:
-        arguments = (replace(index, span=node.function.span), *arguments)
-    return replace(node, arguments=arguments)
+    steps = _placed(hidden.get(node.function.name, ()), node.function.span)
+    return replace(node, arguments=(*steps, *map(inner, node.arguments)))
 
 
 def groups(statements: Sequence[tree.TcStatement]) -> Mapping[int, tuple[tree.Comprehension, ...]]:

@@ -2253,7 +2253,7 @@ class _StatementChecker:
             order=self.order if self.node.blocks or self.is_self_read(value) else (),
             **self.folding(dtype),
             filters=filters,
-            block=f"{self.node.blocks[0].index.name}#{self.node.blocks[0].number}" if self.node.blocks else "",
+            block=self.block_name(),
             ahead=self.ahead(),
         )
         self.owner.draft.statements.append(statement)
@@ -2547,9 +2547,14 @@ class _StatementChecker:
                 fix = None if self.computed else orders.added(self.node, self.names.left)
                 self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
 
+    def block_name(self) -> str:
+        """The steps of the block around the statement and its number; nothing outside of blocks."""
+        steps = ",".join(block.index.name for block in self.node.blocks)
+        return f"{steps}#{self.node.blocks[0].number}" if self.node.blocks else ""
+
     def ahead(self) -> tuple[str, ...]:
         """The targets of this statement and of later ones of its block, but for those that earlier statements make, too."""
-        members = [each for block in self.node.blocks for each in self.owner.groups[block.number]]
+        members = [each for block in self.node.blocks[:1] for each in self.owner.groups[block.number]]
         place = next((k for k, each in enumerate(members) if each.span == self.node.span), 0)
         known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
         early = known - {self.node.target.name}

@@ -26,6 +26,8 @@ def no_iteration(callee: Program) -> str:
     """Why the results of a def cannot be its next first arguments; empty if types and ranks say nothing against it."""
     if len(callee.results) > len(callee.parameters):
         return f"it has {len(callee.results)} results, and fewer parameters"
+    if any(each.block for each in callee.statements):
+        return "it has a block, whose steps would be inside of these"
     for name, result in zip(callee.parameters, callee.results, strict=False):
         given, made = callee.tensor(name), callee.tensor(result)
         if (given.element, given.written_rank) != (made.element, made.written_rank):

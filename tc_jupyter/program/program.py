@@ -213,6 +213,11 @@ class Statement:
         """The reads of elements of the target that points before have made; none where the points are independent."""
         return tuple(read for read in self.reads() if read.tensor == self.target) if self.order else ()
 
+    @property
+    def steps(self) -> tuple[tuple[str, int], ...]:
+        """The part of the order that all statements of the block have: its steps."""
+        return self.order[: 1 + self.block.partition("#")[0].count(",")] if self.block else ()
+
     def is_made(self, tensor: str) -> bool:
         """Whether elements of a tensor are made in order while this statement runs: by itself, or by its block."""
         return bool(self.order) and (tensor == self.target or tensor in self.ahead)

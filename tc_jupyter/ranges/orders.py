@@ -89,10 +89,7 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
             if writer is statement or writer.target != access.tensor or not ranges.is_complete(writer.name):
                 continue
             late = number > place and not early
-            name, way = statement.order[0]
-            outputs = [item.name for item in writer.output_indices]
-            by = (access.index[outputs.index(name)] - index_of(statement, name)) * way
-            if by.is_constant and (by.offset < 0 or (by.offset == 0 and not late)):
+            if _is_earlier(statement, access, writer, late):
                 continue
             try:
                 found = _late(ranges, statement, access, writer, late)
@@ -101,6 +98,18 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
             if found is not None:
                 return WrongOrder(access, found, "", writer)
     return None
+
+
+def _is_earlier(statement: Statement, access: Access, writer: Statement, late: bool) -> bool:
+    """Whether distances alone say that another statement makes an element before it is read."""
+    outputs = [item.name for item in writer.output_indices]
+    for name, way in statement.steps:
+        by = (access.index[outputs.index(name)] - index_of(statement, name)) * way
+        if not by.is_constant or by.offset > 0:
+            return False
+        if by.offset:
+            return True
+    return not late
 
 
 def _late(
@@ -113,9 +122,9 @@ def _late(
     dims = (*(r.index for r in here), *(f"{name}'" for name in outputs))
     inside = [*_inside(statement, here, {}), *_inside(writer, ranges.indices[writer.name], there)]
     same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
-    name, way = statement.order[0]
-    step = (there[name] - index_of(statement, name)) * way
-    pairs = [([step - 1], list[SizeExpr]()), *([([], [step])] if late else [])]
+    steps = [(there[name] - index_of(statement, name)) * way for name, way in statement.steps]
+    pairs = [([step - 1], steps[:place]) for place, step in enumerate(steps)]
+    pairs += [([], steps)] if late else []
     for wrong, equal in pairs:
         for alternative in access.condition.alternatives()[0]:
             found = IntegerSet.build(dims, [*inside, *alternative, *wrong], [*same, *equal], True).smallest()

@@ -82,8 +82,7 @@ def _loops(stage: Stage | None) -> object:
 def moving(stage: Stage) -> frozenset[str]:
     """The indices in which elements that a stage reads of its own target differ from the one that it makes."""
     outputs = stage.statement.output_indices
-    step = frozenset(name for name, _ in stage.statement.order[:1]) if stage.statement.block else frozenset[str]()
-    return step | frozenset(
+    return frozenset(name for name, _ in stage.statement.steps) | frozenset(
         own.name
         for read in stage.statement.self_reads
         for own, at in zip(outputs, read.indices, strict=True)

@@ -381,7 +381,9 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
         attach = first.get(statement.block, Attach())
         stages.append(Stage(with_condition(statement), roots, leaves=leaves, evaluates=statement.name, attach=attach))
         if statement.block and leaves:
-            first.setdefault(statement.block, Attach("with", statement.name, leaves[len(outside)]))
+            first.setdefault(
+                statement.block, Attach("with", statement.name, leaves[len(outside) + len(statement.steps) - 1])
+            )
     return StageGraph(program, dict(ranges.boxes), (), program).with_stages(tuple(stages))
 
 

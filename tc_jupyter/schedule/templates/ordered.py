@@ -57,7 +57,7 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
         for leaf, axis in zip(outer, ("blockIdx.x", "blockIdx.y", "blockIdx.z"), strict=False):
             schedule = schedule.bind(stage.name, leaf, axis)
         for each in members:
-            schedule = _in_threads(schedule, each, {*outer, step})
+            schedule = _in_threads(schedule, each, {*outer, *(name for name, _ in stage.statement.steps)})
         return schedule
     for leaf in outer:
         schedule = schedule.parallel(stage.name, leaf)
