@@ -1333,7 +1333,7 @@ class Run:
     """One call of a def."""
 
     def __init__(self, defs, one, arguments):
-        self.defs, self.one = defs, one
+        self.defs, self.one, self.in_block = defs, one, False
         self.sizes, self.tensors, self.scalars = {}, {}, {}
         self.adopted = {}
         """Types that literals take from the next statement on their target."""
@@ -2682,7 +2682,9 @@ class Run:
                 )  # fmt: skip
                 seen.add(s.target)
                 self.types, self.code, self.discharged = {}, {}, {}
+                self.in_block = True
                 self.statement(now, declared, given)
+                self.in_block = False
                 del self.log[logged:]
 
     def with_step(self, block):
@@ -2705,7 +2707,10 @@ class Run:
             s = replace_in(s, lambda e: with_subscript(e, hidden, steps))
             left = [*names, *(s.left or [])] if s.target in hidden else s.left or []
             ranges = {**s.ranges, **{name: (low, high) for name, _, low, high in block.heads}}
-            found.append(self.prepared(dataclasses.replace(s, left=left, ranges=ranges)))
+            try:
+                found.append(self.prepared(dataclasses.replace(s, left=left, ranges=ranges)))
+            except Rejected as reason:  # it asks for types, of which those that a block makes are not known yet
+                raise Unclear("an operator whose meaning is that of types that a block makes") from reason
         return found
 
     def types_of_block(self, members, declared):
@@ -3032,8 +3037,10 @@ class Run:
         raise Unclear("the type of what is carried")
 
     def writes(self, s, place):
-        """An element is written; not where a statement needs what is there."""
-        reads = any(isinstance(each, Apply | Name) and each.name == s.target for each in walk(s.value))
+        """An element is written; not where a statement needs what is there, unless its points have an order."""
+        reads = not (s.along or self.in_block) and any(
+            isinstance(each, Apply | Name) and each.name == s.target for each in walk(s.value)
+        )
         if (s.op == "=" or s.fresh) and not reads:
             self.unwritten.get(s.target, set()).discard(place)
 
