@@ -706,8 +706,9 @@ class Definition:
         return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, facts)))
 
     def _is_empty(self, sizes: Mapping[str, int]) -> bool:
-        """Whether a size is 0, or a loop has no iterations."""
-        return 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
+        """Whether a size is 0, or a loop has no iterations; an integer that is no size may be 0 like any other number."""
+        none = any(sizes.get(name) == 0 for name in self.program.sizes)
+        return none or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
 
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""
