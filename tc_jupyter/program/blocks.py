@@ -12,6 +12,7 @@ Source: Allen and Kennedy, "Automatic translation of FORTRAN programs to vector 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,15 +36,15 @@ def without_blocks(node: tree.Def, diagnostics: list[Diagnostic], callees: Conta
         return node
     found: list[tree.TcStatement] = []
     results = {result.name.name for result in node.results}
-    runs = _runs(node.statements)
-    count = 0
-    for place, (block, run) in enumerate(runs):
+    count, everywhere = 0, Counter(name for each in node.statements for name in _names(each))
+    for block, run in _runs(node.statements):
         if block is None:
             found += run
             continue
         inside = [each for each in run if isinstance(each, tree.Comprehension)]
-        others = [each for where, (_, other) in enumerate(runs) if where != place for each in other]
-        made = _Block(block, inside, results, others, diagnostics)
+        own = Counter(name for each in run for name in _names(each))
+        outside = {name for name, number in everywhere.items() if number > own[name]}
+        made = _Block(block, inside, results, outside, diagnostics)
         before = len(diagnostics)
         made.without_calls(callees)
         statements = made.statements()
@@ -84,12 +85,12 @@ def _runs(statements: Sequence[tree.TcStatement]) -> list[tuple[tree.Block | Non
 
 @dataclass(slots=True)
 class _Block:
-    """The statements of one block, as written, and those outside of it."""
+    """The statements of one block, as written, and the names in those outside of it."""
 
     block: tree.Block
     inside: list[tree.Comprehension]
     results: set[str]
-    others: list[tree.TcStatement]
+    outside: set[str]
     diagnostics: list[Diagnostic]
 
     @property
@@ -103,8 +104,7 @@ class _Block:
 
     def without_calls(self, callees: Container[str]) -> None:
         """TC501 for calls of defs."""
-        written = {name for each in self.others for name in _names(each)}
-        targets = {target.name for target, _ in self.targets()} | written
+        targets = {target.name for target, _ in self.targets()} | self.outside
         for each in self.inside:
             called = (node for node in _reads(each) if node.function.name.partition(".")[0] in callees)
             for node in (node for node in called if node.function.name not in targets):
@@ -145,7 +145,7 @@ class _Block:
             if any(other != steps for _, other in lacking):
                 message = f"some statements write `{name}` with the index `{step}`, and this one does not"
                 self.report(codes.STEP, target.span, message, _STAYS, place)
-            elif name in self.results or self.outside(name) is not None:
+            elif name in self.results or name in self.outside:
                 why = "is a result" if name in self.results else "stands outside of the block, too"
                 message = f"`{name}` has no index `{step}`, so it lives for one step, and it {why}"
                 self.told(target, message, place)
@@ -179,10 +179,6 @@ class _Block:
         """The steps that are no indices."""
         names = {index.name for index in indices if isinstance(index, tree.Name)}
         return tuple(block.index for block in self.nest if block.index.name not in names)
-
-    def outside(self, name: str) -> tree.TcStatement | None:
-        """A statement outside of the block that has a name in it."""
-        return next((each for each in self.others if name in _names(each)), None)
 
     def with_step(self, node: tree.Comprehension, hidden: Mapping[str, tuple[tree.Name, ...]]) -> tree.Comprehension:
         """A statement with the step as an index, which has the range of the block."""

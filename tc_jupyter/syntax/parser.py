@@ -103,6 +103,8 @@ _FUNCTION_OF_SAC = re.compile(
     r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
 )
 _CONSTANT = "a constant is written `const float(3) C = [1, 2, 1]`, with literals only"
+MOST_NESTED = 8
+"""Blocks inside of each other."""
 _BLOCK = "the statements of a block are done step by step, as in `along t in 1:T { h(t, b) = tanh(h(t-1, b)) }`"
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
@@ -300,14 +302,20 @@ class _CellParser:
         """The statements of a body, each with the blocks around it."""
         found: list[tuple[list[Token], tuple[Block, ...]]] = []
         waiting: list[tuple[list[Token] | BlockTokens, tuple[Block, ...]]] = [(each, ()) for each in reversed(body)]
-        count = 0
+        count, too_deep = 0, f"blocks are nested more than {MOST_NESTED} deep"
         while waiting:
             each, around = waiting.pop()
             if not isinstance(each, BlockTokens):
                 found.append((each, around))
                 continue
             head = self.head(each)
-            if head is not None:
+            if (
+                head is not None
+                and len(around) == MOST_NESTED
+                and all(item.message != too_deep for item in self.diagnostics)
+            ):
+                self.report(codes.DEVICE_LIMIT, head.span, too_deep, help="write the inner ones as other defs")
+            elif head is not None and len(around) < MOST_NESTED:
                 around = (*around, replace(head, number=count))
                 count += 1
             waiting += [(inner, around) for inner in reversed(each.body)]

@@ -132,13 +132,15 @@ def _opening(tokens: list[Token], i: int) -> int | None:
     """The place of the `{` of the block that begins at a place, if one does and has one."""
     if tokens[i].type != "BLOCK":
         return None
-    near = range(i + 1, min(len(tokens), i + _MOST_IN_BRACES))
+    near = range(i + 1, min(len(tokens), i + _MOST_IN_HEAD))
     place = next((j for j in near if tokens[j].type in ("LBRACE", "RBRACE", "BLOCK", "ASSIGN", "UPDATE")), None)
     return place if place is not None and tokens[place].type == "LBRACE" else None
 
 
 _MOST_IN_BRACES = 40
 """Tokens in braces that are no body."""
+_MOST_IN_HEAD = 200
+"""Tokens before the `{` of a block."""
 
 
 def _header_end(tokens: list[Token]) -> int:
@@ -265,9 +267,10 @@ def split_body(tokens: list[Token]) -> list[list[Token] | BlockTokens]:
 
 def _head(tokens: list[Token], i: int) -> list[Token]:
     """The head of a block without `{`: what stands before the next statement."""
-    pairs = closers(tokens)
-    ends = (j for j in range(i + 1, len(tokens)) if tokens[j].type in _NAMES and starts_statement(tokens, j, pairs))
-    return tokens[i : min(next(ends, len(tokens)), i + _MOST_IN_BRACES)]
+    near = tokens[i : i + _MOST_IN_HEAD]
+    pairs = closers(near)
+    ends = (j for j in range(1, len(near)) if near[j].type in _NAMES and starts_statement(near, j, pairs))
+    return near[: min(next(ends, len(near)), _MOST_IN_BRACES)]
 
 
 def split_statements(tokens: list[Token]) -> list[list[Token]]:
