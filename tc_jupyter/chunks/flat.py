@@ -40,19 +40,18 @@ class Flat:
         return tuple(each for each in self.program.statements if each.target == tensor)
 
 
-def flat(program: Program, ranges: Ranges, borders: bool = False) -> Flat:
+def flat(program: Program, ranges: Ranges) -> Flat:
     """The flat form of a def without errors.
 
-    Args:
-        borders: what is said of reads beyond the ends of arrays stays; a part of an array may end where the array does not, so in a
-            part these reads are looked at like all others.
+    What is said of reads beyond the ends of arrays is left out: a part of an array may end where the array does not, so these reads
+    are looked at like all others.
     """
-    return _Flattening(program, ranges, borders).run()
+    return _Flattening(program, ranges).run()
 
 
 class _Flattening:
-    def __init__(self, program: Program, ranges: Ranges, borders: bool) -> None:
-        self.program, self.ranges, self.borders = program, ranges, borders
+    def __init__(self, program: Program, ranges: Ranges) -> None:
+        self.program, self.ranges = program, ranges
         self.views = {each.name for each in program.tensors if each.view_of is not None}
 
     def run(self) -> Flat:
@@ -118,8 +117,8 @@ class _Flattening:
                 case Read() if node.tensor in self.views:
                     name, shift = self.root(node.tensor)
                     at = tuple(_moved(each, far) for each, far in zip(node.indices, shift, strict=True))
-                    return Read(name, at, node.dtype, node.span, node.border if self.borders else None)
-                case Read(border=border) if border is not None and not self.borders:
+                    return Read(name, at, node.dtype, node.span)
+                case Read(border=border) if border is not None:
                     return replace(node, border=None)
                 case _:
                     return None

@@ -72,6 +72,7 @@ class Part:
         results: tensors that come back.
         cuts: reduction indices of a statement that run over a part of their range; the parts are combined elsewhere.
         axes: what is a part of the whole; other dimensions are never cut.
+        entire: the part is the def as it is, for whole arrays.
         turned: dimensions of sources that go on beyond their ends, as around a ring: what was read at `e % N` is read at `e`.
     """
 
@@ -81,6 +82,7 @@ class Part:
     cuts: tuple[tuple[str, str], ...] = ()
     axes: tuple[Axis, ...] = ()
     turned: tuple[tuple[str, int], ...] = ()
+    entire: bool = False
 
     def axis(self, place: Place) -> Axis | None:
         """The axis of a dimension or of a reduction index; `None` where the whole range is meant."""

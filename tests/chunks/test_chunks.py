@@ -39,6 +39,13 @@ def centred(float(N, M) X) -> (Y, mean) {
 }
 def best(float(N, K) X) -> (V, P) { V(n), P(n) argmax=! X(n, k) }
 def first(uint8(N) X) -> (P) { P argmax=! X(i) where X(i) < 200 }
+def steps_of(float(T, N) X) -> (c, h) {
+    along t in 0:T {
+        A(n) = X(t, n) + (h(t - 1, n) else 0)
+        c(t, n) = A(n) + (c(t - 1, n) else 0)
+        h(t, n) = c(t, n) * 0.5
+    }
+}
 def look(float(V, D) Table, int32(T) Id) -> (Y) { Y(t, d) = Table(Id(t), d) }
 def histogram(uint8(N) X) -> (H) { H(X(i)) +=! 1 }
 def running(float(N, M) X) -> (Y) { Y(i, j) = (Y(i - 1, j) else 0) + X(i, j) along i }
