@@ -85,7 +85,10 @@ class ChunkKernel:
         if key not in _FOUND:
             if len(_FOUND) >= _MOST:
                 _FOUND.clear()
-            found = analyze(options.text, options.language, known=options.known).functions[self.name]
+            analysis = analyze(options.text, options.language, known=options.known)
+            if not analysis.ok:
+                raise CompileError(analysis.diagnostics, analysis.source, analysis.render())
+            found = analysis.functions[self.name]
             _FOUND[key] = found, flat(found.program, found.ranges)
         found, about = _FOUND[key]
         return Definition(found, options) if self.part.entire else _definition(about, self.part, options)

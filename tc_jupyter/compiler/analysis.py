@@ -249,8 +249,8 @@ def _program_of(
 
 
 def called_names(text: str, language: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some functions that a text may call: their names stand outside its comments, in `%%tc` before brackets."""
-    called = r"\w+(?=(?:\.(?:vjp|jvp))*\s*\(|=!)"
+    """Those of some functions that a text may call: their names stand outside its comments, in `%%tc` before brackets or `^`."""
+    called = r"\w+(?=(?:\.(?:vjp|jvp))*\s*\(|=!|\s*\^)"
     comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", called)
     words = set(re.findall(word, re.sub(comments, " ", text, flags=re.DOTALL)))
     return tuple(name for name in names if name in words)

@@ -236,6 +236,16 @@ def test_gradients_of_lazy_arrays(module):
         np.testing.assert_allclose(one.compute(), other, rtol=1e-5)
 
 
+def test_a_def_that_is_applied_n_times_travels():
+    f = tc.compile(
+        "def halved(float(N) U) -> (V) { V(i) = U(i) / 2 }  def some(float(N) U, int32 n) -> (W) { W = halved^n(U) }",
+        target="interpreter",
+    ).some
+    U = np.ones(6, np.float32)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(U, 3), U / 8)
+    np.testing.assert_array_equal(f(da.from_array(U, chunks=4), 3).compute(), U / 8)
+
+
 def test_unknown_chunks(module):
     X = da.from_array(np.arange(6, dtype=np.float32), chunks=4)
     some = X[X > 1]
