@@ -90,6 +90,11 @@ def test_a_name_in_a_comment_uses_nothing(folder):
     assert tc.compile(text, "sac").f(X.astype(float)).tolist() == X.tolist()
 
 
+def test_what_other_languages_write_is_told():
+    for line in ("from kernels import twice", "import kernels"):
+        assert 'use "kernels.tc"' in refused(f"{line}\ndef f(float(N) X) -> (Y) {{ Y(i) = X(i) }}")
+
+
 def test_use_is_no_reserved_word():
     assert tc.compile("def f(float(use) X) -> (Y) { Y(i) = X(i) }").f(X).tolist() == X.tolist()
 
@@ -176,6 +181,13 @@ def test_use_inside_of_a_def(folder):
 
 def test_a_text_that_only_uses_has_no_def(folder):
     assert "from kernels import *" in " ".join(refused('use "kernels.tc"').split())
+
+
+@pytest.mark.parametrize(
+    "text", ['use "\0.tc"', 'use "' + "a" * 5000 + '.tc"', 'use "~/x.tc"', 'use "kernels.tc/x.tc"']
+)
+def test_paths_that_are_none(folder, text):
+    assert "error[TC680]" in refused(f"{text}\ndef f(float(N) X) -> (Y) {{ Y(i) = X(i) }}")
 
 
 def test_layout_keeps_what_is_used():
