@@ -14,10 +14,10 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `runtime`: source text -> callable;
 * `simulator`: PTX and arrays -> results and findings, without a GPU;
 * `compiler`: the arrow itself;
+* `chunks`: a def over arrays in chunks, for Dask, xarray and zarr;
 * `autotune`: candidates -> timings -> store;
 * `function`: what the user holds and calls;
-* `workloads`, `cpu_suite`, `sac_suite`, `plain_suite`: programs with the same in other libraries and in C, measured on the CPU;
-* `bench`, `ide`, `importer`: suites against peers, answers for editors, files as modules of Python;
+* `bench`, `ide`, `importer`: programs measured against other libraries and C, answers for editors, files as modules of Python;
 * `lsp`: those answers for any editor;
 * `cli`, `notebook`: the command line, the magics and widgets.
 
@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler import Analysis, analyze
     from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
-    from .function import Function, Module, compile, load
+    from .function import Function, Module, compile, load, zarr
     from .notebook import view
     from .notebook.report import card
     from .runtime.arrays import register_arrays
@@ -60,6 +60,7 @@ _HOMES = {
     "Module": ".function",
     "compile": ".function",
     "load": ".function",
+    "zarr": ".function",
     "view": ".notebook",
     "card": ".notebook.report",
     "register_arrays": ".runtime.arrays",
@@ -86,6 +87,7 @@ __all__ = [
     "register_arrays",
     "set_threads",
     "view",
+    "zarr",
 ]
 
 

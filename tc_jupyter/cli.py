@@ -84,12 +84,17 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="measure against what else is installed")
     bench.add_argument(
-        "--suite", choices=("cpu", "borders", "operands", "plain", "gpu", "compile", "sac", "tuning"), default="compile"
+        "--suite",
+        choices=("cpu", "borders", "operands", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
+        default="compile",
     )
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
     bench.add_argument("--json", metavar="FILE", help="write the numbers to a file")
     bench.add_argument(
-        "--threads", type=int, metavar="N", help="suites cpu, borders, operands and plain: only with N threads"
+        "--threads",
+        type=int,
+        metavar="N",
+        help="suites cpu, borders, operands, plain and gradient: only with N threads",
     )
     bench.add_argument(
         "--compiled", action="store_true", help="suites cpu, borders, operands and gpu: measure torch.compile too"
@@ -287,7 +292,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from tc_jupyter.bench import run_suite  # noqa: PLC0415
+    from tc_jupyter.bench.runner import run_suite  # noqa: PLC0415
     from tc_jupyter.runtime.threads import MOST_THREADS  # noqa: PLC0415
 
     if options.threads is not None and not 1 <= options.threads <= MOST_THREADS:

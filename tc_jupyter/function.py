@@ -65,6 +65,7 @@ from tc_jupyter.syntax import own_operators
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
     from tc_jupyter.autotune import TuningLog
+    from tc_jupyter.chunks.plan import Plan
     from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
     from tc_jupyter.compiler.open_definition import OpenDefinition
@@ -145,6 +146,29 @@ def load(path: str | PathLike[str], language: str | None = None, **options: Any)
     name = fspath(path)
     language = language or ("sac" if name.endswith(".sac") else "tc")
     return compile(read_text(Path(name)), language, name=name, file=name, **options)
+
+
+def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **named: Any) -> Any:
+    """Call a function with arrays of zarr that no memory needs to hold: chunks are read, computed and written one after the other.
+
+    At most `threads` chunks are computed at a time, and two more are kept, with what surrounds them.
+
+    Args:
+        arrays: the arguments of a call, in their order; a path, or an array of zarr, is read chunk by chunk.
+        out: the path of the result, or an array of zarr, whose chunks are then those of the result; a tuple for several results.
+        threads: by default as many as calls use.
+        named: arguments by name.
+
+    Returns:
+        The array of zarr with the result, or a tuple of them.
+
+    Raises:
+        CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
+    """
+    from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
+
+    definition, options = f._apart()  # pyright: ignore[reportPrivateUsage]
+    return compute(definition, options, definition.positional(arrays, named), out, threads)
 
 
 def _analysis(options: Options, used: Used = NOTHING) -> Analysis:
@@ -457,6 +481,8 @@ class Function:
             args = self._definition.positional(args, named)
         if "torch" in sys.modules and out is None and autograd.is_traced():
             return self._traced(args)
+        if "dask.array" in sys.modules and _is_chunked(args):
+            return self._lazy(args, out)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
@@ -465,6 +491,46 @@ class Function:
 
         definition = self._definition
         return torch_op.traced(definition, args) if isinstance(definition, Definition) else self._call(*args)
+
+    def _lazy(self, args: tuple[Any, ...], out: Any) -> Any:
+        """A call with arrays of Dask."""
+        from tc_jupyter.chunks.graph import lazy  # noqa: PLC0415  (only calls with such arrays)
+
+        if out is not None:
+            message = f"`{self.written_name}` cannot write into `out=`: arrays of Dask are made when they are computed"
+            help = "leave `out=` away; `dask.array.store` writes what is computed"
+            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        return lazy(self.chunked(*args), args)
+
+    def _apart(self) -> tuple[Definition, Options]:
+        """The def with what travels to other processes: its own text alone.
+
+        Raises:
+            CallError: TC670, it is written in `%%sac`.
+        """
+        if not isinstance(self._definition, Definition):
+            message = f"`{self.written_name}` takes no arrays in chunks: it is written in `%%sac`"
+            help = "write it as a `%%tc` def, or pass arrays that are in memory"
+            fail(codes.CHUNKED_CALL, message, self._source, help=help)
+        definition = self._known()
+        return definition, replace(_alone(self._options, definition.name), rule=None, follows=False)
+
+    def chunked(self, *arrays: Any, **named: Any) -> Plan:
+        """How a call with arrays of Dask is computed, chunk by chunk; nothing is computed.
+
+        Args:
+            arrays: the arguments of a call, in their order.
+            named: arguments by name.
+
+        Raises:
+            CallError: the arguments do not fit; TC616, extents of chunks are not known; TC670, something else is known only when it
+                is computed; TC671, a task would have to put together too much.
+        """
+        from tc_jupyter.chunks.graph import planned  # noqa: PLC0415  (only calls with such arrays)
+
+        definition, options = self._apart()
+        arrays = self._arguments("chunked", arrays, named)
+        return planned(definition, options, definition.positional(arrays, {}))
 
     def _writer(self) -> Callable[..., Any]:
         """What runs a call with `out=`, made for the first one; few functions are called so.
@@ -1022,11 +1088,11 @@ class Function:
             raise ValueError("the interpreter runs loops as they stand: there is nothing to tune")
         self(*arrays)  # whatever is wrong with the arguments is told here
         target, sizes = target_of(engine), definition.numbers_at(inputs.sizes).sizes
-        constants, hints = definition.size_class(inputs.sizes, engine)
+        constants, facts = definition.size_class(inputs.sizes, engine)
         most = definition.most(inputs.sizes, engine)
-        layout = replace(ROW_MAJOR, constants=constants, hints=hints, most=most)
+        layout = replace(ROW_MAJOR, constants=constants, facts=facts, most=most)
         key = tuning_key(definition.program, target, layout)
-        found = candidates(*definition.with_constants(constants), target, dict(hints), largest=dict(most))
+        found = candidates(*definition.with_constants(constants), target, dict(facts), largest=dict(most))
         steps = tuple(each.steps for each in found)
         host = tuple(host_array(each) if getattr(each, "ndim", 0) else each for each in arrays)
         plain = Function(self._definition, self._options, self._source)
@@ -1048,6 +1114,11 @@ class Function:
 def _card(made: Module | Function) -> Any:
     """The card as marimo shows it. It is made by a later folder, which is asked for by its public name."""
     return import_module("tc_jupyter").card(made)._display_()
+
+
+def _is_chunked(args: tuple[Any, ...]) -> bool:
+    """Whether an argument is an array of Dask, whose class tells which chunks there are."""
+    return any(type(each).__module__.startswith("dask.array") for each in args)
 
 
 def _digest(arrays: Iterable[Any]) -> bytes:

@@ -474,7 +474,7 @@ def programs() -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for path in sorted((HERE / "cases").glob("*/*.md")):
         found += [(case.language, case.program) for case in read_cases(path)]
-    for path in sorted((ROOT / "tc_jupyter" / "suites").glob("*")):
+    for path in sorted((ROOT / "tc_jupyter" / "bench" / "suites").glob("*")):
         if path.suffix in (".tc", ".sac"):
             found.append((path.suffix[1:], path.read_text(encoding="utf-8")))
     return tuple(found)

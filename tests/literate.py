@@ -129,9 +129,9 @@ def read_cases(path: Path, kinds: frozenset[str] | None = None) -> list[Case]:
 def all_cases() -> list[Case]:
     """The cases of the reference pages and of all files under `tests/cases`.
 
-    `test_sac_cases.py` reads those of `sac`, and `test_coming_from.py` the page of that name.
+    `test_sac_cases.py` reads those of `sac`, `test_coming_from.py` and `test_gallery.py` the pages of their names.
     """
-    pages = (page for page in DOCS.glob("*.md") if page.stem not in ("sac", "coming_from"))
+    pages = (page for page in DOCS.glob("*.md") if page.stem not in ("sac", "coming_from", "gallery"))
     paths = sorted([*pages, *(path for path in CASES.glob("*/*.md") if path.parent.name != "sac")])
     return [case for path in paths for case in read_cases(path)]
 

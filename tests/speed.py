@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import reject
 
 import tc_jupyter as tc
+from tc_jupyter.bench.plain import c_call
 from tc_jupyter.diagnostics import CallError
 from tc_jupyter.function import Function
-from tc_jupyter.plain_suite import c_call
 from tc_jupyter.program import Expr
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime.timing import benchmark

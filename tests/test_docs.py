@@ -47,11 +47,18 @@ def test_sentences_are_short(page):
     assert long_sentences(page.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("name", ["tc_jupyter/diagnostics/index.md", "CHANGELOG.md", ".github/CONTRIBUTING.md"])
+def test_sentences_of_messages_and_changes_are_short(name):
+    assert long_sentences((DOCS.parents[1] / name).read_text(encoding="utf-8")) == []
+
+
 def test_long_sentences_are_found():
     words = " ".join(["word"] * 35)
     assert long_sentences(f"A short one. W{words}\n\n* W{words}\n* `more words in code`\n") == []
     assert len(long_sentences(f"Then {words}.\n\n* One {words}.\n")) == 2
-    assert long_sentences(f"```tc\nOne {words}\n```\n| One {words} |\n") == []
+    assert long_sentences(f"```tc\nOne {words}\n```\n") == []
+    assert len(long_sentences(f"| One {words} | short |\n")) == 1
+    assert len(long_sentences(f"One: {words}.")) == 1
 
 
 def test_docstrings_name_sections_that_exist():

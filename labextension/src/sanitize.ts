@@ -50,6 +50,7 @@ const CALL = /^(?:url\(#tc[\w-]*|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\
 const LENGTH = /^(?:0|auto|normal|none|inherit|-?\.?\d[\d.]{0,7}(?:px|em|rem|ch|ex|%)?)$/i;
 const CHOSEN = 'var\\(--jp-[\\w-]+, ?\\d{1,3}px\\)';
 const FONT_SIZE = new RegExp(`^max\\((?:(?:${CHOSEN}|calc\\(${CHOSEN} - \\dpx\\))(?:, ?(?=[vc])|(?=\\))))+\\)$`);
+const GROWING = /^clamp\(1em, ?\d{1,3}(?:\.\d{1,2})?cqi, ?1\.\dem\)$/;
 const POSITIVE = /^(?!-)/;
 const WORD = /^[a-z-]+$/i;
 const FONT = /^[\w\s,'"-]*$/;
@@ -82,7 +83,8 @@ const PROPERTIES: ReadonlyMap<string, (value: string) => boolean> = new Map(Obje
       .split(' ')
       .map(name => [name, (value: string) => words(value).every(isWord)])
   ),
-  'font-size': value => lengths(value) || FONT_SIZE.test(value),
+  'font-size': value => lengths(value) || FONT_SIZE.test(value) || GROWING.test(value),
+  'container-type': value => value === 'inline-size',
   'font-weight': value => /^[\w]+$/.test(value),
   'font-family': isFont
 }));

@@ -93,7 +93,7 @@ def _statement(statement: Statement, found: FunctionAnalysis, source: SourceText
         "line": source.position(statement.span.start)[0],
         "target": statement.target,
         "operator": operator,
-        "indices": [_index(index) for index in found.ranges.indices.get(statement.name, ())],
+        "indices": [_index(index) for index in found.ranges.written(statement.name)],
     }
 
 

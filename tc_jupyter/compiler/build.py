@@ -31,9 +31,7 @@ from tc_jupyter.schedule import (
     Target,
     default_schedule,
     infer_symbolic,
-    multiples,
     schedule_of,
-    within,
 )
 from tc_jupyter.schedule.inline import expressions_inlined, inject_inline
 
@@ -108,14 +106,14 @@ def build(
                 return build(program, ranges, layout, target, tuned, checks, ahead)
             except (CompileError, RuntimeError):  # tuned for other strides or constants: the default always fits
                 pass
-        schedule = default_schedule(program, ranges, target, dict(layout.hints), dict(layout.most))
+        schedule = default_schedule(program, ranges, target, dict(layout.facts), dict(layout.most))
     bounds = infer_symbolic(inject_inline(schedule.graph), whole=layout.empty)
     inside: frozenset[int] = frozenset()
     later = lower_later(bounds)
     if checks is not None and checks.items:
         inside = checks.in_kernel(lower(bounds))
         later = lower_later(bounds, _inlined(checks.loop_checks(inside), schedule.graph))
-    known, limits = (multiples(layout.hints), within(layout.hints)) if target.kind == "cpu" else ((), ())
+    known = layout.facts if target.kind == "cpu" else ()
 
     def made(number: int) -> Kernel:
         kernel = simplify(_fitted(later[number](), layout))
@@ -123,7 +121,7 @@ def build(
             kernel = without_empty_rounds(with_points(kernel, checks is not None, zeros=True))
         elif target.kind != "interpreter":
             kernel = simplify(with_points(kernel, checks is not None))
-        return replace(kernel, multiples=known, within=limits)
+        return replace(kernel, facts=known)
 
     if target.kind == "cpu":
         kernels, sources = _printed(made, bounds.graph, target, ahead)
@@ -148,7 +146,7 @@ def tuning_key(program: Program, target: Target, layout: Layout) -> StoreKey:
     types = ",".join(f"{tensor.name}:{tensor.dtype.value}" for tensor in program.tensors)
     features = ",".join(sorted(target.features))
     device = f"{target.kind} {target.name} {target.arch} {target.vector_bits} {target.threads} {features}"
-    sizes = (*layout.constants, *layout.hints, *layout.most)
+    sizes = tuple((name, str(value)) for name, value in (*layout.constants, *layout.facts, *layout.most))
     return StoreKey(key_of(program.language, program.source.text, program.name, types), device, sizes)
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import CompileError, Diagnostic, codes
 from tc_jupyter.program import Expr, Index, Program, Size, int64, rewrite
@@ -69,7 +71,7 @@ from tc_jupyter.schedule import (
 from .analysis import analyze
 from .build import Build, build
 from .call_numbers import CallNumbers
-from .derivatives import Kind, derived_text, differentiable, worth_saving
+from .derivatives import Derivation, Kind, derivation, differentiable, worth_saving
 from .function_analysis import FunctionAnalysis
 from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
@@ -112,6 +114,22 @@ class Options:
     file: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Lean:
+    """A derived def, which takes some parameters and results of the def it is about, and others behind them.
+
+    Attributes:
+        takes: places of the parameters.
+        saved: places of the results.
+        reads: places of the parameters of which elements are read.
+    """
+
+    about: Definition
+    takes: tuple[int, ...]
+    saved: tuple[int, ...]
+    reads: frozenset[int]
+
+
 class Definition:
     """A def whose ranks and element types are known: reads arguments, finds or makes the code, runs it."""
 
@@ -145,7 +163,9 @@ class Definition:
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
         self._families: dict[bool, Family | None] = {}
-        self._derived: dict[tuple[Kind, tuple[str, ...] | None, tuple[str, ...]], Definition] = {}
+        self._derived: dict[
+            tuple[Kind, tuple[str, ...] | None, tuple[str, ...], bool], tuple[Definition, Derivation]
+        ] = {}
         self._backwards: dict[tuple[int, ...], autograd.Backward] = {}
         self.rule: Definition | None = None if options.rule is None else options.rule.definition()
         self._lock = threading.Lock()
@@ -243,12 +263,12 @@ class Definition:
         Raises:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
-        constants, hints = self.size_class(sizes, engine)
+        constants, facts = self.size_class(sizes, engine)
         if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
-        return Layout(strided, bits, accumulate, constants, hints, most=self.most(sizes, engine))
+        return Layout(strided, bits, accumulate, constants, facts, most=self.most(sizes, engine))
 
     @cached_property
     def _shortening(self) -> frozenset[str]:
@@ -322,7 +342,7 @@ class Definition:
         return numbers
 
     def size_class(self, sizes: Mapping[str, int], engine: str) -> SizeClass:
-        """What the code of this call assumes of its sizes: constants, and typical values."""
+        """What the code of this call assumes of its sizes: constants, and facts of others."""
         if self.options.specialize:
             return self._constants(sizes), ()
         if not self.by_class or engine == "interpreter":
@@ -463,14 +483,20 @@ class Definition:
             and (wrt is None or tuple(wrt) == differentiable(self.program))
         ):
             return self.rule
-        key = kind, None if wrt is None else tuple(wrt), tuple(save)
+        return self._derivation(kind, wrt, save, lean=False)[0]
+
+    def _derivation(
+        self, kind: Kind, wrt: Sequence[str] | None, save: Sequence[str], lean: bool
+    ) -> tuple[Definition, Derivation]:
+        """A def that is derived from this one, and what it takes; the same one each time."""
+        key = kind, None if wrt is None else tuple(wrt), tuple(save), lean
         found = self._derived.get(key)
         if found is None:
             with MAKING:
-                text = derived_text(self.program, self.found.ranges, kind, wrt, save)
+                made = derivation(self.program, self.found.ranges, kind, wrt, save, lean)
                 options = replace(
                     self.options,
-                    text=text,
+                    text=made.text,
                     language="tc",
                     known=None,
                     specialize=None,
@@ -478,15 +504,28 @@ class Definition:
                     follows=False,
                     rule=None,
                 )
-                analysis = analyze(text)
+                analysis = analyze(made.text)
                 if not analysis.ok:  # a limit of the analysis, as TC508: the text is longer than that of this def
                     raise CompileError(analysis.diagnostics, analysis.source, analysis.render())
                 (known,) = analysis.functions.values()
-                found = self._derived[key] = Definition(known, options)
+                found = self._derived[key] = Definition(known, options), made
         return found
 
+    def lean(self, kind: Kind, wrt: Sequence[str], save: Sequence[str] = ()) -> Lean:
+        """A derived def without parameters that nothing reads."""
+        found, made = self._derivation(kind, wrt, save, lean=True)
+        program = self.program
+        reads = frozenset(map(program.parameters.index, made.reads & set(program.parameters)))
+        return Lean(
+            found, tuple(map(program.parameters.index, made.takes)), tuple(map(program.results.index, save)), reads
+        )
+
     def recorded(self, args: tuple[Any, ...]) -> Any:
-        """A call that PyTorch records; `None` where there is nothing to record, or no derivative."""
+        """A call that PyTorch records or JAX traces; `None` where there is nothing to record, or no derivative."""
+        if autograd.is_traced_by_jax(args):
+            from tc_jupyter.runtime import jax_op  # noqa: PLC0415  (loads JAX)
+
+            return jax_op.traced(self, args)
         about = self._recordable
         if about is None or len(args) != len(self.parameters):
             return None
@@ -513,16 +552,30 @@ class Definition:
         """How the derivatives by some parameters are computed."""
         found = self._backwards.get(places)
         if found is None:
-            back, saved, by = self.backward_of(places)
-            found = self._backwards[places] = autograd.Backward(back.dispatcher(), saved, by)
+            back, by = self.backward_of(places)
+            call = back.about.dispatcher()
+            found = self._backwards[places] = autograd.Backward(call, back.takes, back.saved, by)
         return found
 
-    # inside `torch.compile`
+    # inside `torch.compile` and what JAX traces
 
     def run(self, args: Sequence[Any]) -> Sequence[Any]:
         """The results of a call that nobody records."""
         found = self._unrecorded(*args)
         return found if isinstance(found, tuple) else (found,)
+
+    def run_into(self, args: Sequence[Any], results: Sequence[Any]) -> None:
+        """The same into arrays, whose old elements do not matter; those of other types get values that are cast."""
+        wanted = [self.program.tensor(name).element.value for name in self.program.results]
+        if not self.accumulates and all(array.dtype.name == name for array, name in zip(results, wanted, strict=True)):
+            self._writer(args, tuple(results))
+            return
+        for own, found in zip(results, self.run(args), strict=True):
+            own[...] = found
+
+    @cached_property
+    def _writer(self) -> Callable[..., Any]:
+        return self.writer()
 
     @cached_property
     def _unrecorded(self) -> Callable[..., Any]:
@@ -533,17 +586,18 @@ class Definition:
         """Whether each result is a float."""
         return tuple(self.program.tensor(name).dtype.is_float for name in self.program.results)
 
-    def backward_of(self, places: tuple[int, ...]) -> tuple[Definition, tuple[int, ...], tuple[int, ...]]:
-        """The def of the derivatives, the places of the results that it takes, and of the parameters by which it derives.
+    def backward_of(self, places: tuple[int, ...]) -> tuple[Lean, tuple[int, ...]]:
+        """The def of the derivatives, and the places of the parameters by which it derives.
 
         A rule of the user derives by all parameters.
         """
         program = self.program
         if self.rule is not None:
-            return self.rule, (), tuple(map(program.parameters.index, differentiable(program)))
+            every = tuple(range(len(program.parameters)))
+            by = tuple(map(program.parameters.index, differentiable(program)))
+            return Lean(self.rule, every, (), frozenset(every)), by
         names = tuple(program.parameters[place] for place in places)
-        saved = worth_saving(program, self.found.ranges, names)
-        return self.derived("vjp", names, saved), tuple(map(program.results.index, saved)), places
+        return self.lean("vjp", names, worth_saving(program, self.found.ranges, names)), places
 
     def outlines(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
         """Shape and type of each result, for arguments of which shapes and numbers alone are known."""
@@ -563,6 +617,45 @@ class Definition:
             (tuple(extent.evaluate(values) for extent in boxes[name].shape), program.tensor(name).dtype.value)
             for name in program.results
         ]
+
+    def shapes_for(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
+        """Shape and type of each result, of arguments whose elements do not matter; checked, where all numbers are known.
+
+        Raises:
+            CallError: the arguments do not fit.
+        """
+        if any(value is None or not isinstance(value, np.ndarray | bool | int | float | complex) for value in args):
+            return self.outlines(args)
+        shapes = self.numbers_at(self.inputs(args).sizes).shapes
+        tensors = map(self.program.tensor, self.program.results)
+        return [(tuple(shapes[each.name][: each.written_rank]), each.element.value) for each in tensors]
+
+    @property
+    def extents(self) -> frozenset[int]:
+        """Places of the numbers on which shapes depend."""
+        return self._shaping
+
+    @cached_property
+    def _shaping(self) -> frozenset[int]:
+        program = self.program
+        shapes = [self.found.ranges.boxes[name].shape for name in (*program.parameters, *program.results)]
+        names = {name for shape in shapes for extent in shape for name in extent.names}
+        return frozenset(map(program.parameters.index, names & set(program.integer_scalars)))
+
+    def tangent_of(self, places: tuple[int, ...]) -> Lean:
+        """The def of the derivatives of the results along some parameters."""
+        names = tuple(self.program.parameters[place] for place in places)
+        return self.lean("tangent", names, worth_saving(self.program, self.found.ranges, names))
+
+    def batched(self, places: tuple[int, ...]) -> tuple[Definition, tuple[bool, ...]]:
+        """The def for many calls, between which some arguments differ, and which results do.
+
+        Raises:
+            CallError: there is none.
+        """
+        found = self.derived("batch", tuple(self.program.parameters[place] for place in places))
+        pairs = zip(found.program.results, self.program.results, strict=True)
+        return found, tuple(found.program.tensor(a).rank > self.program.tensor(b).rank for a, b in pairs)
 
     def _forward(self, places: tuple[int, ...]) -> Callable[..., Any]:
         """How the derivatives along some parameters are computed."""
@@ -609,12 +702,13 @@ class Definition:
 
     def code_on_cpu(self, found: SizeClass, into: bool) -> BoundKernel | None:
         """The code for row-major arrays of a class, if it was made."""
-        constants, hints = found
-        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, hints)))
+        constants, facts = found
+        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, facts)))
 
     def _is_empty(self, sizes: Mapping[str, int]) -> bool:
-        """Whether a size is 0, or a loop has no iterations."""
-        return 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
+        """Whether a size is 0, or a loop has no iterations; an integer that is no size may be 0 like any other number."""
+        none = any(sizes.get(name) == 0 for name in self.program.sizes)
+        return none or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
 
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""

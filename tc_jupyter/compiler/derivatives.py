@@ -7,52 +7,90 @@ Worked example: for `def f(float(N) X) -> (Y) { Y(i) = sin(X(i)) }` it is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from tc_jupyter.diagnostics.work import TooMuchWork, allowed
-from tc_jupyter.gradient import jvp, refuse, root, steps_of, text_of, vjp
+from tc_jupyter.gradient import Derived, Steps, batched, jvp, reads, refuse, root, steps_of, takes, text_of, vjp
 from tc_jupyter.program import Program, Tensor
 from tc_jupyter.ranges import Ranges, from_expr
 from tc_jupyter.runtime.arrays import numpy_dtype
 
-Kind = Literal["vjp", "jvp"]
+Kind = Literal["vjp", "jvp", "tangent", "batch"]
 STEPS = 1_000_000
 """Of one derivation: some seconds."""
 LONGEST = 200_000
 """Characters of a derived text: that of a derivative of a derivative may be four times as long, and so on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """The text of a derived def.
+
+    Attributes:
+        takes: the parameters of the def it is about that it takes.
+        reads: those of which it reads elements.
+    """
+
+    text: str
+    takes: tuple[str, ...]
+    reads: frozenset[str]
+
+
 def derived_text(
     program: Program, ranges: Ranges, kind: Kind, wrt: Iterable[str] | None = None, save: Iterable[str] = ()
 ) -> str:
-    """The def of the derivatives backwards (`vjp`) or forwards (`jvp`).
+    """The def of the derivatives backwards (`vjp`) or forwards (`jvp`), as `derivation` says."""
+    return derivation(program, ranges, kind, wrt, save).text
+
+
+def derivation(
+    program: Program,
+    ranges: Ranges,
+    kind: Kind,
+    wrt: Iterable[str] | None = None,
+    save: Iterable[str] = (),
+    lean: bool = False,
+) -> Derivation:
+    """The def of the derivatives backwards (`vjp`) or forwards (`jvp`, without the results `tangent`), or of many calls (`batch`).
 
     Args:
-        wrt: names of parameters that are floats; by default all of them.
-        save: results and temporaries that are taken as parameters and not computed again (`vjp`).
+        wrt: names of parameters that are floats; by default all of them. Of `batch`, the parameters that there are many of.
+        save: results and temporaries that are taken as parameters and not computed again.
+        lean: leave parameters out that nothing reads.
 
     Raises:
         CompileError: TC250, there is nothing to derive, or a function without a derivative.
         ValueError: a name is none of such a parameter or tensor.
     """
-    chosen = differentiable(program) if wrt is None else checked(program, wrt)
+    chosen = tuple(wrt or ()) if kind == "batch" else differentiable(program) if wrt is None else checked(program, wrt)
     if not chosen:
         raise refuse(program, "no parameter is a float")
-    if not any(program.tensor(name).dtype.is_float for name in program.results):
+    if kind != "batch" and not any(program.tensor(name).dtype.is_float for name in program.results):
         raise refuse(program, "no result is a float")
     saved = _saved(program, save)
     try:
         with allowed(STEPS):
             steps = steps_of(program, ranges)
-            made = jvp(steps, f"{program.name}_jvp", chosen) if kind == "jvp" else None
-            text = text_of(made or vjp(steps, f"{program.name}_vjp", chosen, saved))
+            made = replace(_made(steps, kind, f"{program.name}_{kind}", chosen, saved), lean=lean)
+            text = text_of(made)
     except (TooMuchWork, RecursionError):
         raise refuse(program, "it would take too long to find") from None
     if len(text) > LONGEST:
         raise refuse(program, f"it would be longer than {LONGEST} characters")
-    return text
+    return Derivation(text, takes(made), reads(made))
+
+
+def _made(steps: Steps, kind: Kind, name: str, chosen: Sequence[str], saved: Sequence[str]) -> Derived:
+    match kind:
+        case "vjp":
+            return vjp(steps, name, chosen, saved)
+        case "jvp" | "tangent":
+            return jvp(steps, name, chosen, saved, alone=kind == "tangent")
+        case "batch":
+            return batched(steps, name, chosen)
 
 
 def worth_saving(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[str, ...]:

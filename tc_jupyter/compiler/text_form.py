@@ -34,12 +34,17 @@ _LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """One index: its range, `output` or `reduction`, why it has this range, and the round that found it (0: none did)."""
+    """One index: its range, `output` or `reduction`, why it has this range, and the round that found it (0: none did).
+
+    Attributes:
+        declared: the range is a whole dimension, as the signature declares it, and nothing else bounds it.
+    """
 
     range: str
     kind: str
     because: str
     round: int
+    declared: bool = False
 
     @property
     def reason(self) -> str:
@@ -111,11 +116,16 @@ def because(index: IndexRange, language: str = "tc") -> str:
 
 
 def statements(found: FunctionAnalysis) -> Iterator[StatementRows]:
-    """Statements and calls in text order, each with its indices."""
+    """Statements and calls in text order, each with its indices; several results of one statement are told once."""
     program = found.program
+    before: tuple[Span, tuple[str, ...]] | None = None
     for number, statement in enumerate(program.statements):
         yield from (_call(call) for call in program.calls if call.position == number)
-        yield _statement(statement, program, found)
+        rows = _statement(statement, program, found)
+        told = statement.span, (rows.text, *(row.range for row in rows.rows))
+        if not statement.span.end or told != before:
+            yield rows
+        before = told
     yield from (_call(call) for call in program.calls if call.position >= len(program.statements))
 
 
@@ -124,14 +134,27 @@ def _call(call: CallSite) -> StatementRows:
 
 
 def _statement(statement: Statement, program: Program, found: FunctionAnalysis) -> StatementRows:
-    indices = found.ranges.indices.get(statement.name, ())
+    indices = found.ranges.written(statement.name)
     rows = tuple(
-        IndexRow(index.text, index.kind, because(index, found.program.language), index.round) for index in indices
+        IndexRow(index.text, index.kind, because(index, program.language), index.round, _is_declared(index, program))
+        for index in indices
     )
     written = statement.text or program.source.slice(statement.span) or statement.name
     text = " ".join(written.split())
     prefix = f"{statement.target.rpartition('.')[0]}: " if "." in statement.target else ""
     return StatementRows(prefix + (text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."), rows)
+
+
+def _is_declared(index: IndexRange, program: Program) -> bool:
+    if (
+        index.source != "inferred"
+        or index.upper is None
+        or index.text != f"0 <= {index.index} < {to_python(index.upper)}"
+    ):
+        return False
+    return to_python(index.upper) in program.sizes and all(
+        to_python(bound.access.index[bound.dimension]) == index.index for bound in index.because
+    )
 
 
 def proved_line(items: tuple[Precondition, ...]) -> str:

@@ -152,6 +152,7 @@ GRADIENT_DROPPED = Code(
 )
 SIZE_MISSING = Code("TC614", "size-missing", _E, "a size is not given")
 STALE_CALLER = Code("TC615", "stale-caller", _E, "a def that it calls was defined again, and does not fit any more")
+UNKNOWN_CHUNKS = Code("TC616", "unknown-chunks", _E, "the extents of the chunks of an array are not known")
 NOT_UNIQUE = Code("TC617", "not-unique", _E, "two points of a statement with `unique` write one element")
 NEGATIVE_STEPS = Code("TC618", "negative-steps", _E, "a def is applied a negative number of times")
 DECLARED_TYPE = Code("TC651", "declared-type", _E, "an array does not match its declared type")
@@ -159,6 +160,12 @@ SELECTION_OUT_OF_BOUNDS = Code("TC652", "selection-out-of-bounds", _E, "a select
 PARTITION_TOO_LARGE = Code("TC653", "partition-too-large", _E, "a partition leaves the result")
 SHAPE_MISMATCH = Code("TC654", "shape-mismatch", _E, "shapes of operands or bodies differ")
 NEGATIVE_SHAPE = Code("TC655", "negative-shape", _E, "a result would have a negative extent")
+CHUNKED_CALL = Code(
+    "TC670", "chunked-call", _E, "a call with arrays in chunks asks for what there is only once they are computed"
+)
+CHUNK_TOO_LARGE = Code("TC671", "chunk-too-large", _E, "one task would have to put together too much from many chunks")
+LABELS = Code("TC672", "labels", _E, "the names of dimensions, or the coordinates, of labelled arrays do not fit")
+STORE = Code("TC673", "store", _E, "a store of arrays is not there, or does not fit")
 
 USE_MISSING = Code("TC680", "use-missing", _E, "a file that is used cannot be read")
 USE_BROKEN = Code("TC681", "use-broken", _E, "a file that is used has mistakes")

@@ -1,14 +1,16 @@
 """Program and ranges -> the text of a def that computes derivatives.
 
 `vjp` takes the derivatives of the results to those of the parameters (backwards), `jvp` those of the parameters to those of the
-results (forwards). What they make is an ordinary def.
+results (forwards); `batched` makes many calls one. What they make is an ordinary def.
 """
 
 from __future__ import annotations
 
+from .batch import batched
+from .draft import Derived
 from .forward import jvp
 from .reverse import vjp
-from .steps import refuse, root, steps_of
-from .text import text_of
+from .steps import Steps, refuse, root, steps_of
+from .text import reads, takes, text_of
 
-__all__ = ["jvp", "refuse", "root", "steps_of", "text_of", "vjp"]
+__all__ = ["Derived", "Steps", "batched", "jvp", "reads", "refuse", "root", "steps_of", "takes", "text_of", "vjp"]

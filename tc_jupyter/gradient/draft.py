@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS, Const, DType, Expr, IndexVar, Read
+from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS, Binary, Const, DType, Expr, IndexVar, Read
+from tc_jupyter.ranges import SizeExpr, to_expr
 
+from .arithmetic import cast
 from .steps import Array, Bounds, Point, Step, Steps, root, version
 
 _RESERVED = {
@@ -46,6 +48,8 @@ class Derived:
         saved: tensors whose last version is a parameter.
         called: names of versions that are results.
         spelling: how arrays and sizes are called in the text.
+        lean: parameters that nothing reads are left out, where their sizes follow from others.
+        count, many: the arrays of these names have one more dimension in front, of this extent.
     """
 
     name: str
@@ -58,6 +62,9 @@ class Derived:
     saved: tuple[str, ...] = ()
     called: Mapping[str, str] = field(default_factory=dict[str, str])
     spelling: Mapping[str, str] = field(default_factory=dict[str, str])
+    lean: bool = False
+    count: SizeExpr | None = None
+    many: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -124,6 +131,22 @@ class Draft:
         array = self.arrays[root(source)]
         points, left = self.indices_of(array.box)
         return Step(target, "=", False, points, left, Read(source, left, array.dtype))
+
+    def is_direct(self, result: str) -> bool:
+        """Whether a result is a tensor as it stands, and the only result that is this tensor."""
+        name, shift = self.about.results[result]
+        same = [each for each, (other, _) in self.about.results.items() if other == name]
+        return same[0] == result and name in self.about.last and all(far == 0 for far in shift)
+
+    def moved(self, own: str, source: str, array: Array, shift: Sequence[SizeExpr]) -> str:
+        """A copy whose indices start elsewhere."""
+        box = tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))
+        self.arrays[own] = Array(own, array.dtype, box)
+        points, left = self.indices_of(box)
+        there = tuple(Binary("+", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
+        value = cast(Read(source, there, array.dtype), array.dtype.compute)
+        self.steps.append(Step(own, "=", False, points, left, value))
+        return own
 
     def needed(self, steps: Iterable[Step], versions: Iterable[str] = ()) -> tuple[Step, ...]:
         """The steps of the def that others need, and some versions, in order."""

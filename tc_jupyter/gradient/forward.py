@@ -8,26 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tc_jupyter.program import Binary, DType, Expr, Read, Select, walk
-from tc_jupyter.ranges import SizeExpr, to_expr
+from tc_jupyter.program import DType, Expr, Read, Select, walk
+from tc_jupyter.ranges import SizeExpr
 
 from .arithmetic import cast, compared, guarded, is_number, number, times
 from .draft import Derived, Draft, at_elements
 from .extremes import at_left, factor_of, found, product_of
+from .invariance import active_tensors
 from .partials import Underivable, tangent
-from .steps import Array, Bounds, Step, Steps, active_tensors, refuse, root, version
+from .steps import Array, Bounds, Step, Steps, refuse, root, version
 from .transpose import without_idle
 
 
-def jvp(about: Steps, name: str, wrt: Sequence[str]) -> Derived:
-    """The def of the results and their derivatives along those of some parameters."""
-    return _Forward(about, wrt).run(name)
+def jvp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = (), alone: bool = False) -> Derived:
+    """The def of the results and their derivatives along those of some parameters; `alone`: of the derivatives."""
+    return _Forward(about, wrt, saved, alone).run(name)
 
 
 class _Forward:
-    def __init__(self, about: Steps, wrt: Sequence[str]) -> None:
-        self.about, self.wrt = about, tuple(wrt)
-        self.draft = Draft(about)
+    def __init__(self, about: Steps, wrt: Sequence[str], saved: Sequence[str], alone: bool) -> None:
+        self.about, self.wrt, self.saved, self.alone = about, tuple(wrt), tuple(saved), alone
+        self.draft = Draft(about, frozenset(saved))
         self.active = active_tensors(about, wrt)
         self.tangents: dict[str, str] = {}
         self.called: dict[str, str] = {}  # versions that are results
@@ -39,7 +40,7 @@ class _Forward:
         for each in self.wrt:
             array = about.arrays[each]
             self.tangents[each] = draft.array(f"t{each}", array.dtype, array.box)
-        direct = {result: self.is_direct(result) for result in about.program.results}
+        direct = {result: self.draft.is_direct(result) for result in about.program.results}
         for result in about.program.results:
             at = about.results[result][0]
             if direct[result] and at in self.active:
@@ -53,27 +54,17 @@ class _Forward:
         wanted = tuple(self.called)
         given = tuple(self.tangents[each] for each in self.wrt)
         forward = draft.needed(steps, wanted)
-        return Derived(own, about, forward, steps, given, tuple(results), draft.arrays, (), self.called, draft.spelling)
+        return Derived(
+            own, about, forward, steps, given, tuple(results), draft.arrays, self.saved, self.called, draft.spelling
+        )
 
     # the results
-
-    def is_direct(self, result: str) -> bool:
-        """Whether a result is a tensor as it stands, and the only result that is this tensor."""
-        name, shift = self.about.results[result]
-        same = [each for each, (other, _) in self.about.results.items() if other == name]
-        return same[0] == result and name in self.about.last and all(far == 0 for far in shift)
 
     def result(self, result: str, direct: bool) -> list[str]:
         """The result, and its derivative if it is a float."""
         name, shift = self.about.results[result]
         array = self.about.arrays[name]
-        source = version(name, self.about.last[name]) if name in self.about.last else name
-        if direct:
-            self.called[source] = result
-            self.draft.arrays[result] = replace(array, name=result)
-            own = [result]
-        else:
-            own = [self.moved(result, source, array, shift)]
+        own = [] if self.alone else [self.itself(result, direct)]
         if not array.dtype.is_float:
             return own
         found = self.tangents.get(name)
@@ -81,21 +72,22 @@ class _Forward:
             found = self.draft.array(f"t{result}", array.dtype, self.box_of(array, shift))
             self.draft.steps.append(self.draft.fill(found, number(0, array.dtype.compute)))
         elif not direct:
-            found = self.moved(self.draft.name(f"t{result}"), found, array, shift)
+            found = self.draft.moved(self.draft.name(f"t{result}"), found, array, shift)
         return [*own, found]
+
+    def itself(self, result: str, direct: bool) -> str:
+        """The result."""
+        name, shift = self.about.results[result]
+        array = self.about.arrays[name]
+        source = version(name, self.about.last[name]) if name in self.about.last else name
+        if not direct:
+            return self.draft.moved(result, source, array, shift)
+        self.called[source] = result
+        self.draft.arrays[result] = replace(array, name=result)
+        return result
 
     def box_of(self, array: Array, shift: Sequence[SizeExpr]) -> tuple[Bounds, ...]:
         return tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))
-
-    def moved(self, own: str, source: str, array: Array, shift: Sequence[SizeExpr]) -> str:
-        """A copy whose indices start elsewhere."""
-        box = self.box_of(array, shift)
-        self.draft.arrays[own] = Array(own, array.dtype, box)
-        points, left = self.draft.indices_of(box)
-        there = tuple(Binary("+", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
-        value = cast(Read(source, there, array.dtype), array.dtype.compute)
-        self.draft.steps.append(Step(own, "=", False, points, left, value))
-        return own
 
     # one statement
 

@@ -103,13 +103,19 @@ def _alone(inner: list[str]) -> str:
 
 
 def residues(
-    found: Stride, step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]
+    found: Stride,
+    step: Step,
+    part: Part,
+    array: Array,
+    size: Callable[[Expr], SizeExpr],
+    fresh: Callable[[], str],
+    alike: bool = False,
 ) -> list[Residue]:
-    """What each residue reads."""
+    """What each residue reads; `alike`: all of them have as many elements as the first one, the last of which may be none."""
     by, (_, end) = found.step, array.box[found.dimension]
     answer: list[Residue] = []
     for place in range(by):
-        extent = floor_div(end - place + by - 1, by)
+        extent = floor_div(end - (0 if alike else place) + by - 1, by)
         box = list(array.box)
         box[found.dimension] = constant(0), extent
         here, own = step, part

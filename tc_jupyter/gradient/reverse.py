@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, int64, rewrite, walk
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
 from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import to_expr
 
 from .arithmetic import both, cast, compared, is_number, number, plus, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, at_left, factor_of, found, product_of
+from .invariance import active_tensors
 from .partials import MOST_TERMS, Part, Underivable, depends, parts
-from .residues import Residue, residues, stride_of
-from .steps import Array, Point, Step, Steps, active_tensors, refuse, root, version
+from .residues import Residue, Stride, residues, stride_of
+from .steps import Array, Point, Step, Steps, refuse, root, version
 from .transpose import Term, transposed, without_idle
 
 SHORT = 8
@@ -129,7 +130,8 @@ class _Reverse:
     def shares(self, step: Step, bar: Expr, first: tuple[Expr, ...] = (), where: Found | None = None) -> None:
         """What each read of the value gets."""
         for part in parts(step.value, bar, self.is_active):
-            conditions = (*first, *step.conditions, *part.conditions)
+            inside = tuple(self.stored_bound(step, each) for each in part.conditions)
+            conditions = (*first, *step.conditions, *inside)
             part = Part(part.read, conditions, self.stored(step, part.value))
             self.share(step, part, where)
         if step.order and step.reads_itself:
@@ -173,27 +175,36 @@ class _Reverse:
         self.of(name).terms.append(term)
 
     def term(self, step: Step, part: Part, array: Array) -> Term:
-        """What a read adds to an array; reads with a step by way of an array for each residue."""
+        """What a read adds to an array; reads with a step by way of each residue, in an array of its own if it is a sum."""
         stride = stride_of(step, part, array, self.about.size)
         if stride is None:
             return transposed(step, part, array, self.about.size, self.draft.index)
+        inlined = self.inlined(step, part, array)
+        if inlined is not None:
+            return inlined
         points, left = self.draft.indices_of(array.box)
-        by = int64(stride.step)
-        at = left[stride.dimension]
-        inside = list(left)
-        inside[stride.dimension] = Binary("//", at, by, DType.INT64)
-        total: Expr = number(0, array.dtype.compute)
-        for residue in reversed(residues(stride, step, part, array, self.about.size, self.draft.index)):
-            value: Expr = number(0, array.dtype.compute)
-            if residue.part is not None:
-                value = self.of_residue(residue, array, tuple(inside))
-            last = residue.place == stride.step - 1 and not is_number(value, 0)
-            here = compared("==", Binary("%", at, by, DType.INT64), int64(residue.place))
-            if last or (is_number(value, 0) and is_number(total, 0)):
-                total = value
-            else:
-                total = Select(here, value, total, value.dtype)
-        return Term(points, left, (), total)
+        found = residues(stride, step, part, array, self.about.size, self.draft.index)
+        inside = divided(left, stride)
+        values = [
+            number(0, array.dtype.compute) if each.part is None else self.of_residue(each, array, inside)
+            for each in reversed(found)
+        ]
+        return Term(points, left, (), by_residue(left, stride, values[::-1]))
+
+    def inlined(self, step: Step, part: Part, array: Array) -> Term | None:
+        """The same where each residue reads one element and nothing is summed, without arrays for residues."""
+        stride = stride_of(step, part, array, self.about.size)
+        if stride is None:
+            term = transposed(step, part, array, self.about.size, self.draft.index)
+            return term if term.is_gather and not term.reduced else None
+        points, left = self.draft.indices_of(array.box)
+        inside, values = divided(left, stride), list[Expr]()
+        for each in residues(stride, step, part, array, self.about.size, self.draft.index, alike=True):
+            own = None if each.part is None else self.inlined(each.step, each.part, replace(array, box=each.box))
+            if each.part is not None and own is None:
+                return None
+            values.append(number(0, array.dtype.compute) if own is None else put(own, inside))
+        return Term(points, left, (), by_residue(left, stride, values))
 
     def of_residue(self, residue: Residue, array: Array, at: tuple[Expr, ...]) -> Expr:
         """The derivative of the elements of one residue, at their number."""
@@ -212,6 +223,18 @@ class _Reverse:
             return value
         found = Read(step.target, step.left, array.dtype)
         return rewrite(value, lambda node: found if node == step.value else None)
+
+    def stored_bound(self, step: Step, test: Expr) -> Expr:
+        """What `max(v, a)` says of `v`, asked of the value that the step has stored: `v > a` is `max(v, a) > a`."""
+        value = step.value
+        match test, value:
+            case Unary(op="!", operand=Binary(op="<=" | ">=" as op, left=own, right=bound)), Binary(op="max" | "min"):
+                plain = isinstance(bound, Const) and (value.op == "max") is (op == "<=")
+                if plain and {value.left, value.right} == {own, bound}:
+                    return Unary("!", compared(op, self.stored(step, value), bound), DType.BOOL)
+            case _:
+                pass
+        return test
 
     def before(self, step: Step, whole: str) -> None:
         """What the content before the statement gets: the derivative, without what the statement replaced."""
@@ -377,6 +400,29 @@ class _Reverse:
         if not plain:
             return self.draft.indices_of(array.box)
         return plain[0].points, plain[0].left
+
+
+def divided(left: tuple[Expr, ...], stride: Stride) -> tuple[Expr, ...]:
+    """The number of an element among those of its residue."""
+    inside = list(left)
+    inside[stride.dimension] = Binary("//", left[stride.dimension], int64(stride.step), DType.INT64)
+    return tuple(inside)
+
+
+def by_residue(left: tuple[Expr, ...], stride: Stride, values: Sequence[Expr]) -> Expr:
+    """The value that belongs to the residue of an element."""
+    remainder = Binary("%", left[stride.dimension], int64(stride.step), DType.INT64)
+    total = values[-1]
+    for place, value in reversed(list(enumerate(values[:-1]))):
+        if not (is_number(value, 0) and is_number(total, 0)):
+            total = Select(compared("==", remainder, int64(place)), value, total, value.dtype)
+    return total
+
+
+def put(term: Term, left: Sequence[Expr]) -> Expr:
+    """The value of a term at an element."""
+    own = {old.name: new for old, new in zip(map(as_index, term.left), left, strict=True)}
+    return rewrite(term.guarded, lambda node: own.get(node.name) if isinstance(node, IndexVar) else None)
 
 
 def is_short(point: Point) -> bool:

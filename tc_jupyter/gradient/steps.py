@@ -5,15 +5,13 @@ Worked example: of `S(i) = X(i)  S(i) += X(i) * S(i)` the second step is on `S@2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Size, Statement, int64, rewrite, walk
 from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, reads_what_it_made, to_expr
 from tc_jupyter.ranges.convert import Scope
-
-from .partials import depends
 
 Bounds = tuple[SizeExpr, SizeExpr]
 
@@ -258,23 +256,3 @@ class _Unfolding:
 
 def _moved(at: Expr, far: SizeExpr) -> Expr:
     return at if far == 0 else Binary("+", at, to_expr(far), DType.INT64)
-
-
-def active_tensors(about: Steps, wrt: Iterable[str]) -> frozenset[str]:
-    """The tensors that change with some parameters: a derivative goes through them.
-
-    The logarithm of a sum of powers (`lse=!`) does not change with the maximum that it subtracts and adds again.
-    """
-    active = frozenset(wrt)
-    while True:
-        more = active | {root(step.target) for step in about.steps if _is_active(step, about, active)}
-        if more == active:
-            return active
-        active = more
-
-
-def _is_active(step: Step, about: Steps, active: frozenset[str]) -> bool:
-    name = root(step.target)
-    if not about.arrays[name].dtype.is_float or (name.endswith(".max") and f"{name[:-4]}.sum" in about.arrays):
-        return False
-    return depends(step.value, lambda read: root(read.tensor) in active)

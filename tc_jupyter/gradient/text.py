@@ -32,7 +32,7 @@ from tc_jupyter.program import (
     identity_of,
     walk,
 )
-from tc_jupyter.ranges import Name, to_expr
+from tc_jupyter.ranges import Datum, Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
@@ -50,6 +50,39 @@ def text_of(derived: Derived) -> str:
     return def_text(_Printer(derived).definition())
 
 
+def takes(derived: Derived) -> tuple[str, ...]:
+    """The parameters of the def it is about that the derived def has: all of them, unless it is to be lean."""
+    program = derived.about.program
+    if not derived.lean:
+        return program.parameters
+    read = reads(derived)
+    left_out = [name for name in program.parameters if name not in read and program.tensor(name).dims]
+    others = [name for name in program.parameters if name not in left_out]
+    given = {end for name in (*derived.saved, *derived.parameters) for end in _plain(derived.arrays[name])}
+    given |= {end for name in others for end in _plain(derived.about.arrays[name])}
+    for name in left_out:
+        wanted = {end.name for end in (program.tensor(name).dims or ()) for end in walk(end) if isinstance(end, Size)}
+        if not wanted <= given:
+            others.append(name)
+            given |= set(_plain(derived.about.arrays[name]))
+    return tuple(name for name in program.parameters if name in others)
+
+
+def reads(derived: Derived) -> frozenset[str]:
+    """The tensors of which elements are read, where they are no sizes."""
+    names = {root(read.tensor) for step in (*derived.forward, *derived.steps) for read in step.reads()}
+    steps = (*derived.forward, *derived.steps)
+    ends = [end for step in steps for point in step.points for end in point.bounds]
+    ends += [end for array in derived.arrays.values() for bounds in array.box for end in bounds]
+    data = {atom.tensor for end in ends for atom in end.atoms() if isinstance(atom, Datum)}
+    return frozenset(names | data)
+
+
+def _plain(array: Array) -> list[str]:
+    """The sizes that are a dimension of an array as they stand."""
+    return [end.name for low, high in array.box if low == 0 and isinstance(end := to_expr(high), Size)]
+
+
 class _Printer:
     def __init__(self, derived: Derived) -> None:
         self.derived, self.about = derived, derived.about
@@ -58,11 +91,12 @@ class _Printer:
         self.begun: set[str] = set()
         self.boxes: dict[str, tuple[Bounds, ...]] = {}
         self.declared = set(derived.results)
+        self.takes = takes(derived)
 
     def definition(self) -> tree.Def:
         """The whole def."""
         program, derived = self.about.program, self.derived
-        params = [self.parameter(program.tensor(name)) for name in program.parameters]
+        params = [self.parameter(program.tensor(name)) for name in program.parameters if name in self.takes]
         for name in derived.saved:
             self.names[version(name, self.about.last[name])] = self.spelled(name)
             params.append(self.cotangent(name))
@@ -81,6 +115,8 @@ class _Printer:
         dimensions: list[tree.Dimension] = [
             tree.DimensionBox(self.integer(low), self.integer(high)) for low, high in bounds
         ] or [self.integer(extent) for extent in tensor.dims or ()]
+        if tensor.name in self.derived.many and self.derived.count is not None:
+            dimensions.insert(0, self.integer(to_expr(self.derived.count)))
         scalar = WORDS.get(tensor.dtype, tensor.dtype.value)
         return tree.Param(tree.TypeName(scalar, tuple(dimensions)), tree.Name(self.spelled(tensor.name)))
 

@@ -6,11 +6,24 @@ element, it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from tc_jupyter.diagnostics.work import spend
-from tc_jupyter.program import COMPARISONS, Binary, DType, Expr, IndexVar, conjuncts, may_wrap, rewrite, walk
+from tc_jupyter.program import (
+    COMPARISONS,
+    Binary,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    conjuncts,
+    may_wrap,
+    rewrite,
+    walk,
+)
 from tc_jupyter.ranges import (
     Datum,
     FloorDiv,
@@ -179,11 +192,14 @@ class _Solving:
 
     def finished(self) -> Term:
         """The term, its new indices under the names of the old ones."""
+        inner = self.guarded_factor() if self.is_sum() else None
         conditions = [test for name, value in self.solved.items() for test in self.inside(name, value)]
+        if inner is not None:
+            ranges, conditions = self.shown(conditions), []
+        else:
+            ranges = []
         given = [test for each in self.part.conditions for test in conjuncts(self.replaced(each))]
-        conditions = list(
-            dict.fromkeys(found for each in (*conditions, *given) if (found := self.plain(each)) is not None)
-        )
+        conditions = self.shown([*conditions, *given])
         left, points = list[Expr](), list[Point]()
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
@@ -198,8 +214,38 @@ class _Solving:
         free = [point for point in self.step.points if point.name not in self.solved]
         new = [Point(name, *bounds) for name, bounds in self.added.items()]
         value = self.replaced(self.part.value)
+        if inner is not None and ranges:
+            factor, rest = map(self.replaced, inner)
+            value = times(guarded(ranges, factor), rest)
         free, value = without_idle(free, (*left, *conditions), value)
         return Term((*points, *free, *new), tuple(left), tuple(conditions), value)
+
+    def shown(self, tests: Iterable[Expr]) -> list[Expr]:
+        """Tests in few words, without those that are certain, each once."""
+        return list(dict.fromkeys(found for each in tests if (found := self.plain(each)) is not None))
+
+    def is_sum(self) -> bool:
+        """Whether an element of the tensor that is read gets a sum."""
+        names = {node.name for node in walk(self.part.value) if isinstance(node, IndexVar)}
+        return len(self.pivots) == len(self.array.box) and any(
+            point.name in names and point.name not in self.solved for point in self.step.points
+        )
+
+    def guarded_factor(self) -> tuple[Expr, Expr] | None:
+        """The factors that are there only where solved indices are in their ranges, and the others, if these are elements.
+
+        A sum of products with a border of zeros is what schedules know; at the border, an infinite factor makes it NaN.
+        """
+        moved = {name for name, value in self.solved.items() if value != index_name(name + NEW)}
+        inside, outside = list[Expr](), list[Expr]()
+        for factor in factors(self.part.value):
+            used = any(isinstance(node, IndexVar) and node.name in moved for node in walk(factor))
+            if not used and not isinstance(factor, Read | Const):
+                return None
+            (inside if used else outside).append(factor)
+        if not inside or not any(isinstance(each, Read) for each in outside):
+            return None
+        return reduce(times, inside), reduce(times, outside)
 
     def plain(self, test: Expr) -> Expr | None:
         """A comparison of positions in few words; `None` where it is certain."""
@@ -250,6 +296,15 @@ class _Solving:
             return exprs.get(node.name) if isinstance(node, IndexVar) else None
 
         return rewrite(expr, rule) if exprs else expr
+
+
+def factors(value: Expr) -> Iterator[Expr]:
+    """What a product is made of."""
+    if isinstance(value, Binary) and value.op == "*":
+        yield from factors(value.left)
+        yield from factors(value.right)
+    else:
+        yield value
 
 
 def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -> tuple[list[Point], Expr]:

@@ -58,7 +58,7 @@ def _hints(cell: Cell, owner: int) -> list[Json]:
         return []
     called = {call.span for call in function.program.calls}  # whose statements have ranges of their own
     for statement in function.program.statements:
-        indices = () if statement.span in called else function.ranges.indices.get(statement.name, ())
+        indices = () if statement.span in called else function.ranges.written(statement.name)
         if not indices or not statement.span.end or any(r.lower is None or r.upper is None for r in indices):
             continue
         reasons = [f"{range_title(r)}: {index_lines(function, r)[0]}" for r in indices]

@@ -27,6 +27,7 @@ from typing import TypeAlias, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
 from tc_jupyter.program import DType, Expr, Read
+from tc_jupyter.ranges import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +185,7 @@ class Kernel:
         statements: names of the statements it computes.
         checks: number of `Check` nodes; if not 0 the kernel takes an error record.
         comment: lines shown at the top of generated text (def, ranges).
-        multiples: sizes (or strides, `A.stride.0`) that the launcher has found to be multiples of a number, or that are by the
-            class of the call: (name, number).
-        within: sizes that the class of the call limits: (name, least, largest).
+        facts: what the class of the call, or its launcher, knows of sizes (or strides, `A.stride.0`).
         most: sizes that no call exceeds: (name, number); the launcher refuses a larger one.
         unguarded: what is read behind a condition on data alone is there where that does not hold, too.
         ordered: points of a statement have an order: loops of different kinds are not exchanged, joined or cut apart.
@@ -201,8 +200,7 @@ class Kernel:
     statements: tuple[str, ...] = ()
     checks: int = 0
     comment: tuple[str, ...] = ()
-    multiples: tuple[tuple[str, int], ...] = ()
-    within: tuple[tuple[str, int, int], ...] = ()
+    facts: tuple[tuple[str, Fact], ...] = ()
     most: tuple[tuple[str, int], ...] = ()
     unguarded: bool = False
     ordered: bool = False

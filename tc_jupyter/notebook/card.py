@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import escape
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis
@@ -45,6 +46,26 @@ COLOURS = {
 }
 GOOD, CHECKED, BAD = _readable("#2e8b57"), _readable("#3a7fd0"), _readable("#dc4440")
 STATUS_SIGNS = {"proved": "✓", "refuted": "✗", "checked_at_call": "◷", "data_dependent": "◷"}
+GLOSSARY = {
+    "kind": "output: the index is on the left side; reduction: it is not, and its values are combined",
+    "from": "what says the range, or the round that found it: an access with two open indices waits for a round that knows one",
+    "because": "the accesses that bound the index, and the round that found its range: an access with two open indices waits",
+    "hull": "the elements of the smallest box around those that are needed",
+    "exact": "the elements that are needed, counted one by one",
+    "TVM": "the elements of the box that the compiler TVM would compute: ends of ranges are combined, not sets of elements",
+    "visits": "how often the loops around this stage come to its place",
+    "computed": "the elements that the generated loops compute",
+    "memory held": "bytes of the largest box of any visit",
+    "computed again": "elements that several visits need and each computes anew",
+    "p10": "a tenth of the samples were shorter",
+    "p90": "a tenth of the samples were longer",
+    "best": "the shortest sample",
+    "of limit": "the part of what this machine could do at best, by its arithmetic or by its memory",
+    "spilled bytes": "bytes per thread that found no register and lie in memory",
+    "occupancy": "the part of the threads of a multiprocessor that can be there at the same time",
+    "InferBound": "how TVM finds the range of each loop, from the last stage to the first",
+}
+"""Words of the trade, explained where they stand."""
 SOURCE_LIMIT = 30_000
 """Characters of generated text kept in the saved card; more is a call of `%tc source` away."""
 MOST_MESSAGES = 50
@@ -61,12 +82,15 @@ FONT_SIZE = (
 """As large as the largest of what a reader chose for menus, for code and for other content, where JupyterLab has 13, 13 and 14
 pixels. All else in cards and views is told in `em`."""
 _CODE = f"{_MONO};{_PLAIN};white-space:pre-wrap"
+_MOST_RANGES = 8
+"""Ranges that a card lists; of more, those that are as declared are folded."""
 _SHORT = 40
 """Letters of a cell of a table that stay in one line: on a narrow page every word would have a line of its own."""
 _TAG = re.compile(r"<[^>]*>")
 _CELL = "padding:1px 16px 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
 _TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"
 _MUTED = "opacity:.72"
+_TERM = "text-decoration:underline dotted;text-underline-offset:3px;cursor:help"
 
 
 def html_card(analysis: Analysis, engine: str, sources: Mapping[str, Mapping[str, str]] | None = None) -> str:
@@ -134,7 +158,30 @@ def _demand(text: str) -> str:
 def _ranges(blocks: list[StatementRows]) -> str:
     if not blocks:
         return ""
-    head = _row(["statement", "range", "index", "because"], "th", f"{_MUTED};border-bottom:1px solid {_LINE}")
+    count = sum(row.declared for block in blocks for row in block.rows)
+    if sum(len(block.rows) for block in blocks) <= _MOST_RANGES or not count:
+        return _range_table(blocks)
+    told, as_declared = (
+        [replace(block, rows=tuple(row for row in block.rows if row.declared is declared)) for block in blocks]
+        for declared in (False, True)
+    )
+    said = f"{count} range{'s are' if count > 1 else ' is'} as declared"
+    folded = _range_table([block for block in as_declared if block.rows])
+    style = 'style="cursor:pointer"'
+    shown = (
+        _range_table(told)
+        if any(block.rows for block in told)
+        else "".join(f"<div>{_code(b.text)}</div>" for b in told)
+    )
+    return f"{shown}<details><summary {style}>{said}</summary>{folded}</details>"
+
+
+def _range_table(blocks: list[StatementRows]) -> str:
+    head = _row(
+        ["statement", "range", term("kind", True), term("because", True)],
+        "th",
+        f"{_MUTED};border-bottom:1px solid {_LINE}",
+    )
     return f'<table style="{_TABLE};margin:4px 0"><thead>{head}</thead><tbody>{"".join(map(_block, blocks))}</tbody></table>'
 
 
@@ -154,6 +201,14 @@ def _block(block: StatementRows) -> str:
 def _because(row: IndexRow) -> str:
     found = f' <span style="{_MUTED};font-size:.9em;white-space:nowrap">round {row.round}</span>' if row.round else ""
     return (_code(row.because) if row.round else _marked(row.because)) + found
+
+
+def term(word: str, reached: bool = False) -> str:
+    """A word with its explanation, where it is one of the trade; `reached`: by the key Tab, too, as one of each column is."""
+    if word not in GLOSSARY:
+        return escape(word)
+    keys = ' tabindex="0"' if reached else ""
+    return f'<abbr title="{escape(GLOSSARY[word])}"{keys} style="{_TERM}">{escape(word)}</abbr>'
 
 
 def _row(cells: Iterable[str], tag: str = "td", style: str = "") -> str:

@@ -10,6 +10,7 @@ from .convert import Scope, divided_by, from_expr, keeps_its_form, to_condition,
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
+from .facts import MANY, Fact, Facts, exactly, fact_of, facts_of
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
 from .interiors import Interior, interior, tightest
 from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
@@ -60,10 +61,13 @@ __all__ = [
     "EqualityCheck",
     "Explanation",
     "Extremum",
+    "Fact",
+    "Facts",
     "FloorDiv",
     "FormulaUnavailable",
     "Guard",
     "IndexRange",
+    "MANY",
     "IntegerMap",
     "IntegerSet",
     "IndexBox",
@@ -95,7 +99,10 @@ __all__ = [
     "divided_by",
     "element_text",
     "explain",
+    "exactly",
     "extreme",
+    "fact_of",
+    "facts_of",
     "failure",
     "floor_div",
     "from_expr",

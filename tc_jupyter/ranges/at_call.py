@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
-from tc_jupyter.program import Expr, Program, Size, Statement, int64, walk
+from tc_jupyter.program import Program, Statement, int64
 
 from .accesses import Access, Bound
 from .convert import divided_by
@@ -210,8 +210,8 @@ class _Writer:
         self.ranges = ranges
         self.found = found
         scalars = tuple(ranges.scope.scalars or ())
-        given = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in _size_names(dim)}
-        self.names = (*(name for name in program.sizes if name in given), *scalars)
+        # sizes that stand for the extent of a result alone follow from the others
+        self.names = (*(name for name in program.sizes if name not in found.definitions), *scalars)
         self.variables = {name: f"n{place}" for place, name in enumerate(self.names)}
         self.lines: list[str] = []
         self.failures: list[Failure] = []
@@ -531,10 +531,6 @@ class _Writer:
             return violation(subscript, point) is not None
         except RuntimeError:
             return True
-
-
-def _size_names(expr: Expr) -> Iterable[str]:
-    return (node.name for node in walk(expr) if isinstance(node, Size))
 
 
 def _never_negative(r: IndexRange) -> bool:

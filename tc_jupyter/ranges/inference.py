@@ -129,12 +129,14 @@ def is_literal(statement: Statement) -> bool:
 
 
 def because_lines(bounds: tuple[Bound, ...]) -> list[str]:
-    """The bounds as lines, both sides of one access dimension joined, equal lines once."""
+    """The bounds as lines, both sides of a dimension joined, with all tensors that say the same: `0 <= t < T  (X, Cos)`."""
     groups: dict[tuple[int, int], list[Bound]] = {}
     for bound in bounds:
         groups.setdefault((id(bound.access), bound.dimension), []).append(bound)
-    lines = [f"{_joined(group)}  ({group[0].access.tensor})" for group in groups.values()]
-    return list(dict.fromkeys(lines))
+    saying: dict[str, dict[str, None]] = {}
+    for group in groups.values():
+        saying.setdefault(_joined(group), {})[group[0].access.tensor] = None
+    return [f"{line}  ({', '.join(tensors)})" for line, tensors in saying.items()]
 
 
 def _joined(group: list[Bound]) -> str:
@@ -199,6 +201,16 @@ class Ranges:
         """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
         computed = {item.name for item, _ in self.program.statement(statement).computed}
         return tuple(found for found in self.indices[statement] if found.index not in computed)
+
+    def written(self, statement: str) -> tuple[IndexRange, ...]:
+        """The ranges of the indices that stand in the text: all but that of the two parts of a complex number."""
+        found = self.indices.get(statement, ())
+        outputs = self.program.statement(statement).output_indices if found else ()
+        target = self.program.tensor(self.program.statement(statement).target) if found else None
+        if target is None or not target.pairs:
+            return found
+        hidden = {index.name for index in outputs[target.written_rank :]}
+        return tuple(each for each in found if each.index not in hidden)
 
     def is_complete(self, statement: str) -> bool:
         """Whether all ranges of the statement are known."""

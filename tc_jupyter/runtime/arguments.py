@@ -433,17 +433,25 @@ def unify(
     shapes: Sequence[tuple[int, ...]],
     program: Program,
     scalars: Mapping[str, Number] | None = None,
+    known: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """The value of every size name of the signature.
+
+    Args:
+        known: sizes that no argument has to tell.
 
     Raises:
         CallError: TC605 if one name has two values, a constant dimension differs, or no size fits what a dimension says.
     """
     sizes: dict[str, int] = {}
     first: dict[str, tuple[Parameter, int]] = {}
+    told = known or {}
     for parameter, shape in zip(parameters, shapes, strict=True):
         for axis, (dim, extent) in enumerate(zip(parameter.dims, shape, strict=True)):
-            if isinstance(dim, str):
+            if isinstance(dim, str) and dim in told:
+                if told[dim] != extent:
+                    _misfit(parameter, axis, shape, f", but `{dim}` is {told[dim]}", program)
+            elif isinstance(dim, str):
                 if sizes.setdefault(dim, extent) != extent:
                     _conflict(dim, sizes[dim], first[dim], extent, (parameter, axis), program)
                 first.setdefault(dim, (parameter, axis))
@@ -451,8 +459,9 @@ def unify(
                 message = f"dimension {axis} of `{parameter.name}` is {dim}; an array of shape {shape} came"
                 fail(codes.SIZE_CONFLICT, message, program.source, parameter.span, f"`{parameter.text}`")
     if any(isinstance(dim, Formula) for parameter in parameters for dim in parameter.dims):
+        sizes = {**told, **sizes}
         _formulas(parameters, shapes, program, sizes, scalars or {})
-    return sizes
+    return {**told, **sizes}
 
 
 def _formulas(

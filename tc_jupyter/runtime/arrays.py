@@ -409,7 +409,7 @@ TORCH = Library("torch", _torch_view, _torch_allocate, _owner, _torch_stream, _t
 
 
 def lent(value: Any, written: bool) -> NDArray | None:
-    """A NumPy array itself, or one of the same elements as a plain PyTorch tensor on the CPU; `None` if that takes a closer look.
+    """A NumPy array itself, or one of the same elements as a plain PyTorch tensor or JAX array on the CPU; else `None`.
 
     Args:
         written: it will be written into.
@@ -417,6 +417,8 @@ def lent(value: Any, written: bool) -> NDArray | None:
     kind = type(value)
     if kind is np.ndarray:
         return value
+    if kind.__module__.startswith("jax"):
+        return None if written or not _is_on_host(value) else np.asarray(value)
     torch = sys.modules.get("torch")
     if torch is None or kind not in (torch.Tensor, torch.nn.Parameter) or not value.is_cpu:
         return None
@@ -432,15 +434,28 @@ def lent(value: Any, written: bool) -> NDArray | None:
         return None
 
 
+def _is_on_host(array: Any) -> bool:
+    """Whether this is a JAX array with values, all of them in the memory of the CPU."""
+    jax = sys.modules["jax"]
+    if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer) or array.is_deleted():
+        return False
+    devices = array.devices()
+    return len(devices) == 1 and next(iter(devices)).platform == "cpu"
+
+
 def lent_number(value: Any) -> Any:
     """A number of NumPy as one of Python; anything else as it is."""
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufc" else value
 
 
-def adopted(arrays: NDArray | tuple[NDArray, ...]) -> Any:
-    """PyTorch tensors of the same elements."""
-    torch = sys.modules["torch"]
-    return tuple(map(torch.from_numpy, arrays)) if isinstance(arrays, tuple) else torch.from_numpy(arrays)
+def adopted(arrays: NDArray | tuple[NDArray, ...], like: Any) -> Any:
+    """PyTorch tensors, or JAX arrays, of the same elements: whatever an argument is."""
+    convert = sys.modules["jax"].numpy.asarray if _is_of_jax(like) else sys.modules["torch"].from_numpy
+    return tuple(map(convert, arrays)) if isinstance(arrays, tuple) else convert(arrays)
+
+
+def _is_of_jax(array: Any) -> bool:
+    return type(array).__module__.startswith("jax")
 
 
 # CuPy and everything with __cuda_array_interface__ ------------------------------------------------------------------------------

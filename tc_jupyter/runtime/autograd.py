@@ -21,12 +21,14 @@ class Backward:
     """How derivatives are computed.
 
     Attributes:
-        call: of the arguments, some results and the derivatives of the results that are floats.
+        call: of some arguments, some results and the derivatives of the results that are floats.
+        takes: places of those arguments; what the derivatives do not need is not kept.
         saved: places of those results.
         places: of the parameters whose derivatives come back.
     """
 
     call: Callable[..., Any]
+    takes: tuple[int, ...]
     saved: tuple[int, ...]
     places: tuple[int, ...]
 
@@ -82,6 +84,12 @@ def is_recorded(args: Sequence[Any]) -> bool:
     return bool(tensors) and (directed or torch._C._functorch.peek_interpreter_stack() is not None)
 
 
+def is_traced_by_jax(args: Sequence[Any]) -> bool:
+    """Whether JAX follows an argument of a call."""
+    core = getattr(sys.modules.get("jax"), "core", None)
+    return core is not None and any([isinstance(value, core.Tracer) for value in args])
+
+
 def record(about: Recordable, args: Sequence[Any]) -> Any:
     """Call a def so that PyTorch remembers it."""
     torch = sys.modules["torch"]
@@ -100,43 +108,53 @@ def written(arrays: Sequence[Any]) -> None:
 
 def _keep(ctx: Any, about: Recordable, args: Sequence[Any], output: Any) -> None:
     """Keep what the derivatives need."""
-    torch = sys.modules["torch"]
+    ctx.about = about
     results = output if isinstance(output, tuple) else (output,)
-    wanted = tuple([place for place in about.floats if ctx.needs_input_grad[place + 1]])
-    tensors = [value if isinstance(value, torch.Tensor) else None for value in args]
-    plain = all([value is not None for value in tensors])
-    ctx.about, ctx.wanted = about, wanted
-    ctx.numbers = None if plain else [None if isinstance(value, torch.Tensor) else value for value in args]
+    needed = ctx.needs_input_grad
+    wanted = tuple([place for place in about.floats if needed[place + 1]])
     if not all(about.results):
         ctx.mark_non_differentiable(
             *[each for each, is_float in zip(results, about.results, strict=True) if not is_float]
         )
-    saved = about.backward(wanted).saved if wanted else ()
-    ctx.save_for_backward(*tensors, *[results[place] for place in saved])
+    ctx.back, ctx.numbers = None, ()
+    if wanted:
+        ctx.back = back = about.backward(wanted)
+        values = [args[place] for place in back.takes]
+        values += [results[place] for place in back.saved]
+        ctx.save_for_backward(*_tensors(ctx, values))
     if sys.modules["torch.autograd.forward_ad"]._current_level >= 0:
-        ctx.save_for_forward(*tensors)
+        ctx.save_for_forward(*_tensors(ctx, args))
+
+
+def _tensors(ctx: Any, values: Sequence[Any]) -> Sequence[Any]:
+    """The values that PyTorch keeps; numbers are kept beside them."""
+    tensor = sys.modules["torch"].Tensor
+    numbers = [(place, value) for place, value in enumerate(values) if not isinstance(value, tensor)]
+    if not numbers:
+        return values
+    ctx.numbers = numbers
+    return [value if isinstance(value, tensor) else None for value in values]
 
 
 def _values(ctx: Any) -> list[Any]:
-    """The arguments, and the results that were kept."""
+    """What was kept."""
     values: list[Any] = list(ctx.saved_tensors)
-    for place, value in enumerate(ctx.numbers or ()):
-        if value is not None:
-            values[place] = value
+    for place, value in ctx.numbers:
+        values[place] = value
     return values
 
 
 def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     """The derivatives of the parameters, from those of the results."""
-    about, wanted = ctx.about, ctx.wanted
+    about, back, needed = ctx.about, ctx.back, ctx.needs_input_grad
     whole = zip(grads, about.results, strict=True)
     dense = [grad if grad.is_contiguous() else grad.contiguous() for grad, is_float in whole if is_float]
-    back = about.backward(wanted)
     found = back.call(*_values(ctx), *dense)
     found = found if isinstance(found, tuple) else (found,)
-    answer: list[Any] = [None] * len(ctx.needs_input_grad)
+    answer: list[Any] = [None] * len(needed)
     for place, value in zip(back.places, found, strict=True):
-        answer[place + 1] = value if ctx.needs_input_grad[place + 1] else None
+        if needed[place + 1]:
+            answer[place + 1] = value
     return tuple(answer)
 
 
@@ -144,8 +162,7 @@ def _forwards(ctx: Any, tangents: Sequence[Any]) -> Any:
     """The derivatives of the results along directions."""
     about = ctx.about
     moved = tuple(place for place in about.floats if tangents[place] is not None)
-    values = _values(ctx)[: len(tangents)]
-    found = about.forward(moved)(*values, *[tangents[place].contiguous() for place in moved])
+    found = about.forward(moved)(*_values(ctx), *[tangents[place].contiguous() for place in moved])
     parts = iter(found)
     answer = [(next(parts), next(parts))[1] if is_float else (next(parts), None)[1] for is_float in about.results]
     return tuple(answer) if len(answer) > 1 else answer[0]

@@ -37,6 +37,7 @@ from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, SourceText, codes
 from tc_jupyter.files import read_own
 from tc_jupyter.loops import Allocate, For, Kernel, walk_statements
 from tc_jupyter.program import DType, Size
+from tc_jupyter.ranges import Fact
 from tc_jupyter.schedule import Target
 
 from . import nvrtc
@@ -520,7 +521,7 @@ class CudaRunner:
         """The code of a kind of call, compiled and loaded at most once."""
         target = self._target(device)
         fitted = fit(self.kernel, aligned, sizes)
-        key = (bits, large, fitted.buffers, fitted.multiples, target.arch)
+        key = (bits, large, fitted.buffers, fitted.facts, target.arch)
         found = self.variants.get(key)
         if found is None:
             as_given = fitted == self.kernel and self.source.index_bits == bits and target is self.target and not large
@@ -556,12 +557,12 @@ def fit(kernel: Kernel, aligned: bool, sizes: Mapping[str, int]) -> Kernel:
     names = sorted(extent.name for extent in rows if isinstance(extent, Size))
     # copies into shared memory may be narrower than a vector
     staged = any(isinstance(stmt, Allocate) and stmt.buffer.stages > 1 for stmt in walk_statements(kernel.body))
-    multiples = tuple((name, math.gcd(lanes, sizes[name])) for name in names if staged or sizes[name] % lanes == 0)
-    multiples = tuple((name, number) for name, number in multiples if number > 1)
+    multiples = [(name, math.gcd(lanes, sizes[name])) for name in names if staged or sizes[name] % lanes == 0]
+    facts = [(name, Fact(multiple=number)) for name, number in multiples if number > 1]
     buffers = tuple(
         buffer if buffer.strided else replace(buffer, align=max(buffer.align, 16)) for buffer in kernel.buffers
     )
-    return replace(kernel, buffers=buffers, multiples=(*kernel.multiples, *multiples))
+    return replace(kernel, buffers=buffers, facts=(*kernel.facts, *facts))
 
 
 def variant(

@@ -22,7 +22,7 @@ from tc_jupyter.program import DType
 from . import native_call
 from .arguments import Parameter
 from .arrays import adopted, lent, lent_number
-from .autograd import is_recorded, written
+from .autograd import is_recorded, is_traced_by_jax, written
 from .native_call import NativeCall
 from .nvrtc import BackendError
 from .pairs import Pairs
@@ -45,7 +45,7 @@ class Dispatcher:
         floats: as `likeness` takes them.
         on_cpu: calls may run code for the CPU, and have recipes.
         into: the arrays of `out=` come after the other arguments.
-        record: makes a call that PyTorch records, or nothing if the def has no derivative.
+        record: makes a call that PyTorch or JAX follows, or nothing if the def has no derivative.
         pairs: the complex numbers among arguments and results, which recipes know as pairs of floats.
         function: of the positional arguments.
         native: the native entry point, if there is one; it is told the recipe that was followed. That takes as long as some fifty
@@ -113,12 +113,12 @@ class Dispatcher:
             recipe.planned = planned is not False
 
     def foreign(self, args: tuple[Any, ...]) -> Any:
-        """Call with PyTorch's tensors on the CPU as NumPy's arrays, and NumPy's numbers as Python's.
+        """Call with PyTorch's tensors and JAX's arrays on the CPU as NumPy's arrays, and NumPy's numbers as Python's.
 
         What is not so, or wrong, takes the general way, which says it in the words of the library.
         """
         read = len(self.parameters)
-        if self.record is not None and is_recorded(args):
+        if self.record is not None and (is_recorded(args) or is_traced_by_jax(args)):
             found = self.record(args)
             if found is not None:
                 return found
@@ -133,6 +133,6 @@ class Dispatcher:
                     found = self.function(*plain)
                     if self.into:
                         written(args[read:])
-                    arrays = any(isinstance(plain[k], np.ndarray) for k in changed)
-                    return adopted(found) if arrays and not self.into else found
+                    first = next((k for k in changed if isinstance(plain[k], np.ndarray)), None)
+                    return found if first is None or self.into else adopted(found, args[first])
         return self.general(args)

@@ -18,6 +18,7 @@ import numpy as np
 
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, Program
+from tc_jupyter.ranges import Fact
 
 from .arguments import Formula, Number, Parameter, misfit
 from .arrays import ITEMSIZE, NUMPY, ArrayView, numpy_dtype, row_major, storage_dtype
@@ -28,7 +29,7 @@ from .native_call import PLAIN, WRITABLE
 from .recipe import Likeness, Outline, Recipe
 
 _NO_NUMBERS: Mapping[str, Number] = {}
-SizeClass: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
+SizeClass: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Fact], ...]]
 
 
 class Code(Protocol):

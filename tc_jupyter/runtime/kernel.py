@@ -18,6 +18,7 @@ from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, Statement, walk
+from tc_jupyter.ranges import Fact
 
 from .arguments import (
     Number,
@@ -111,8 +112,16 @@ class Inputs:
     library: Library
 
 
-def read_inputs(program: Program, parameters: Sequence[Parameter], values: Sequence[object]) -> Inputs:
+def read_inputs(
+    program: Program,
+    parameters: Sequence[Parameter],
+    values: Sequence[object],
+    known: Mapping[str, int] | None = None,
+) -> Inputs:
     """Check and read every argument.
+
+    Args:
+        known: sizes that no argument has to tell.
 
     Raises:
         CallError: TC605, TC607, TC608, TC609.
@@ -136,7 +145,7 @@ def read_inputs(program: Program, parameters: Sequence[Parameter], values: Seque
         if library is NUMPY:
             library = view.library
     views = [arrays[parameter.name] for parameter in given]
-    sizes = unify(given, [view.shape for view in views], program, scalars)
+    sizes = unify(given, [view.shape for view in views], program, scalars, known)
     for name, value in scalars.items():
         if isinstance(value, int):
             sizes[name] = int(value)
@@ -176,7 +185,7 @@ class Layout:
         constants: sizes that the code is made for.
         empty: a size is 0, or a loop has no iterations. What a stage must compute is known for sizes of 1 and more, so such a call
             runs every statement whole.
-        hints: typical values of other sizes, by which tiles are chosen; the code is right for all values.
+        facts: what holds of other sizes of all calls of the class: tiles are chosen by them, and the code may rely on them.
         most: sizes that no call of the class exceeds: the code may be for such calls only.
     """
 
@@ -184,7 +193,7 @@ class Layout:
     index_bits: int
     accumulate: bool = False
     constants: tuple[tuple[str, int], ...] = ()
-    hints: tuple[tuple[str, int], ...] = ()
+    facts: tuple[tuple[str, Fact], ...] = ()
     empty: bool = False
     most: tuple[tuple[str, int], ...] = ()
 

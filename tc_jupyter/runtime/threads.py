@@ -34,7 +34,8 @@ import os
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -931,8 +932,29 @@ def set_threads(count: int | None) -> None:
     CHANGES.value += 1
 
 
+class _Local(threading.local):
+    """What holds for calls of one thread of Python."""
+
+    alone = False
+
+
+_LOCAL = _Local()
+
+
+@contextmanager
+def one_thread() -> Generator[None]:
+    """Let calls of this thread of Python use no other thread: whoever makes them runs several at a time."""
+    before, _LOCAL.alone = _LOCAL.alone, True
+    try:
+        yield
+    finally:
+        _LOCAL.alone = before
+
+
 def get_threads() -> int:
     """Threads that a call on the CPU may use."""
+    if _LOCAL.alone:
+        return 1
     if _Shared.threads is None:
         _Shared.threads = min(available_cpus(), MOST_THREADS)
     return _Shared.threads

@@ -16,6 +16,25 @@ import torch
 from .autograd import KNOWN
 
 
+class Derived(Protocol):
+    """A def that is derived from another one, whose parameters and results it takes at some places."""
+
+    @property
+    def about(self) -> Traceable:
+        """The derived def."""
+        ...
+
+    @property
+    def takes(self) -> tuple[int, ...]:
+        """Places of parameters."""
+        ...
+
+    @property
+    def saved(self) -> tuple[int, ...]:
+        """Places of results, which stand behind them."""
+        ...
+
+
 class Traceable(Protocol):
     """A def as the operator sees it."""
 
@@ -32,8 +51,8 @@ class Traceable(Protocol):
         """Shape and type of each result, from arguments without elements; sizes may be symbols of PyTorch."""
         ...
 
-    def backward_of(self, places: tuple[int, ...]) -> tuple[Traceable, tuple[int, ...], tuple[int, ...]]:
-        """The def of the derivatives, the places of the results that it takes, and of the parameters by which it derives."""
+    def backward_of(self, places: tuple[int, ...]) -> tuple[Derived, tuple[int, ...]]:
+        """The def of the derivatives, and the places of the parameters by which it derives."""
         ...
 
     @property
@@ -96,14 +115,15 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     tensors, results = saved[: ctx.count], saved[ctx.count :]
     at = [place for place, kind in enumerate(ctx.key.partition(":")[2]) if kind == "t"]
     wanted = [number for number, needed in enumerate(ctx.needs_input_grad[0]) if needed]
-    back, kept, places = about.backward_of(tuple(at[number] for number in wanted))
+    back, places = about.backward_of(tuple(at[number] for number in wanted))
     arguments = _arguments(tensors, ctx.key, ctx.integers, ctx.floats)
     cotangents = [
         torch.zeros_like(result) if grad is None else grad
         for grad, result, is_float in zip(grads, results, about.float_results, strict=True)
         if is_float
     ]
-    found = _call(back.key, [*arguments, *(results[place] for place in kept), *cotangents])
+    kept = [*(arguments[place] for place in back.takes), *(results[place] for place in back.saved)]
+    found = _call(back.about.key, [*kept, *cotangents])
     answer: list[Any] = [None] * ctx.count
     for place, value in zip(places, found, strict=True):
         if place in at and at.index(place) in wanted:

@@ -15,7 +15,7 @@ from .phases import StagePhases, all_phases, phases
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .sized import required_sizes
-from .space import SizeClasses, default_schedule, multiples, row_class, size_class, within
+from .space import SizeClasses, default_schedule, row_class, size_class
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
 from .store import ScheduleStore, StoreKey
 from .target import INTERPRETER, Target
@@ -66,12 +66,10 @@ __all__ = [
     "phases",
     "required_sizes",
     "root_of",
-    "multiples",
     "row_class",
     "schedule_of",
     "scope_of",
     "size_class",
-    "within",
     "stage_graph",
     "steps_from_data",
     "steps_to_data",

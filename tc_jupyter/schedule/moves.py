@@ -19,7 +19,7 @@ from random import Random
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Program
-from tc_jupyter.ranges import Ranges
+from tc_jupyter.ranges import Fact, Ranges
 
 from .primitives import constant_extent
 from .schedule import Schedule, Step, schedule_of
@@ -38,14 +38,14 @@ def candidates(
     program: Program,
     ranges: Ranges,
     target: Target,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, Fact | int] | None = None,
     most: int = MOST,
     largest: Mapping[str, int] | None = None,
 ) -> tuple[Schedule, ...]:
     """Schedules to compare, all legal; the default schedule is the first, and no two have the same steps.
 
     Args:
-        sizes: typical sizes, to choose tiles; every candidate is right for all others.
+        sizes: what is known of them, to choose tiles; every candidate is right for all others.
         most: number of candidates at most.
         largest: sizes that no call exceeds.
     """
@@ -93,7 +93,7 @@ def fits(schedule: Schedule, target: Target) -> bool:
 
 
 def _all(
-    program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, int], largest: Mapping[str, int]
+    program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, Fact | int], largest: Mapping[str, int]
 ) -> Iterator[Schedule]:
     first = default_schedule(program, ranges, target, sizes, largest)
     yield first

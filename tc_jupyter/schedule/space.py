@@ -11,7 +11,7 @@ from math import prod
 
 from tc_jupyter.program import Expr, IndexVar, Program, Statement
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import IndexRange, Ranges, from_expr
+from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr
 
 from .inline import without_inlined
 from .schedule import Schedule, schedule_of
@@ -21,6 +21,7 @@ from .templates import (
     folds,
     general,
     inlining,
+    normal_form,
     ordered,
     partitions,
     pixels,
@@ -39,49 +40,54 @@ from .templates.gpu import for_gpu
 from .templates.streaming import step_of
 
 Sized = tuple[str, int]
+Known = tuple[str, Fact]
 
 
 def default_schedule(
     program: Program,
     ranges: Ranges,
     target: Target,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, Fact | int] | None = None,
     most: Mapping[str, int] | None = None,
 ) -> Schedule:
     """The schedule that is used when nobody gives one: legal for every program and all sizes, fast for the common classes.
 
     Args:
         target: the device; `interpreter` keeps every stage at root with its indices as loops.
-        sizes: typical sizes, to choose tiles; the schedule is right for all others.
+        sizes: what is known of them, to choose tiles; the schedule is right for all others.
         most: sizes that no call exceeds (`row_class`); the schedule may be for such calls only.
     """
     schedule = schedule_of(program, ranges)
     if target.kind not in ("cpu", "cuda"):
         return schedule
+    if target.kind == "cpu":
+        schedule = normal_form.normalized(schedule, target)
     schedule = inlining.computed_where_read(schedule, target)
     written = Schedule(without_inlined(schedule.graph))
+    facts = facts_of(sizes or {})
     if target.kind == "cpu":
-        found = _for_cpu(written, target, sizes or {})
+        found = _for_cpu(written, target, facts)
     else:
-        found = for_gpu(written, target, sizes or {}, most or {})
+        typical = {name: ANY_LARGE if fact.most is None else fact.most for name, fact in facts.items()}
+        found = for_gpu(written, target, typical, most or {})
     return schedule.followed_by(found.steps) if schedule.steps else found
 
 
-def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Schedule:
-    schedule = windows.copied(prologues.computed_once(schedule, sizes))
+def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
+    schedule = windows.copied(prologues.computed_once(schedule, facts))
     names = schedule.stages
     in_order = {name for name in names if ordered.is_ordered(schedule.graph.stage(name))}
     for name in (name for name in names if name not in in_order):
-        found = scatter.default(schedule, name, target, sizes) or ragged.default(schedule, name, target)
-        found = found or pixels.summed(schedule, name, target, sizes)
-        found = found or contraction.default(schedule, name, target, sizes)
+        found = scatter.default(schedule, name, target, facts) or ragged.default(schedule, name, target)
+        found = found or pixels.summed(schedule, name, target, facts)
+        found = found or contraction.default(schedule, name, target, facts)
         schedule = schedule if found is None else found
     taken = {name for name in schedule.stages if _has_loops_of_its_own(schedule.graph.stage(name).statement)}
     schedule = rows.fuse_rows(schedule)
     for name in names:
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in taken:
-            schedule = _root_on_cpu(schedule, name, target, sizes)
+            schedule = _root_on_cpu(schedule, name, target, facts)
     return sharing.share_rows(partitions.fuse_boxes(schedule))
 
 
@@ -90,18 +96,21 @@ def _has_loops_of_its_own(statement: Statement) -> bool:
     return bool(scatter.placed(statement) or ragged.ended_by_data(statement))
 
 
-def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule:
+def _root_on_cpu(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:
     """The first template that takes the statement; stages inside others keep their plain loops."""
     if ordered.is_ordered(schedule.graph.stage(name)):
         return ordered.default(schedule, name, target) or schedule
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
-    found = folds.default(schedule, name, target, sizes) or reduction.default(schedule, name, target, sizes)
+    found = folds.default(schedule, name, target, facts) or reduction.default(schedule, name, target, facts)
     if found is not None:
         return found
-    found = pixels.default(schedule, name, target, sizes)
+    found = pixels.default(schedule, name, target, facts)
     if found is not None:
         return found
+    stage = schedule.graph.stage(name)
+    if pixels.fills_no_vector(stage) and not streaming.is_streaming(stage, stage.leaves[-1]):
+        return general.default(schedule, name, target)
     for template in (transposing.default, residues.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
@@ -121,25 +130,27 @@ ANY_LARGE = 1 << 22
 """Typical of sizes that do not count on a GPU."""
 SMALL = 8
 """Windows of up to this size are constants of the code."""
-_SHORT = 48
-"""Typical of the lengths of short rows. Nothing is known of such a size (`within`, `multiples`): it may be any up to 63."""
+_FEW = Fact(1, pixels.FEW)
+_SHORT = Fact(1, reduction.SHORT_ROW)
+_SPARSE = Fact(sparse=True)
+_ANY_LARGE = Fact(LARGE + 1)
 VECTOR_BYTES = 16
 """What a GPU thread loads at once, if the rows of an array are multiples of it."""
 
 
 def size_class(
     program: Program, ranges: Ranges, sizes: Mapping[str, int], kind: str = "cpu"
-) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
+) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
     """What code for a call may assume of its sizes; see `SizeClasses`."""
     return SizeClasses(program, ranges, kind)(sizes)
 
 
 class SizeClasses:
-    """The classes of the sizes of calls: what code for one may assume, constants, and typical values to choose tiles by.
+    """The classes of the sizes of calls: what code for one may assume, constants and facts.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
     in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`), summed or each by itself, and sizes of 1 in
-    reductions: a matrix of one column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of
+    reductions: a matrix of one column is a vector. Facts are kept of sizes of results of reductions, up to a factor of
     two below 64 (on a CPU also whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a
     row, since its tiles have to fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are
     multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
@@ -199,28 +210,28 @@ class SizeClasses:
             elif _is_window(statement, name):
                 self.windows |= names
             elif on_cpu:
-                self.values |= names if _is_pixel(statement, name) else set()
+                self.values |= names if pixels.is_value(statement, name) else set()
                 self.short |= names if _reduces_rows(statement, name) else set()
 
-    def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
-        """Names with values that the code for a call of these sizes is made for, and names with typical values."""
+    def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
+        """Names with values that the code for a call of these sizes is made for, and names with what else it relies on."""
         counted = self._counted(sizes) if self.kind == "cuda" else frozenset[str]()
         many = self._many(sizes) if self.scattered else frozenset[str]()
         constants: list[Sized] = []
-        hints: list[Sized] = []
+        facts: list[Known] = []
         for name in self.sizes:
             if name not in sizes:
                 continue
             value = sizes[name]
             if value <= SMALL and self._is_constant(name, value):
                 constants.append((name, value))
-                continue
-            few = name in self.few and value <= pixels.FEW
-            short = name in self.short and value <= reduction.SHORT_ROW
-            if few or short or name in self.shaped or name in self.turned or name in counted:
-                typical = pixels.FEW if few else self._typical(name, value, short, name in counted)
-                hints.append((name, scatter.MANY if name in many else typical))
-        return tuple(constants), tuple(hints)
+            elif name in self.few and value <= pixels.FEW:
+                facts.append((name, _SPARSE if name in many else _FEW))
+            else:
+                short = name in self.short and value <= reduction.SHORT_ROW
+                if short or name in self.shaped or name in self.turned or name in counted:
+                    facts.append((name, _SPARSE if name in many else self._fact(name, value, short, name in counted)))
+        return tuple(constants), tuple(facts)
 
     def _is_constant(self, name: str, value: int) -> bool:
         """Whether code is made for a size of up to `SMALL`."""
@@ -230,13 +241,13 @@ class SizeClasses:
             or (name in self.values and value in contraction.PIXEL)
         )
 
-    def _typical(self, name: str, value: int, short: bool, counted: bool) -> int:
+    def _fact(self, name: str, value: int, short: bool, counted: bool) -> Fact:
         slid = self.slid.get(name, 0)
         if self.kind == "cuda" and value > slid:
-            return _power_above(value) if counted or value <= LARGE else ANY_LARGE
+            return _up_to_power(value) if counted or value <= LARGE else _ANY_LARGE
         if name not in self.shaped:
             return _SHORT if short else _whole(value)
-        return value if value <= slid else _typical(value)
+        return exactly(value) if value <= slid else _interval(value)
 
     def _many(self, sizes: Mapping[str, int]) -> frozenset[str]:
         """The sizes of targets that are many for each point whose data chooses one."""
@@ -285,37 +296,13 @@ def _reduces_rows(statement: Statement, index: str) -> bool:
     return len(places) == 1 and all(_is_index(last, index) for *_, last in places)
 
 
-def _is_pixel(statement: Statement, index: str) -> bool:
-    """Whether a reduction runs over the values of the elements of a row: the last subscript, after the last one of the result."""
-    if not statement.output_indices:
-        return False
-    row = statement.output_indices[-1].name
-    found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
-    ends = [where[-2:] for where in found if len(where) > 1]
-    return len(ends) == len(found) > 0 and all(
-        row in index_names(place) and _is_index(last, index) for place, last in ends
-    )
-
-
 def _is_index(subscript: Expr, index: str) -> bool:
     return isinstance(subscript, IndexVar) and subscript.name == index
 
 
-def _whole(value: int) -> int:
-    """A typical value of the multiples of 64, or of the other sizes."""
-    return 4096 - (value == 0 or value % LARGE != 0)
-
-
-def multiples(hints: Sequence[Sized]) -> tuple[Sized, ...]:
-    """What the sizes of a class on a CPU are multiples of, by their typical values: (name, number)."""
-    units = {4096: LARGE, contraction.FEW_ROWS: LARGE, 64: 64, 32: 32, 16: 16}
-    return tuple((name, units[value]) for name, value in hints if value in units)
-
-
-def within(hints: Sequence[Sized]) -> tuple[tuple[str, int, int], ...]:
-    """Between which values the sizes of a class on a CPU lie, by their typical values: (name, least, largest)."""
-    limits = {15: (9, 15), 24: (17, 31), 31: (17, 31), 56: (33, 63), 63: (33, 63)}
-    return tuple((name, *limits[value]) for name, value in hints if value in limits)
+def _whole(value: int) -> Fact:
+    """The multiples of 64, or the other sizes."""
+    return Fact(LARGE, multiple=LARGE) if value and value % LARGE == 0 else Fact()
 
 
 LONGEST_ROW = 1 << 15
@@ -387,16 +374,26 @@ def _power_above(value: int) -> int:
     return max(4, 1 << max(0, value - 1).bit_length())
 
 
-def _typical(value: int) -> int:
-    """A value of the same class on a CPU: a power of two, which from 16 on stands for itself only; above 64 it is 4096 for
-    multiples of 64, and 4095.
+def _up_to_power(value: int) -> Fact:
+    """From one power of two, which is at least 4, to the next one."""
+    power = _power_above(value)
+    return Fact(power // 2 + 1 if power > 4 else 1, power)
 
-    24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and 255 for
-    lengths of short rows, and few of them.
+
+def _interval(value: int) -> Fact:
+    """The sizes of the same class on a CPU, up to 8 all to the next power of two.
+
+    From there on multiples of 8, the rows of a register tile, are told from others, and 16, 32 and 64 are alone. Above 64 multiples
+    of 64 are told from others, and lengths of short rows, which are few rows, too, from longer ones.
     """
     if value > LARGE:
-        return (contraction.FEW_ROWS if value <= contraction.FEW_ROWS else 4096) - (value % 64 != 0)
-    whole = _power_above(value)
-    if whole <= 8 or value == whole:
-        return whole
-    return whole - (8 if value % 8 == 0 else 1)
+        multiple = 1 if value % LARGE else LARGE
+        if value > contraction.FEW_ROWS:
+            return Fact(contraction.FEW_ROWS + multiple, multiple=multiple)
+        return Fact(LARGE + multiple, contraction.FEW_ROWS - (multiple == 1), multiple)
+    power = _power_above(value)
+    if power <= 8:
+        return _up_to_power(value)
+    if value == power:
+        return exactly(value)
+    return Fact(power // 2 + 8, power - 8, 8) if value % 8 == 0 else Fact(power // 2 + 1, power - 1)

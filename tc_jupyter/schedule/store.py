@@ -29,7 +29,7 @@ PRIMITIVES = frozenset(
     {
         *("split", "fuse", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize"),
         *("compute_at", "compute_root", "compute_inline", "compute_with", "storage"),
-        *("cache_read", "cache_write", "separate", "rebias", "rfactor", "prefix"),
+        *("cache_read", "cache_write", "expand", "separate", "rebias", "rfactor", "prefix"),
     }
 )
 """Steps that a file may name."""
@@ -42,12 +42,12 @@ class StoreKey:
     Attributes:
         program: fingerprint of the canonical text of the def, with its element types.
         target: the device: kind, name, features.
-        sizes: the sizes class, as (name, value) pairs.
+        sizes: the sizes class: names, each with what is known of it.
     """
 
     program: str
     target: str
-    sizes: tuple[tuple[str, int], ...] = ()
+    sizes: tuple[tuple[str, str], ...] = ()
 
     @property
     def digest(self) -> str:

@@ -47,8 +47,9 @@ def dots(root: Any) -> dict[int, tuple[int, str]]:
 
 
 def expected_dots(n: int, k: int) -> dict[int, tuple[int, str]]:
-    from tc_jupyter.notebook.widgets.lattice import colour_of
+    from tc_jupyter.notebook.widgets.colours import Colours
 
+    colour_of = Colours(1, n).of
     loops = [i + j for i in range(n - k + 1) for j in range(k)]
     return {e: (loops.count(e), colour_of(e)) for e in set(loops)}
 
@@ -61,9 +62,10 @@ def point(app: App, root: Any, x: float, y: float, said: str) -> None:
     """
 
     def move() -> None:
-        box = root.locator("[data-lattice]").bounding_box()
-        app.page.mouse.move(box["x"] + x - 3, box["y"] + y)
-        app.page.mouse.move(box["x"] + x, box["y"] + y)
+        lattice = root.locator("[data-lattice]")
+        box, unit = lattice.bounding_box(), lattice.evaluate("e => parseFloat(getComputedStyle(e).fontSize) / 13")
+        app.page.mouse.move(box["x"] + x * unit - 3, box["y"] + y * unit)
+        app.page.mouse.move(box["x"] + x * unit, box["y"] + y * unit)
 
     app.again(move, lambda: said in root.locator("[data-readout]").inner_text(), f"a readout that says {said!r}")
 
@@ -96,6 +98,13 @@ def test_iteration_space_by_mouse_and_keyboard(app: App) -> None:
     for key in ("Home", "ArrowRight", "ArrowDown"):
         app.page.keyboard.press(key)
     app.until(lambda: readout.inner_text().startswith("i = 1, k = 2: writes A(1); reads B(3)"))
+    named = "l => l.map(g => g.getAttribute('aria-label'))"
+    assert root.locator(".tcw-group").evaluate_all(named) == ["sizes", "axes", "look"]
+    root.locator("[data-control=swap]").focus()
+    app.page.keyboard.press("Enter")
+    app.until(lambda: root.locator("[data-control=x]").input_value() == "1")
+    app.page.keyboard.press("Enter")
+    app.until(lambda: root.locator("[data-control=x]").input_value() == "0")
     root.locator("[data-control='size:N']").focus()
     for _ in range(4):
         app.page.keyboard.press("ArrowRight")
@@ -106,6 +115,8 @@ def test_iteration_space_by_mouse_and_keyboard(app: App) -> None:
 
 def test_many_points_on_a_canvas(lab: App) -> None:
     root = shown(lab, "canvas.ipynb", "tc.view(conv, 'iteration_space', N=300, K=100)")
+    from tc_jupyter.notebook.widgets.colours import Colours
+
     canvas = root.locator("canvas[data-points]")
     assert canvas.get_attribute("data-points") == str(201 * 100)
     from tc_jupyter.notebook.widgets.iteration_space import IterationSpace, Layout
@@ -115,11 +126,10 @@ def test_many_points_on_a_canvas(lab: App) -> None:
     pixel = canvas.evaluate(
         "(c, [x, y]) => Array.from(c.getContext('2d').getImageData(x, y, 1, 1).data)", [int(x), int(y)]
     )
-    hue = 30 + 40  # of B's 300 elements, over 300 degrees
     other = canvas.evaluate(
         "(c, css) => { const k = document.createElement('canvas').getContext('2d'); k.fillStyle = css; k.fillRect(0,0,1,1);"
         " return Array.from(k.getImageData(0,0,1,1).data); }",
-        f"hsl({hue},62%,52%)",
+        Colours(1, 300).of(30 + 40),
     )
     assert all(abs(a - b) <= 2 for a, b in zip(pixel, other, strict=True))
     point(lab, root, x, y, "reads B(70)")
@@ -364,6 +374,8 @@ CONTRAST = """(root) => {
 def test_dark_theme_narrow_window_and_no_kernel(lab: App) -> None:
     root = shown(lab, "dark.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
     assert root.evaluate(CONTRAST) > 7
+    letters = "e => parseFloat(getComputedStyle(e).fontSize) / parseFloat(getComputedStyle(e.closest('.tcw')).fontSize)"
+    assert root.locator("[data-lattice] svg").first.evaluate(letters) > 1.3, "a picture grows with the free width"
     lab.page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
     lab.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
     lab.until(lambda: root.evaluate(CONTRAST) > 7)
@@ -374,6 +386,9 @@ def test_dark_theme_narrow_window_and_no_kernel(lab: App) -> None:
     )
     lab.page.set_viewport_size({"width": 520, "height": 800})
     lab.until(lambda: dots(root) == expected_dots(8, 3))
+    lab.until(
+        lambda: root.locator("[data-lattice] svg").first.evaluate(letters) < 1.2, "and is small where there is none"
+    )
     shot(lab, "narrow")
     clean(lab)
 
@@ -514,7 +529,7 @@ TEXTS = """(root) => {
     for (let n = walker.nextNode(); n; n = walker.nextNode()) {
         const e = n.parentElement;
         if (!n.data.trim() || e.closest('[aria-hidden=true], style, option, :disabled') || !e.getClientRects().length) continue;
-        if (e.closest('g[stroke]')) continue; // white in a black outline: readable on every colour
+        if (e.closest('g[data-ink]')) continue; // on a disc: DISCS
         let opacity = 1;
         for (let a = e; a; a = a.parentElement) opacity *= Number(getComputedStyle(a).opacity);
         const back = backs(e), style = getComputedStyle(e);
@@ -524,6 +539,15 @@ TEXTS = """(root) => {
         found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), n.data.trim().slice(0, 40)]);
     }
     return found;
+}"""
+# the contrast of the digit on each disc with the disc
+DISCS = """root => {
+    const light = css => { const [r, g, b] = [1, 3, 5].map(at => parseInt(css.slice(at, at + 2), 16) / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const ink = { '#000': 0, '#fff': 1 };
+    return [...root.querySelectorAll('g[data-ink] text')].map(text => {
+        const back = light(root.querySelector(`[data-element="${text.textContent}"]`).getAttribute('stroke')), front = ink[text.parentNode.getAttribute('fill')];
+        return (Math.max(back, front) + 0.05) / (Math.min(back, front) + 0.05);
+    });
 }"""
 EVERY = [
     ("ranges", "tc.view(conv, 'ranges', N=3, K=6)"),
@@ -598,6 +622,7 @@ def examine(app: App, number: int, name: str) -> None:
     assert root.locator("table, [data-python], [data-listing], [data-tc-words]").count() > 0, name
     faint = [text for ratio, text in root.evaluate(TEXTS) if ratio < 4.5]
     assert faint == [], (name, faint)
+    assert all(ratio >= 4.5 for ratio in root.evaluate(DISCS)), name
     assert root.evaluate(CLIPPED) == [], name
     moving = "l => l.filter(e => getComputedStyle(e).transitionDuration !== '0s' || getComputedStyle(e).animationName !== 'none').length"
     assert root.locator("*").evaluate_all(moving) == 0, name

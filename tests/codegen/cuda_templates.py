@@ -27,6 +27,7 @@ from cuda_kernels import (
 
 from tc_jupyter.loops import Allocate, Barrier, Block, Intrinsic, Kernel, Stmt
 from tc_jupyter.program import Call, DType, Expr, Read, Select
+from tc_jupyter.ranges import Fact
 
 
 def both(*conditions: Expr) -> Expr:
@@ -207,7 +208,14 @@ def simt_matmul(depth: int = 8, min_blocks: int = 2) -> Kernel:
         buffer("B", "K", "N", align=16),
         buffer("C", "M", "N", role="output", align=16),
     )
-    return kernel("matmul", buffers, ("M", "N", "K"), grid, multiples=(("K", 4), ("N", 4)), min_blocks=min_blocks)
+    return kernel(
+        "matmul",
+        buffers,
+        ("M", "N", "K"),
+        grid,
+        facts=(("K", Fact(multiple=4)), ("N", Fact(multiple=4))),
+        min_blocks=min_blocks,
+    )
 
 
 STEP_OF = {F16: "mma_m16n8k16_f16", BF16: "mma_m16n8k16_bf16", F32: "mma_m16n8k8_tf32", DType.INT8: "mma_m16n8k32_s8"}

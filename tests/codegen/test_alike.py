@@ -16,6 +16,7 @@ from tc_jupyter.codegen.llvm.alike import Outline, outline
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import SPARE, Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Store, simplify
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, int64
+from tc_jupyter.ranges import Fact
 from tc_jupyter.runtime import cpu, jit, threads
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.launch import entry_point
@@ -280,9 +281,9 @@ def test_comments_are_for_people_if_they_mean_nothing():
 
 
 def test_multiples_count_where_they_change_loops():
-    n64, k64 = (("N", 64),), (("K", 64),)
+    n64, k64 = (("N", Fact(multiple=64)),), (("K", Fact(multiple=64)),)
     kernels = [
-        replace(simplify(layer()), multiples=many, name=f"k{number}")
+        replace(simplify(layer()), facts=many, name=f"k{number}")
         for number, many in enumerate([(), n64, k64, n64 + k64])
     ]
     made = emit_alike(kernels, target())
@@ -292,17 +293,19 @@ def test_multiples_count_where_they_change_loops():
 
 
 def test_limits_of_own_sizes_count():
-    limits = [(), (("N", 33, 63),), (("N", 17, 31),), (("K", 33, 63),), (("K", 33, 63), ("N", 33, 63))]
-    texts = [outline(replace(layer(), within=each)).text for each in limits]
+    some, fewer = Fact(33, 63), Fact(17, 31)
+    limits = [(), (("N", some),), (("N", fewer),), (("K", some),), (("K", some), ("N", some))]
+    texts = [outline(replace(layer(), facts=each)).text for each in limits]
     assert len(set(texts)) == len(texts)
-    assert outline(replace(layer(), within=(("N", 33, 63), ("K", 33, 63)))).text == texts[-1]
-    assert outline(replace(layer(), within=(("other", 33, 63),))).text == texts[0]
+    assert outline(replace(layer(), facts=(("N", some), ("K", some)))).text == texts[-1]
+    for others in ((("other", some),), (("N", Fact(257)),)):
+        assert outline(replace(layer(), facts=others)).text == texts[0]
 
 
 def test_outlines_know_every_field():
     """Who adds a field says in `alike` whether kernels that differ in it may share code."""
     left_out = {
-        Kernel: {"name", "statements", "comment", "multiples", "most"},
+        Kernel: {"name", "statements", "comment", "most"},
         For: {"axis"},
         Store: {"span"},
         Intrinsic: {"span"},
@@ -312,7 +315,7 @@ def test_outlines_know_every_field():
     written = {
         Kernel: {
             *("buffers", "sizes", "scalars", "body", "checks"),
-            *("within", "min_blocks", "unguarded", "ordered"),
+            *("facts", "min_blocks", "unguarded", "ordered"),
         },
         Buffer: {
             *("name", "dtype", "shape", "scope", "role", "strided"),

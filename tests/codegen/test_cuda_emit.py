@@ -38,6 +38,7 @@ from tc_jupyter.codegen.cuda.names import RESERVED
 from tc_jupyter.diagnostics import CompileError, SourceText, Span
 from tc_jupyter.loops import Allocate, Barrier, Block, Check, Kernel, Store
 from tc_jupyter.program import REAL, Binary, Call, Cast, Const, DType, Select, Unary, int64
+from tc_jupyter.ranges import Fact
 from tc_jupyter.runtime import nvrtc
 
 needs_nvrtc = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
@@ -766,7 +767,7 @@ def rows(facts: bool) -> Kernel:
 def test_a_pitch_must_be_known_to_be_a_multiple():
     assert "tc_load" not in text_of(rows(facts=False))
     assert "tc_load<4>(&A[i * N + 4 * j])" in text_of(rows(facts=True))
-    assert "tc_load<4>" in text_of(replace(rows(facts=False), multiples=(("N", 4),)))
+    assert "tc_load<4>" in text_of(replace(rows(facts=False), facts=(("N", Fact(multiple=4)),)))
 
 
 def test_guarded_reads_stay_single():

@@ -36,7 +36,9 @@ def cells_of(notebook: Path) -> list[str]:
 def texts() -> list[str]:
     """Every program once."""
     notebooks = [text for path in sorted((ROOT / "examples").glob("*.ipynb")) for text in cells_of(path)]
-    suites = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tc_jupyter" / "suites").glob("*.tc"))]
+    suites = [
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / "tc_jupyter" / "bench" / "suites").glob("*.tc"))
+    ]
     cases = [case.program for case in all_cases() if case.language == "tc"]
     return list(dict.fromkeys([*notebooks, *suites, *cases]))
 

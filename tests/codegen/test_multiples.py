@@ -13,7 +13,7 @@ from tc_jupyter.codegen.llvm.multiples import whole_tiles
 from tc_jupyter.loops import Buffer, For, If, Store, walk_statements
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Const, Select, int64
-from tc_jupyter.schedule.space import multiples, size_class
+from tc_jupyter.ranges import Fact
 
 N, M = size("N"), size("M")
 PRODUCT = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
@@ -36,7 +36,7 @@ def lengths(made):
 
 @pytest.mark.parametrize("unit", [16, 32, 64, 4096])
 def test_a_tile_that_divides_the_size_is_whole(unit):
-    made = replace(tiles(N), multiples=(("N", unit),))
+    made = replace(tiles(N), facts=(("N", Fact(multiple=unit)),))
     found = whole_tiles(made)
     assert lengths(found)["j"] == int64(16)
     for n in (0, unit, 3 * unit):
@@ -59,7 +59,7 @@ def windows(beyond: int):
 
 @pytest.mark.parametrize(("unit", "beyond", "is_known"), [(16, 2, True), (64, 2, True), (8, 2, False), (16, 1, False)])
 def test_conditions_that_hold_in_whole_tiles_go(unit, beyond, is_known):
-    made = replace(windows(beyond), multiples=(("N", unit),))
+    made = replace(windows(beyond), facts=(("N", Fact(multiple=unit)),))
     assert ("Select" not in repr(whole_tiles(made).body)) is is_known
     for n in (0, 64, 128):
         x = np.random.default_rng(n).random(n + 2, np.float32)
@@ -70,9 +70,9 @@ def test_conditions_that_hold_in_whole_tiles_go(unit, beyond, is_known):
     "made",
     [
         tiles(N),
-        replace(tiles(N), multiples=(("N", 8),)),
-        replace(tiles(N), multiples=(("N", 24),)),
-        replace(tiles(add(N, 2)), multiples=(("N", 64),)),
+        replace(tiles(N), facts=(("N", Fact(multiple=8)),)),
+        replace(tiles(N), facts=(("N", Fact(multiple=24)),)),
+        replace(tiles(add(N, 2)), facts=(("N", Fact(multiple=64)),)),
     ],
 )
 def test_others_stay_as_they_are(made):
@@ -93,7 +93,7 @@ def test_the_code_for_less_than_a_tile_goes():
             ),
         ),
     )
-    found = whole_tiles(replace(made, body=body, multiples=(("N", 64),)))
+    found = whole_tiles(replace(made, body=body, facts=(("N", Fact(multiple=64)),)))
     assert not any(isinstance(stmt, If) for stmt in walk_statements(found.body))
 
 
@@ -108,17 +108,7 @@ def test_a_row_of_a_whole_tile_is_not_beyond_the_last_one():
     buffers = [Buffer("X", F32, (M,)), Buffer("Y", F32, (op("//", add(M, 7), int64(8)), int64(8)), role="output")]
     made = kernel(buffers, "M", body)
     assert "op='min'" in repr(whole_tiles(made).body)
-    assert "op='min'" not in repr(whole_tiles(replace(made, multiples=(("M", 8),))).body)
-
-
-@pytest.mark.parametrize("text", [PRODUCT, TURNED])
-def test_the_class_of_a_size_says_what_divides_it(text):
-    function = tc.compile(text, target="cpu").f
-    for value in [*range(1, 300), 4095, 4096, 4160, 10**6]:
-        _, hints = size_class(function.program, function.definition().found.ranges, {"M": value, "N": value, "K": 7})
-        for name, unit in multiples(hints):
-            assert name != "K"
-            assert value % unit == 0
+    assert "op='min'" not in repr(whole_tiles(replace(made, facts=(("M", Fact(multiple=8)),))).body)
 
 
 @pytest.mark.parametrize(("text", "reference"), [(PRODUCT, np.matmul), (TURNED, lambda x: x.T)])

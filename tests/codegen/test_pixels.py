@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from llvm_kernels import ISAS
 
 import tc_jupyter as tc
+from tc_jupyter.bench.cpu import QUIET
 from tc_jupyter.codegen.llvm.builder import Builder, Value
 from tc_jupyter.codegen.llvm.transpose import alternating, every
 from tc_jupyter.compiler.definition import ROW_MAJOR
-from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.program import DType
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.arrays import numpy_dtype
@@ -75,9 +75,9 @@ def test_rows_of_all_lengths(dtype, values):
 def test_vectors_of_pixels_are_not_gathered(isa):
     target = cpu.cpu_target(1, isa)
     definition = tc.compile(GRAY.replace("TYPE", "float"), target="cpu")["f"].definition()
-    constants, hints = size_class(definition.program, definition.found.ranges, {"H": 100, "W": 100, "C": 3})
+    constants, facts = size_class(definition.program, definition.found.ranges, {"H": 100, "W": 100, "C": 3})
     assert constants == (("C", 3),)
-    (source,) = definition.build(target, replace(ROW_MAJOR, constants=constants, hints=hints)).sources
+    (source,) = definition.build(target, replace(ROW_MAJOR, constants=constants, facts=facts)).sources
     assert ("every" in source.text) == (target.vector_bits > 128)
     assert "gather" not in source.text or not target.free_masks  # else what is less than a vector is gathered
 
@@ -122,9 +122,9 @@ def test_sums_of_values_have_vectors_along_the_elements(statement, isa):
     target = cpu.cpu_target(1, isa)
     text = f"def f(float(B,N,C) A, float(B,N) W) -> (Y) {{ {statement} }}"
     definition = tc.compile(text, target="cpu", allow=QUIET)["f"].definition()
-    constants, hints = size_class(definition.program, definition.found.ranges, {"B": 100, "N": 1000, "C": 3})
+    constants, facts = size_class(definition.program, definition.found.ranges, {"B": 100, "N": 1000, "C": 3})
     assert constants == (("C", 3),)
-    source = definition.build(target, replace(ROW_MAJOR, constants=constants, hints=hints)).sources[0]
+    source = definition.build(target, replace(ROW_MAJOR, constants=constants, facts=facts)).sources[0]
     assert f"vector of {target.vector_bits // 32}" in source.text
 
 
@@ -161,9 +161,9 @@ def test_values_of_elements_are_neither_gathered_nor_scattered(text):
     definition = tc.compile(text, target="cpu")["f"].definition()
     sizes = {"N": 1000, "H": 100, "W": 100, "C": 3}
     known = {name: sizes[name] for name in definition.program.sizes}
-    constants, hints = size_class(definition.program, definition.found.ranges, known)
+    constants, facts = size_class(definition.program, definition.found.ranges, known)
     assert constants == ((("C", 3),) if "C" in known else ())
-    (source,) = definition.build(target, replace(ROW_MAJOR, constants=constants, hints=hints)).sources
+    (source,) = definition.build(target, replace(ROW_MAJOR, constants=constants, facts=facts)).sources
     assert "gather" not in source.text
     assert "scatter" not in source.text
 

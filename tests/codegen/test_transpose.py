@@ -82,7 +82,7 @@ def test_rows_beyond_the_last_one_are_turned_like_the_others(columns):
     definition = tc.compile("def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }", target="cpu")[
         "f"
     ].definition()
-    _, hints = size_class(definition.program, definition.found.ranges, {"M": 17, "N": columns, "K": 1023})
-    sources = definition.build(AVX512, replace(ROW_MAJOR, hints=hints)).sources
+    _, facts = size_class(definition.program, definition.found.ranges, {"M": 17, "N": columns, "K": 1023})
+    sources = definition.build(AVX512, replace(ROW_MAJOR, facts=facts)).sources
     assert sources
     assert not any("gather" in source.text for source in sources)

@@ -13,6 +13,7 @@ import tc_jupyter as tc
 from tc_jupyter.compiler import plans
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.diagnostics import CallError
+from tc_jupyter.ranges import exactly
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.kernel import Layout
@@ -214,7 +215,7 @@ print(plan_key(f.program, Layout(frozenset("ABC"), 64), Target("cpu", features=f
         plans.plan_key(program, layout, target, None, False),
         plans.plan_key(program, layout, target, (), True),
         plans.plan_key(program, layout, replace(target, threads=7), None, True),
-        plans.plan_key(program, replace(layout, hints=(("M", 4),)), target, None, True),
+        plans.plan_key(program, replace(layout, facts=(("M", exactly(4)),)), target, None, True),
         plans.plan_key(replace(program, name="g"), layout, target, None, True),
     ]
     assert len(set(keys)) == len(keys)

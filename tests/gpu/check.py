@@ -35,7 +35,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tc_jupyter import CallError, bench  # noqa: E402
+from tc_jupyter import CallError  # noqa: E402
+from tc_jupyter.bench import runner as bench  # noqa: E402
 from tc_jupyter.codegen.cuda import emit_cuda  # noqa: E402
 from tc_jupyter.function import compile, gpu_available  # noqa: E402
 from tc_jupyter.runtime import cubin, nvrtc  # noqa: E402

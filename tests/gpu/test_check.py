@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tc_jupyter import bench
+from tc_jupyter.bench import runner as bench
 from tc_jupyter.runtime import nvrtc
 from tests.gpu import check
 from tests.gpu.cases import CASES

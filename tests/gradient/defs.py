@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tc_jupyter.bench.workloads import workloads
 from tc_jupyter.compiler import Analysis, analyze
-from tc_jupyter.cpu_suite import workloads
 from tests.literate import all_cases
 
 FLOATS = re.compile(r"\b(float|half|float16|bfloat16|float32)\b")

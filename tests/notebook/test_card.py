@@ -49,6 +49,7 @@ ELEMENTS = {
     "span",
     "details",
     "summary",
+    "abbr",
 }
 
 
@@ -87,7 +88,7 @@ def squeezed(text: str) -> str:
 def test_the_card_is_plain_html(name):
     page = Page(html_card(tc.analyze(CELLS[name]), "cpu"))
     assert set(page.tags) <= ELEMENTS
-    assert {attribute for attribute, _ in page.attributes} <= {"style", "data-tc", "rowspan"}
+    assert {attribute for attribute, _ in page.attributes} <= {"style", "data-tc", "rowspan", "title", "tabindex"}
     assert not any("url(" in (value or "") or "http" in (value or "") for _, value in page.attributes)
 
 

@@ -13,6 +13,7 @@ import tc_jupyter as tc
 from tc_jupyter.loops import Allocate, Store, walk_statements
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Read, walk
+from tc_jupyter.ranges import Fact, exactly
 from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
@@ -623,19 +624,23 @@ STRIDED = "def f(float(B,C,H,W) X, float(O,C,P,Q) F) -> (Y) { Y(b,o,h,w) +=! X(b
 @pytest.mark.parametrize(
     ("text", "width", "kept"),
     [
-        (STRIDED, 113, 113),
-        (STRIDED, 512, 512),
-        (STRIDED, 513, 4095),
-        (STRIDED.replace("2*w", "w"), 113, 255),
-        (STRIDED.replace("2*w", "w"), 63, 63),
-        (STRIDED.replace(" * F(o,c,p,q)", " where o in 0:O, p in 0:P, q in 0:Q"), 113, 255),  # nothing is multiplied
+        (STRIDED, 113, exactly(113)),
+        (STRIDED, 512, exactly(512)),
+        (STRIDED, 513, Fact(257)),
+        (STRIDED.replace("2*w", "w"), 113, Fact(65, 255)),
+        (STRIDED.replace("2*w", "w"), 63, exactly(63)),
+        (
+            STRIDED.replace(" * F(o,c,p,q)", " where o in 0:O, p in 0:P, q in 0:Q"),
+            113,
+            Fact(65, 255),
+        ),  # nothing is multiplied
     ],
 )
 def test_the_length_of_rows_belongs_to_the_class_where_windows_go_in_wider_steps(text, width, kept):
     function = tc.compile(text, target="cpu", allow=["TC234"]).f
     sizes = {"B": 1, "C": 3, "H": 99, "W": width, "O": 20, "P": 3, "Q": 3}
-    _, hints = size_class(function.program, function.definition().found.ranges, sizes)
-    assert dict(hints)["W"] == kept
+    _, facts = size_class(function.program, function.definition().found.ranges, sizes)
+    assert dict(facts)["W"] == kept
 
 
 @pytest.mark.some(4)
@@ -663,8 +668,8 @@ def test_products_of_up_to_256_rows_are_read_where_they_lie(name, rows, columns,
     target = replace(cpu.cpu_target(), features=cpu.cpu_target().features | {"avx512vl", "avx512bw"})
     definition = tc.compile(BATCHES[name], target="cpu").f.definition()
     sizes = {"B": 8, "M": rows, "K": 99, "N": columns}
-    constants, hints = size_class(definition.program, definition.found.ranges, sizes)
-    schedule = default_schedule(*definition.with_constants(constants), target, dict(hints))
+    constants, facts = size_class(definition.program, definition.found.ranges, sizes)
+    schedule = default_schedule(*definition.with_constants(constants), target, dict(facts))
     assert len([stage for stage in schedule.graph.stages if stage.attach.kind == "root"]) >= kernels
     assert ("X.cache" in schedule.stages) == (kernels > 1)
 

@@ -84,9 +84,9 @@ def test_a_processor_that_reads_ahead_gets_short_rows_together(columns, together
     monkeypatch.setattr(Target, "reads_ahead", True)
     function = tc.compile(TOGETHER["moments"], target="cpu")["f"]
     program, ranges = function.program, function.definition().found.ranges
-    constants, hints = size_class(program, ranges, {"N": 1000, "M": columns})
+    constants, facts = size_class(program, ranges, {"N": 1000, "M": columns})
     assert not constants
-    schedule = default_schedule(program, ranges, cpu_target(), dict(hints))
+    schedule = default_schedule(program, ranges, cpu_target(), dict(facts))
     assert ("i.inner" in schedule.leaves("s")) == together
 
 
@@ -98,8 +98,8 @@ def test_the_length_of_a_row_belongs_to_the_class_where_rows_are_reduced(stateme
     text = f"def f(float(N,K) A, float(L,K) B) -> (C) {{ {statement} }}"
     function = tc.compile(text, target="cpu", allow=["TC234"])["f"]
     for length in (20, 63, 64):
-        _, hints = size_class(function.program, function.definition().found.ranges, {"N": 1000, "K": length, "L": 9})
-        assert ("K" in dict(hints)) == (kept and length < 64)
+        _, facts = size_class(function.program, function.definition().found.ranges, {"N": 1000, "K": length, "L": 9})
+        assert ("K" in dict(facts)) == (kept and length < 64)
 
 
 def test_only_the_first_of_them_fetches_its_rows_ahead(monkeypatch):

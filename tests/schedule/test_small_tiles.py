@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tc_jupyter.ranges import Fact, exactly
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.templates.contraction import small_tile
 
@@ -15,13 +16,13 @@ HALVES = Target("cpu", features=AVX512.features | {"sse4a"}, vector_bits=512, ve
 @pytest.mark.parametrize(
     ("target", "rows", "columns", "expected"),
     [
-        (AVX2, 64, 64, (4, 2)),
-        (AVX512, 64, 64, (6, 4)),
-        (HALVES, 64, 64, (4, 4)),
-        (AVX512, 31, 31, (9, 2)),
-        (HALVES, 31, 31, (4, 2)),
-        (HALVES, 32, 32, (8, 2)),
-        (HALVES, 255, 255, (4, 2)),
+        (AVX2, exactly(64), exactly(64), (4, 2)),
+        (AVX512, exactly(64), exactly(64), (6, 4)),
+        (HALVES, exactly(64), exactly(64), (4, 4)),
+        (AVX512, Fact(17, 31), Fact(17, 31), (9, 2)),
+        (HALVES, Fact(17, 31), Fact(17, 31), (4, 2)),
+        (HALVES, exactly(32), exactly(32), (8, 2)),
+        (HALVES, Fact(65, 255), Fact(65, 255), (4, 2)),
     ],
 )
 def test_tiles_of_processors(target, rows, columns, expected):
@@ -31,16 +32,25 @@ def test_tiles_of_processors(target, rows, columns, expected):
 
 @pytest.mark.parametrize("target", [AVX2, AVX512, HALVES], ids=["avx2", "avx512", "halves"])
 def test_rows_that_are_known_fill_tiles(target):
-    tile = small_tile(target, 32, 7, 64, exact_rows=True)
+    tile = small_tile(target, 32, exactly(7), exactly(64))
     assert -(-7 // tile.rows) * tile.rows <= 8
-    assert small_tile(target, 32, 1, 64).rows == 1
+    assert small_tile(target, 32, exactly(1), exactly(64)).rows == 1
 
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("target", [AVX2, AVX512, HALVES], ids=["avx2", "avx512", "halves"])
 @pytest.mark.parametrize("bits", [32, 64])
 def test_tiles_fit_the_registers(target, bits):
-    for rows in (1, 2, 7, 15, 31, 56, 63, 64, 255, 256):
-        for columns in (1, 3, 8, 15, 31, 56, 63, 64, 255, 256):
+    some = [
+        *map(exactly, (1, 2, 3, 7, 64)),
+        Fact(1, 4),
+        Fact(9, 15),
+        Fact(40, 56, 8),
+        Fact(33, 63),
+        Fact(65, 255),
+        Fact(128, 256, 64),
+    ]
+    for rows in some:
+        for columns in some:
             tile = small_tile(target, bits, rows, columns)
             assert tile.rows * tile.vectors + tile.vectors < target.vector_registers

@@ -252,7 +252,7 @@ class _Emitter:
             scope.variables.setdefault(name, self.names.of(f"size {name}", name))
         for name, dtype in kernel.scalars:
             scope.scalars[name] = (self.names.of(f"scalar {name}", name), dtype)
-        scope.multiples.update(kernel.multiples)
+        scope.multiples.update((name, fact.multiple) for name, fact in kernel.facts)
         if kernel.checks or any(isinstance(stmt, Check) for stmt in walk_statements(kernel.body)):
             self.names.of("errors")
 

@@ -65,7 +65,7 @@ def pipelined(kernel: Kernel, has_async_copies: bool) -> Kernel:
     if not (staged and has_async_copies):
         return kernel
     arguments = {buffer.name: buffer for buffer in kernel.buffers}
-    scope = Scope({}, {}, {}, multiples=dict(kernel.multiples))
+    scope = Scope({}, {}, {}, multiples={name: fact.multiple for name, fact in kernel.facts})
     return replace(kernel, body=_block(kernel.body, arguments, scope, False))
 
 

@@ -55,6 +55,8 @@ from .prepare import ONE_VERSION
 
 MEANT = ONE_VERSION | {SPARE}
 """Comments of blocks by which code is chosen; all others are for people."""
+ONE_TILE = 64
+"""Limits of sizes of up to so many count: no tile is longer (`half_tiles`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class AlikePrinter:
             CompileError: TC503, an expression is nested too deeply.
         """
         try:
-            kernel = replace(whole_tiles(kernel), multiples=())
+            kernel = whole_tiles(kernel)
             own = outline(kernel, self._exclusive)
         except RecursionError:  # printing says which kernel it is
             return emit_llvm(kernel, self._target, self._exclusive)
@@ -133,7 +135,7 @@ def emit_as_twin(kernel: Kernel, other: Kernel, target: Target, exclusive: froze
             return replace(stmt, streaming=next(flags))
         return with_blocks(stmt, lambda block: with_body(block, map(streamed, block.body)))
 
-    kernel = replace(whole_tiles(kernel), multiples=())
+    kernel = whole_tiles(kernel)
     body = with_body(kernel.body, map(streamed, kernel.body.body))
     places = zip(kernel.buffers, theirs, strict=True)
     buffers = tuple([replace(ours, scope=there.scope, align=there.align) for ours, there in places])
@@ -232,7 +234,8 @@ class _Outliner:
         for buffer in kernel.buffers:
             self.tensors[buffer.name] = self.fresh()
         own = [f"{dtype.value} {self.sizes.get(name)}" for name, dtype in kernel.scalars]
-        limits = sorted(f"{self.sizes[name]} in {limits}" for name, *limits in kernel.within if name in self.sizes)
+        known = [(self.sizes[name], fact) for name, fact in kernel.facts if name in self.sizes and not fact.fixed]
+        limits = sorted(f"{name} in {fact.least}..{fact.most}" for name, fact in known if fact.typical <= ONE_TILE)
         self.parts += [f"{len(kernel.sizes)} sizes", *limits, *own, *map(self.argument, kernel.buffers)]
         self.parts.append(
             f"{kernel.checks} checks, {kernel.min_blocks} blocks, unguarded: {kernel.unguarded}, ordered: {kernel.ordered}"

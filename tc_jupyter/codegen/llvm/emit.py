@@ -162,8 +162,7 @@ def _accumulate(work: Work) -> Work:
 
 
 def _half_tiles(work: Work) -> Work:
-    limits = {name: (least, largest) for name, least, largest in work.kernel.within}
-    return work.having(half_tiles(work.body, limits, work.target))
+    return work.having(half_tiles(work.body, dict(work.kernel.facts), work.target))
 
 
 def _only_read(work: Work) -> dict[str, Buffer]:

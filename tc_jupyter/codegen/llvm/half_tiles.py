@@ -21,29 +21,27 @@ Measured with AVX-512 (Zen 4), one thread, over tiles of 64 columns without it: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, Size, int64, walk
 from tc_jupyter.program.integers import minimum
+from tc_jupyter.ranges import Facts
 from tc_jupyter.schedule import Target
 
 from .prepare import limited
 from .strips import native_lanes
 
-Within = Mapping[str, tuple[int, int]]
-"""The least and the largest value of some sizes."""
 
-
-def half_tiles(block: Block, within: Within, target: Target) -> Block:
+def half_tiles(block: Block, facts: Facts, target: Target) -> Block:
     """Apply the rule to all versions inside."""
     if not target.free_masks:
         return block
-    return with_body(block, (_halved(stmt, within, target) for stmt in block.body))
+    return with_body(block, (_halved(stmt, facts, target) for stmt in block.body))
 
 
-def _halved(stmt: Stmt, within: Within, target: Target) -> Stmt:
+def _halved(stmt: Stmt, facts: Facts, target: Target) -> Stmt:
     if isinstance(stmt, If) and stmt.otherwise is not None and _adds_up(stmt.otherwise):
         for extent in _tests(stmt.condition):
             found = limited(extent)
@@ -51,16 +49,12 @@ def _halved(stmt: Stmt, within: Within, target: Target) -> Stmt:
                 continue
             rest, limit = found
             half = limit // 2
-            if (
-                limit % 2 == 0
-                and half % _lanes(stmt.otherwise, target) == 0
-                and not _is_more(rest, half, limit, within)
-            ):
+            if limit % 2 == 0 and half % _lanes(stmt.otherwise, target) == 0 and not _is_more(rest, half, limit, facts):
                 few = _with_extent(stmt.otherwise, extent, minimum(rest, int64(half)))
                 if few is not stmt.otherwise:
                     test = Binary("<=", rest, int64(half), DType.BOOL)
                     return If(stmt.condition, stmt.then, Block((If(test, few, stmt.otherwise),)))
-    return with_blocks(stmt, lambda inner: half_tiles(inner, within, target))
+    return with_blocks(stmt, lambda inner: half_tiles(inner, facts, target))
 
 
 def _lanes(block: Block, target: Target) -> int:
@@ -90,11 +84,13 @@ def _adds_up(block: Block) -> bool:
     )
 
 
-def _is_more(rest: Expr, half: int, limit: int, within: Within) -> bool:
+def _is_more(rest: Expr, half: int, limit: int, facts: Facts) -> bool:
     """Whether there is one tile, of more than half."""
     sizes = {node.name for node in walk(rest) if isinstance(node, Size)}
-    known = [within[name] for name in sizes if name in within]
-    return len(sizes) == 1 == len(known) and known[0][0] > half and known[0][1] <= limit
+    known = [facts[name] for name in sizes if name in facts]
+    return (
+        len(sizes) == 1 == len(known) and known[0].least > half and known[0].most is not None and known[0].most <= limit
+    )
 
 
 def _with_extent(block: Block, extent: Expr, shorter: Expr) -> Block:

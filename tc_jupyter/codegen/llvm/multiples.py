@@ -1,6 +1,6 @@
 """Sizes that are multiples of a tile have no last tile that is less than one.
 
-A class of calls may say that a size is a multiple of 64 (`schedule.space.size_class`). Then a tile of 32 that begins inside a row
+A class of calls may say that a size is a multiple of 64 (`ranges.facts`). Then a tile of 32 that begins inside a row
 also ends there, and the code for less than a tile, often as much again as the rest, is left out.
 
 Worked example: where `N` is a multiple of 64,
@@ -27,10 +27,12 @@ from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations
 
 
 def whole_tiles(kernel: Kernel) -> Kernel:
-    """The kernel with the lengths that its sizes, as multiples of numbers, leave to tiles."""
-    if not kernel.multiples:
+    """The kernel with the lengths that its sizes, as multiples of numbers, leave to tiles; then no more is said of multiples."""
+    multiples = {name: fact.multiple for name, fact in kernel.facts if fact.multiple > 1}
+    if not multiples:
         return kernel
-    return simplify(replace(kernel, body=_Multiples(dict(kernel.multiples)).block(kernel.body, {})))
+    facts = tuple((name, fact._replace(multiple=1)) for name, fact in kernel.facts)
+    return simplify(replace(kernel, facts=facts, body=_Multiples(multiples).block(kernel.body, {})))
 
 
 class _Multiples:

@@ -35,7 +35,7 @@ from .background import BackgroundPicture
 from .charts import MARKS, METRICS, distribution_svg, roofline_svg, sweep_svg
 from .peers import SLOWEST, Make, candidates_of, usual
 from .picture import BAD, GOOD, Content, Control, as_integer, code, one_line, refused_number, table, words
-from .sizes import LARGEST, SizeNames, example_sizes, read_sizes, size_names
+from .sizes import LARGEST, SizeNames, read_sizes, realistic_sizes, size_names
 
 _SLICE = 0.15
 _LARGEST_BYTES = 1 << 30
@@ -117,7 +117,7 @@ class BenchmarkView(BackgroundPicture):
         missing = [name for name in self.chosen if name not in self.makes]
         if missing:
             raise ValueError(f"no candidate {missing[0]!r}; there are {', '.join(self.makes)}")
-        self.sizes = example_sizes(self.known, sizes)
+        self.sizes = realistic_sizes(self.known, sizes)
         for name, values in (sweep or {}).items():
             self._sweep_over(name, values)
 
@@ -334,6 +334,12 @@ class BenchmarkView(BackgroundPicture):
     def _notes(self, results: list[Measured]) -> list[str]:
         """What a reader has to know about the measurement, each line once."""
         found = [line for each in results for line in doubts(self._rows(each))]
+        if len(results) > 1:  # of a sweep one line of each kind
+            kinds: dict[str, tuple[str, int]] = {}
+            for each in results:
+                for line in doubts(self._rows(each)):
+                    kinds.setdefault(line.partition(":")[0], (line, each.sizes[self.swept]))
+            found = [f"{line} (first at {self.swept} = {size})" for line, size in kinds.values()]
         others = any(name != self.function.__name__ for each in results for name in each.timings)
         return [*dict.fromkeys(found), *(libraries.slowed_note() if others else ())]
 

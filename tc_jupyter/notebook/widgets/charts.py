@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (an element of a picture is one line)
-"""Charts of measurements as SVG: distribution of timings, roofline, a sweep over sizes. Marks and dashes tell candidates apart, not colours.
+"""Charts of measurements as SVG: distribution of timings, roofline, a sweep over sizes. Marks and dashes tell candidates apart, colours besides.
 
 Worked example: `distribution_svg({"f": (1e-3, 1.1e-3)})` is one row with two ticks.
 """
@@ -12,12 +12,18 @@ from html import escape
 
 from tc_jupyter.runtime.timing import Limits, Row, Timing, duration
 
-from .picture import ACCENT, LINE
+from .colours import of_kind
+from .picture import LINE
 from .svg import LETTERS, beside, letters, short, svg, units, wide
 
 MARKS = ("●", "■", "▲", "◆", "▼", "✚")
 _DASHES = ("", "6 3", "2 2", "8 2 2 2", "1 3", "10 4")
 METRICS = {"time": "time", "gbs": "GB/s", "gflops": "GFLOP/s"}
+
+
+def line_of(number: int) -> str:
+    """The colour of a thin line: of its kind, mixed with that of the text, so that it is seen on every page."""
+    return f"color-mix(in srgb,{of_kind(number)} 45%,currentColor)"
 
 
 def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
@@ -39,7 +45,7 @@ def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
             f"{letters(2, y + 14, names[name])}"
             f'<path data-samples="{escape(name)}" d="{ticks}" stroke="currentColor" opacity=".3"/>'
             f'<rect x="{place(timing.p10):.1f}" y="{y + 4}" width="{max(1.0, place(timing.p90) - place(timing.p10)):.1f}" height="12" '
-            f'fill="{ACCENT}" fill-opacity=".35" stroke="{LINE}"/>'
+            f'fill="{of_kind(n)}" fill-opacity=".5" stroke="{LINE}"/>'
             f'<path d="M{place(timing.median):.1f} {y}v20" stroke="currentColor" stroke-width="2.5"/>'
         )
         said.append(f"{name}: best {duration(timing.best)}, median {duration(timing.median)}, {len(values)} samples")
@@ -147,19 +153,20 @@ def sweep_svg(name: str, metric: str, series: Mapping[str, Sequence[tuple[int, R
         middle = [at(x, ends[1]) for x, ends in points]
         if metric == "time":
             band = "L".join(f"{x:.1f} {y:.1f}" for x, y in upper + lower)
-            parts.append(f'<path d="M{band}z" fill="currentColor" opacity=".12"/>')
+            parts.append(f'<path d="M{band}z" fill="{of_kind(n)}" opacity=".3"/>')
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y in middle)
         dash = f' stroke-dasharray="{_DASHES[n % len(_DASHES)]}"' if _DASHES[n % len(_DASHES)] else ""
-        parts.append(f'<path data-sweep="{escape(who)}" data-count="{len(points)}" d="M{path}" fill="none" stroke="currentColor" stroke-width="1.6"{dash}/>')  # fmt: skip
+        parts.append(f'<path data-sweep="{escape(who)}" data-count="{len(points)}" d="M{path}" fill="none" stroke="{line_of(n)}" stroke-width="2"{dash}/>')  # fmt: skip
         mark = MARKS[n % len(MARKS)]
-        parts += [letters(x, y + 4, mark, "middle") for x, y in middle]
-        parts.append(letters(start + 416, 28 + n * 18, f"{mark} {short(who, 22)}"))
+        marks = "".join(letters(x, y + 4, mark, "middle") for x, y in middle)
+        parts.append(f'<g fill="{line_of(n)}">{marks}{letters(start + 422, 28 + n * 18, mark, "middle")}</g>')
+        parts.append(letters(start + 434, 28 + n * 18, short(who, 22)))
     parts.append(letters(start + 200, 230, name, "middle"))
     said = "; ".join(
         f"{who}: {', '.join(f'{x}: {_value(ends[1], metric)}' for x, ends in points)}" for who, points in drawn.items()
     )
     label = f"{METRICS[metric]} over {name}. {said}"
-    width = start + 424 + max(wide(f"{MARKS[0]} {short(who, 22)}") for who in drawn)
+    width = start + 440 + max(wide(short(who, 22)) for who in drawn)
     return f"<div>{svg(width, 236, ''.join(parts), label, {'chart': 'sweep'})}</div>"
 
 

@@ -180,16 +180,24 @@ class Code(Picture):
 
 def _mapped_sizes(known: SizeNames, given: Mapping[str, int]) -> dict[str, int]:
     """Sizes that fill more than one block of usual tiles and can still be drawn: large for results, small for sums."""
-    shaped: set[str] = set()
-    for found in known.found.ranges.indices.values():
-        for r in found:
-            if r.kind == "output" and r.lower is not None and r.upper is not None:
-                shaped |= (r.upper - r.lower).names
+    shaped = {name for name in known.names if _lengthens(known, name)}
     for large in (96, 64, 32, 16):
         sizes = {name: given.get(name, large if name in shaped else 3) for name in known.names}
         if known.problem(sizes) is None and math.prod(sizes.values()) <= 4 * _MOST_MAPPED:
             return sizes
     return example_sizes(known, given)
+
+
+def _lengthens(known: SizeNames, name: str) -> bool:
+    """Whether a result is longer where a size is larger."""
+    base = {each: 8 for each in known.names}
+    try:
+        before, after = known.all_numbers(base), known.all_numbers({**base, name: 9})
+        ranges = [r for found in known.found.ranges.indices.values() for r in found if r.kind == "output"]
+        ends = [(r.lower, r.upper) for r in ranges if r.lower is not None and r.upper is not None]
+        return any((high - low).evaluate(after) > (high - low).evaluate(before) for low, high in ends)
+    except (KeyError, ValueError, ArithmeticError):
+        return False
 
 
 def _numbers(lines: Lines) -> list[int]:
@@ -206,7 +214,7 @@ def _listing(texts: list[str], lines: Any, side: str, linked: set[int], live: bo
         hue = _HUES[sorted(linked).index(line) % len(_HUES)]
         focus = ' tabindex="0"' if live else ""
         parts.append(
-            f'<span data-line="{line}"{focus} style="margin-left:-6ch;box-shadow:-4px 0 hsl({hue},70%,50%)">'
+            f'<span data-line="{line}"{focus} style="margin-left:calc(-6ch - 4px);border-left:4px solid hsl({hue},70%,50%)">'
             f'<span style="{MUTED}">{line + 1:5} </span>{escape(text)}</span>'
         )
     style = LISTING + ";padding-left:calc(6ch + 4px)"  # room for numbers and stripes, to the left of every line

@@ -2,7 +2,9 @@
 const STYLE = `
 .tcw { font-family: var(--jp-ui-font-family, system-ui, sans-serif); ${FONT_SIZE};
   color: var(--jp-ui-font-color1, inherit); line-height: 1.45; max-width: 100%; overflow-x: auto; padding: 2px 4px; }
-.tcw-controls { display: flex; flex-wrap: wrap; gap: 4px 18px; align-items: center; margin: 2px 0 6px; }
+.tcw-controls { display: flex; flex-wrap: wrap; gap: 6px 8px; align-items: stretch; margin: 2px 0 6px; }
+.tcw-group { display: flex; flex-wrap: wrap; gap: 4px 12px; align-items: center; max-width: 100%; box-sizing: border-box;
+  border: 1px solid var(--jp-border-color2, rgba(128,128,128,.35)); border-radius: 6px; padding: 3px 8px; }
 .tcw-controls label { display: inline-flex; gap: 6px; align-items: center; max-width: 100%; }
 .tcw-controls label > span { white-space: nowrap; }
 .tcw select { min-width: 0; } .tcw svg { max-width: none; flex: none; }
@@ -15,7 +17,9 @@ const STYLE = `
 .tcw button[aria-pressed=true] { border-width: 2px; font-weight: bold; border-color: var(--jp-brand-color1, #1976d2); }
 .tcw :focus-visible { outline: 2px solid var(--jp-focus-outline-color, var(--jp-brand-color1, #1976d2)); outline-offset: 1px; }
 .tcw [aria-invalid=true] { border-color: var(--jp-error-color1, #d32f2f); border-style: dashed; }
-.tcw-said { min-height: 1.2em; } .tcw mark { background: var(--jp-warn-color3, #ffe082); color: #000; }
+.tcw-body { container-type: inline-size; } .tcw abbr[title] { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; }
+.tcw abbr[title]:focus::after { content: " (" attr(title) ")"; font-weight: normal; white-space: normal; }
+.tcw mark { background: var(--jp-warn-color3, #ffe082); color: #000; }
 .tcw [data-linked] { outline: 2px solid var(--jp-brand-color1, #1976d2); }
 @media (prefers-reduced-motion: no-preference) { .tcw-cursor { transition: transform .08s; } }
 `;
@@ -39,7 +43,7 @@ function svgElement(name, attributes = {}) {
 /** One view: `enliven(root, view)` adds what the pointer and the keys do after each new content. */
 function makeView(model, el, enliven) {
   const root = element('div', { class: 'tcw', 'data-lm-suppress-shortcuts': 'true' });
-  const controls = element('div', { class: 'tcw-controls', role: 'group', 'aria-label': 'controls' });
+  const controls = element('div', { class: 'tcw-controls' });
   const said = element('div', { class: 'tcw-said', role: 'status' });
   const body = element('div', { class: 'tcw-body' });
   const head = element('div', { class: 'tcw-head' }); // of a card: stands above the controls of the view that is open
@@ -88,11 +92,13 @@ function makeView(model, el, enliven) {
   const alive = () => model.comm_live !== false;
 
   function drawControls(list) {
-    const wanted = JSON.stringify(list.map(c => [c.name, c.kind, c.label, c.options]));
+    const wanted = JSON.stringify(list.map(c => [c.name, c.kind, c.label, c.options, c.group]));
     if (wanted !== shape) {
       shape = wanted;
       const focused = document.activeElement?.getAttribute?.('data-control');
-      controls.replaceChildren(...list.map(c => drawControl(c)));
+      const groups = new Map();
+      for (const c of list) groups.set(c.group, [...(groups.get(c.group) ?? []), drawControl(c)]);
+      controls.replaceChildren(...[...groups].map(([name, made]) => element('div', { class: 'tcw-group', role: 'group', 'aria-label': name || 'controls' }, ...made)));
       if (focused && controls.contains(document.activeElement) === false) {
         controls.querySelector(`[data-control="${CSS.escape(focused)}"]`)?.focus();
       }

@@ -20,13 +20,16 @@ from numpy.typing import NDArray
 from tc_jupyter.schedule import GPU_AXES, Bounds, variable
 from tc_jupyter.schedule.visits import Enumeration
 
-from .lattice import colour_of, runs
+from .colours import of_kind
+from .lattice import runs
 from .picture import ACCENT, LINE, table, words
 from .svg import LEADING, letters, svg, wide
 
 Ints = NDArray[np.int64]
 _AT_ONCE = ("parallel", "vectorize", *GPU_AXES)
 _MOST_CELLS = 10_000
+_RINGED = 6.0
+"""Cells that are smaller would be hidden by the ring around them."""
 _MOST_LABELS = 300
 _MOST_BLOCKS = 80
 _LISTED = 12
@@ -154,8 +157,10 @@ def _svg(found: Execution, time: int, said: str) -> str:
     right, down = (names[1], names[0]) if len(names) > 1 else ("", "")
     title = f"{right} → {ends[1][0]} .. {ends[1][1] - 1}"
     left = max(34.0, wide(f"{down} ↓") + 8)
-    step = min(40.0 if found.mapped else 28.0, 460 / width, 320 / height)
-    at = lambda c, r: (left + c * step, 20 + r * step)  # noqa: E731
+    square = min(40.0 if found.mapped else 28.0, 460 / width, 320 / height)
+    # few rows of many columns, or the other way round: letters have a place, cells are no squares
+    step, tall = (max(square, min(LEADING + 3.0, most / count)) for most, count in ((460, width), (320, height)))
+    at = lambda c, r: (left + c * step, 20 + r * tall)  # noqa: E731
     first = np.full(height * width, -1, np.int64)
     first[cell[::-1]] = np.arange(len(cell))[::-1]
     present = np.nonzero(first >= 0)[0]
@@ -164,34 +169,36 @@ def _svg(found: Execution, time: int, said: str) -> str:
     looks: dict[tuple[str, str], str] = {}
     for place, length, kind in runs(present.tolist(), width, lambda n: _look(found, n, int(first[n]), done)):
         x, y = at(place % width, place // width)
-        looks[kind] = looks.get(kind, "") + f"M{x:.1f} {y:.1f}h{length * step:.1f}v{step:.1f}h{-length * step:.1f}z"
+        looks[kind] = looks.get(kind, "") + f"M{x:.1f} {y:.1f}h{length * step:.1f}v{tall:.1f}h{-length * step:.1f}z"
     parts = [f'<path d="{d}" fill="{fill}" fill-opacity="{opacity}"/>' for (fill, opacity), d in looks.items()]
     grid = "".join(f"M{at(0, r)[0]:.1f} {at(0, r)[1]:.1f}h{width * step:.1f}" for r in range(height + 1))
-    grid += "".join(f"M{at(c, 0)[0]:.1f} {at(c, 0)[1]:.1f}v{height * step:.1f}" for c in range(width + 1))
+    grid += "".join(f"M{at(c, 0)[0]:.1f} {at(c, 0)[1]:.1f}v{height * tall:.1f}" for c in range(width + 1))
     parts += [f'<path d="{grid}" stroke="{LINE}" fill="none"/>'] if step >= 5 else []
     ringed = "".join(
-        f"M{at(n % width, 0)[0] + 1:.1f} {at(0, n // width)[1] + 1:.1f}h{k * step - 2:.1f}v{step - 2:.1f}h{2 - k * step:.1f}z"
+        f"M{at(n % width, 0)[0] + 1:.1f} {at(0, n // width)[1] + 1:.1f}h{k * step - 2:.1f}v{tall - 2:.1f}h{2 - k * step:.1f}z"
         for n, k, _ in runs(
             sorted(now) if len(now) < len(present) or step >= 12 else [], width, lambda n: "now" if step < 12 else n
         )
     )
-    parts.append(f'<path data-now="{len(now)}" d="{ringed}" stroke="currentColor" stroke-width="2" fill="none"/>')
+    small = min(step, tall) < _RINGED
+    look = 'fill="currentColor" fill-opacity=".4"' if small else 'stroke="currentColor" stroke-width="2" fill="none"'
+    parts.append(f'<path data-now="{len(now)}" d="{ringed}" {look}/>')
     if found.mapped:
-        parts += _mapped_labels(found, present, first[present], width, step, at)
+        parts += _mapped_labels(found, present, first[present], width, square, at)
     if not found.mapped and 1 < len(present) <= _MOST_LABELS:
         visited = present[np.argsort(first[present], kind="stable")]
         route = "L".join(
-            f"{at(n % width, 0)[0] + step / 2:.1f} {at(0, n // width)[1] + step / 2:.1f}" for n in visited.tolist()
+            f"{at(n % width, 0)[0] + step / 2:.1f} {at(0, n // width)[1] + tall / 2:.1f}" for n in visited.tolist()
         )
         parts.append(
             f'<path data-route="" d="M{route}" fill="none" stroke="currentColor" stroke-width="1" opacity=".6"/>'
         )
     parts.append(letters(left, 12, title))
     if down:
-        parts.append(letters(2, 34, f"{down} ↓"))
-    w, h = left + max(6 + width * step, wide(title)), 26 + height * step
+        parts.append(letters(2, 20 + min(14.0, tall - 3), f"{down} ↓"))
+    w, h = left + max(6 + width * step, wide(title)), 26 + height * tall
     return (
-        f"{svg(w, h, ''.join(parts), said, {'execution': found.steps})}<div>outlined: runs now; "
+        f"{svg(w, h, ''.join(parts), said, {'execution': found.steps})}<div>{'shaded' if small else 'outlined'}: runs now; "
         f"{'colour and b: block; t: thread' if found.mapped else 'filled: has run; line: order of the first runs'}</div>"
     )
 
@@ -235,7 +242,7 @@ def _pair(found: Execution, point: int) -> tuple[Ints, Ints]:
 def _look(found: Execution, cell: int, point: int, done: set[int]) -> tuple[str, str]:
     """Colour and opacity of a cell."""
     if found.mapped:
-        return colour_of(_key(found.block[point])), ".45"
+        return of_kind(_key(found.block[point])), ".35"
     return ACCENT, ".45" if cell in done else "0"
 
 

@@ -20,6 +20,7 @@ function enliven(body, view) {
   if (data.canvas) cover.append(...axisNames(data, layout));
   box.append(cover);
   let cell = null, asked = 0;
+  const hint = readout.innerHTML;
 
   const extents = [layout.columns, layout.rows, layout.panels];
   const index = ([c, r, p]) => {
@@ -29,7 +30,7 @@ function enliven(body, view) {
   function show(where) {
     cell = where;
     for (const lit of body.querySelectorAll('[data-lit]')) lit.remove();
-    if (where === null) { ring.setAttribute('visibility', 'hidden'); readout.textContent = ''; return; }
+    if (where === null) { ring.setAttribute('visibility', 'hidden'); readout.innerHTML = hint; return; }
     const [c, r, p] = where;
     const x = layout.left + (p % layout.across) * layout.panelWidth + (c + 0.5) * layout.step;
     const y = layout.top + Math.floor(p / layout.across) * layout.panelHeight + (r + 0.5) * layout.step;
@@ -118,12 +119,13 @@ function paint(data, layout, numbers) {
   const pixels = new Uint32Array(image.data.buffer);
   const dot = Math.max(1, layout.step < 5 ? Math.ceil(layout.step) : Math.floor(layout.step * 0.8)); // gaps between small dots make patterns of their own
   const { step, rows, panels, across } = layout;
+  const colourOf = pixelsOf(data.colours);
   let n = data.coloured * data.count;
   for (let c = 0; c < layout.columns; c++) for (let r = 0; r < rows; r++) for (let p = 0; p < panels; p++) {
     const number = numbers[n++];
     const x = Math.floor(layout.left + (p % across) * layout.panelWidth + c * step);
     const y = Math.floor(layout.top + Math.floor(p / across) * layout.panelHeight + r * step);
-    const colour = number >= 0 ? PALETTE[Math.floor(number * data.turn) % 360] : GREY;
+    const colour = number >= 0 ? colourOf(number) : GREY;
     for (let dy = 0; dy < dot; dy++) {
       if (number < 0 && dot > 2 && dy % 2) continue; // striped: not by colour alone
       const row = (y + dy) * canvas.width + x;
@@ -143,11 +145,16 @@ function axisNames(data, layout) {
   });
 }
 
-function hsl(h, s, l) {
-  const f = n => { const k = (n + h / 30) % 12; return Math.round(255 * (l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1)))); };
-  return (255 << 24 | f(4) << 16 | f(8) << 8 | f(0)) >>> 0;
+/** The colours that Python chose, as pixels: the hue says the row, the tone the column. */
+function pixelsOf({ rows, columns, hues, tones, palette }) {
+  const pixels = Uint32Array.from(palette, css => {
+    const [r, g, b] = [1, 3, 5].map(at => parseInt(css.slice(at, at + 2), 16));
+    return (255 << 24 | b << 16 | g << 8 | r) >>> 0;
+  });
+  return number => {
+    const row = Math.floor(number / columns), column = number % columns;
+    return pixels[Math.floor(row * hues / rows) * tones + Math.floor(column * tones / columns)];
+  };
 }
-
-const PALETTE = Uint32Array.from({ length: 360 }, (_, hue) => hsl(hue, 0.62, 0.52));
 
 export default { render: ({ model, el }) => makeView(model, el, enliven) };

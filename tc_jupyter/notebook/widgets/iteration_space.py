@@ -19,6 +19,7 @@ import numpy as np
 
 from tc_jupyter.function import Function, OpenRanks
 
+from .colours import Colours, ink
 from .lattice import (
     CANVAS_LIMIT,
     DRAG_LIMIT,
@@ -32,11 +33,11 @@ from .lattice import (
     TensorBox,
     Touch,
     axes_of,
-    colour_of,
+    colours_of,
+    grid_of,
     runs,
     space_of,
     touched_at,
-    turn_of,
 )
 from .picture import (
     BAD,
@@ -54,14 +55,17 @@ from .picture import (
     words,
 )
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
-from .svg import EM, LEADING, LETTERS, letters, svg, wide
+from .svg import EM, LEADING, LETTERS, growing, letters, svg, wide
 from .svg import units as _n
 
+_HINT = f'<span style="{MUTED}">point at the picture, or walk over it with the arrow keys: what a point touches is said here</span>'
 _STATIC_POINTS = 400
 _LISTED = 24
 _ARROWS = 400
 _CELLS = 1_024
 _LABELLED = 120
+_TENSORS = 230
+"""Width of the small pictures of the tensors at most."""
 _GRID = 3.0
 """Lines between the elements of a tensor that are closer, in pixels, would hide them."""
 
@@ -102,6 +106,7 @@ class IterationSpace(Picture):
         if statement is not None and statement not in names:
             raise KeyError(f"no statement {statement!r}; there are {', '.join(names)}")
         self.statement = statement or (names[-1] if names else "")
+        self.shown = self._usual()
 
     # values ----------------------------------------------------------------------------------------------------------------------
 
@@ -113,11 +118,14 @@ class IterationSpace(Picture):
         self.sizes, self.problem = read_sizes(known, self.sizes, values)
         names = [each.name for each in known.found.program.statements]
         if values.get("statement") in names:
-            self.statement, self.shown, self.colour, self.fixed = str(values["statement"]), [0, 1, -1], -1, {}
+            self.statement, self.colour, self.fixed = str(values["statement"]), -1, {}
+            self.shown = self._usual()
         for place, key in enumerate(("x", "y", "z")):
             number = as_integer(values.get(key))
             if number is not None:
                 self._show(place, number)
+        if values.get("swap") and self.shown[1] >= 0:
+            self.shown[:2] = self.shown[1], self.shown[0]
         colour = as_integer(values.get("colour"))
         self.colour = self.colour if colour is None else colour
         self.arrows = bool(values.get("arrows", self.arrows))
@@ -125,6 +133,14 @@ class IterationSpace(Picture):
             number = as_integer(value)
             if key.startswith("fix:") and number is not None:
                 self.fixed[key[4:]] = number
+
+    def _usual(self) -> list[int]:
+        """The axes to the right and down as tensors are drawn: of a result with two indices the second one to the right."""
+        if self.known is None or not self.statement:
+            return [0, 1, -1]
+        ranges = self.known.found.ranges.points(self.statement)
+        outputs = [n for n, r in enumerate(ranges) if r.kind == "output"]
+        return [outputs[1], outputs[0], -1] if len(outputs) > 1 else [0, 1, -1]
 
     def _show(self, place: int, number: int) -> None:
         """Put an axis at a place; an axis that stood elsewhere changes places with it."""
@@ -218,7 +234,7 @@ class IterationSpace(Picture):
             "wide": _is_wide(space),
             "count": len(space.points),
             "total": space.total,
-            "turn": turn_of(space, self.coloured(space)),
+            "colours": colours_of(space, self.coloured(space)).data(),
             "layout": layout.data(),
             "tensors": {name: [list(b.origin), list(b.shape), b.brackets] for name, b in space.tensors.items()},
             "fixed": dict(space.fixed),
@@ -239,6 +255,7 @@ class IterationSpace(Picture):
         if len(names) > 1:
             controls.append(Control("x", "choice", "right", places[0], names))
             controls.append(Control("y", "choice", "down", places[1], ((-1, "none"), *names)))
+            controls.append(Control("swap", "button", "⇄ swap", disabled=places[1] < 0))
         if len(names) > 2:
             controls.append(Control("z", "choice", "panels", places[2], ((-1, "none"), *names)))
         for axis in space.axes:
@@ -329,7 +346,9 @@ class IterationSpace(Picture):
         if not empty:
             parts.append(self._picture(space, live))
             parts.append(
-                '<div data-readout="" role="status" aria-live="polite" style="min-height:1.5em"></div>' if live else ""
+                f'<div data-readout="" role="status" aria-live="polite" style="min-height:1.5em">{_HINT}</div>'
+                if live
+                else ""
             )
         parts.append(self._tables(space))
         return "".join(parts)
@@ -343,7 +362,8 @@ class IterationSpace(Picture):
             lattice = f'<div data-lattice="svg"{focus}>{lattice_svg(space, self.coloured(space), label, self._lines(space))}</div>'
         pictures = "".join(tensor_svg(space, box, self.coloured(space)) for box in touched(space))
         style = "display:flex;flex-wrap:wrap;gap:6px 28px;align-items:flex-start;margin:6px 0"
-        return f'<div style="{style}">{lattice}<div data-tensors="">{pictures}</div></div>'
+        together = Layout(space).width + 28 + _TENSORS
+        return f'<div style="{style};{growing(together)}">{lattice}<div data-tensors="">{pictures}</div></div>'
 
     def _lines(self, space: Space) -> int:
         """How many arrows may be drawn: none unless asked for."""
@@ -444,7 +464,7 @@ class Layout:
         ends = [f"{name} {axis.low} .. {axis.high - 1} →" for name, axis in zip(self.names, drawn[:2], strict=False)]
         title = max([0.0, *(1.1 * wide(said) for said in ends)])
         self.width = self.left + max(self.across * self.panel_width, title)
-        self.height = self.top + -(-self.panels // self.across) * self.panel_height + 6
+        self.height = self.top + -(-self.panels // self.across) * self.panel_height - LEADING * lines - 4
 
     @staticmethod
     def panel_name(space: Space, panel: int) -> str:
@@ -489,8 +509,8 @@ def lattice_svg(space: Space, coloured: int, label: str, arrows: int = 0) -> str
         x, y = layout.place(column, row, panel)
         places.append((x, y))
         groups.setdefault(number, []).append(_mark(number, x, y, layout.step))
-    turn = turn_of(space, coloured)
-    drawn = [_group(number, marks, turn) for number, marks in sorted(groups.items())]
+    colours = colours_of(space, coloured)
+    drawn = [_group(number, marks, colours) for number, marks in sorted(groups.items())]
     style = f'stroke-width="{_n(layout.step * 0.7)}" stroke-linecap="round" fill="none"'
     dots = f'<g data-dots="" {style}>{"".join(drawn[sum(n < 0 for n in groups) :])}</g>'
     dots += "".join(drawn[: sum(n < 0 for n in groups)])
@@ -498,20 +518,18 @@ def lattice_svg(space: Space, coloured: int, label: str, arrows: int = 0) -> str
     if len(places) <= _LABELLED and layout.step >= max(
         LETTERS + 4, wide(str(numbers.max())) + 2 if len(numbers) else 0
     ):
-        labels = "".join(
-            letters(x, y + 4, str(number), "middle")
-            for (x, y), number in zip(places, numbers.tolist(), strict=True)
-            if number >= 0
-        )
-        labels = (
-            f'<g fill="#fff" stroke="#000" stroke-opacity=".7" stroke-width="2" style="paint-order:stroke">{labels}</g>'
-        )
+        by_ink: dict[str, str] = {}
+        for (x, y), number in zip(places, numbers.tolist(), strict=True):
+            if number >= 0:
+                tone = ink(colours.of(number))
+                by_ink[tone] = by_ink.get(tone, "") + letters(x, y + 4, str(number), "middle")
+        labels = "".join(f'<g data-ink="" fill="{tone}">{each}</g>' for tone, each in by_ink.items())
     inner = f"<title>{escape(label[:400])}</title>{_frame(space, layout)}{dots}{labels}"
     width, height = layout.width, layout.height
     if arrows:
         lines, width, height = _arrows(space, layout, places, arrows)
         inner += lines
-    return svg(width, height, inner, label)
+    return svg(width, height, inner, label, grows=False)
 
 
 def _mark(number: int, x: float, y: float, step: float) -> str:
@@ -525,10 +543,10 @@ def _mark(number: int, x: float, y: float, step: float) -> str:
     return f"M{_n(x - r)} {_n(y - r)}l{_n(2 * r)} {_n(2 * r)}m0 {_n(-2 * r)}l{_n(-2 * r)} {_n(2 * r)}"
 
 
-def _group(number: int, marks: list[str], turn: float) -> str:
+def _group(number: int, marks: list[str], colours: Colours) -> str:
     path = "".join(marks)
     if number >= 0:
-        return f'<path data-element="{number}" d="{path}" stroke="{colour_of(number, turn)}"/>'
+        return f'<path data-element="{number}" d="{path}" stroke="{colours.of(number)}"/>'
     kind = {NOT_MADE: "skipped", OUTSIDE: "outside", UNKNOWN: "unknown"}[number]
     colour = BAD if number == OUTSIDE else "currentColor"
     return f'<path data-element="{kind}" d="{path}" stroke="{colour}" stroke-width="1.2" fill="none"/>'
@@ -571,12 +589,39 @@ def _ticks(space: Space, layout: Layout, x: float, y: float) -> str:
     return f'<g opacity=".85">{"".join(parts)}</g>'
 
 
+def _arrows_between(
+    layout: Layout, places: list[tuple[float, float]], own: Touch, reads: list[Touch], most: int
+) -> tuple[str, float, float]:
+    """An arrow from the point that writes an element to each point of the same statement that reads it."""
+    written = {n: place for n, place in zip(own.numbers.tolist(), places, strict=True) if n >= 0}
+    lines: list[str] = []
+    for touch in reads:
+        for (x, y), number in zip(places, touch.numbers.tolist(), strict=True):
+            a, b = written.get(number, (x, y))
+            length = math.hypot(x - a, y - b)
+            if length:
+                u, v = (x - a) / length, (y - b) / length
+                gap = layout.step * 0.36
+                lines.append(
+                    f"M{_n(a + gap * u)} {_n(b + gap * v)}L{_n(x - gap * u)} {_n(y - gap * v)}"
+                    f"l{_n(-4 * u - 3 * v)} {_n(-4 * v + 3 * u)}m{_n(4 * u + 3 * v)} {_n(4 * v - 3 * u)}"
+                    f"l{_n(-4 * u + 3 * v)} {_n(-4 * v - 3 * u)}"
+                )
+    said = f"arrows: from the writer of {own.tensor} to its readers"
+    drawn = f'<path data-arrows="{min(len(lines), most)}" d="{"".join(lines[:most])}" stroke="currentColor" stroke-width="1.5" fill="none"/>'
+    width, height = max(layout.width, layout.left + wide(said)), layout.height + LEADING + 4
+    return drawn + letters(layout.left, height - 6, said), width, height
+
+
 def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], most: int) -> tuple[str, float, float]:
     """The elements of a computed tensor under the lattice, an arrow from each to the points that read it, width and height."""
     reads = [t for t in space.touches if not t.write and space.tensors[t.tensor].kind != "input"]
     if not reads:
         return "", layout.width, layout.height
     tensor = space.tensors[reads[0].tensor]
+    own = next((t for t in space.touches if t.write and t.tensor == tensor.name), None)
+    if own is not None:
+        return _arrows_between(layout, places, own, [t for t in reads if t.tensor == tensor.name], most)
     elements = sorted({int(n) for t in reads if t.tensor == tensor.name for n in t.numbers.tolist() if n >= 0})
     y, step = layout.height + 34, min(layout.step, (layout.WIDE - 60) / max(len(elements), 1))
     at = {number: layout.left + (place + 0.5) * step for place, number in enumerate(elements)}
@@ -598,17 +643,11 @@ def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], mos
     )
 
 
-def tensor_grid(box: TensorBox) -> tuple[int, int]:
-    """Rows and columns of the small picture of a tensor: the last dimension to the right, all others down."""
-    columns = box.shape[-1] if box.shape else 1
-    return (box.count // columns if columns else 0), columns
-
-
 def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
     """A tensor as a grid of its elements; those that the drawn points touch are filled."""
-    rows, columns = tensor_grid(box)
+    rows, columns = grid_of(box)
     few = rows * columns <= _CELLS
-    step = min(13.0, 230 / max(columns, 1), 150 / max(rows, 1)) if few else min(13.0, 230 / columns)
+    step = min(13.0, _TENSORS / max(columns, 1), 150 / max(rows, 1)) if few else min(13.0, _TENSORS / columns)
     down = min(
         max(step, 8.0), 150 / max(rows, 1)
     )  # many elements fit as well, and can be seen; they are no squares then
@@ -625,26 +664,21 @@ def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
     inner = f'{cells}<path d="{lines}" fill="none" stroke="{LINE}"/>'
     return (
         f'<div style="margin:0 0 8px"><div>{code(box.name)} <span style="{MUTED}">{escape(said[len(box.name) + 1 :])}{folds}</span></div>'
-        f"{svg(width + 2, height + 2, inner, said, facts, corner=-1)}</div>"
+        f"{svg(width + 2, height + 2, inner, said, facts, corner=-1, grows=False)}</div>"
     )
 
 
 def _touched_cells(space: Space, box: TensorBox, coloured: int, columns: int, cell: tuple[float, float]) -> str:
-    """A path for each colour; neighbours of one colour are one rectangle. `cell`: width and height of an element.
-
-    Colours are those of the points. Where elements are so many that a step is less than four degrees of hue, nobody sees it: a few of
-    them have one colour then, so that a page draws tens of paths, not a thousand.
-    """
+    """A path for each colour, which is that of the points; neighbours of one colour are one rectangle. `cell`: width and height."""
     mine = [touch for touch in space.touches if touch.tensor == box.name]
     used = np.unique(np.concatenate([np.unique(touch.numbers) for touch in mine]))
-    turn = turn_of(space, coloured)
-    alike = max(1, int(4 / turn))
+    colours = colours_of(space, coloured)
     tinted = space.touches[coloured].tensor == box.name
     paths: dict[str, str] = {}
-    look = lambda n: colour_of(n // alike * alike, turn) if tinted else "currentColor"  # noqa: E731
+    look = lambda n: colours.of(n) if tinted else "currentColor"  # noqa: E731
     for first, count, fill in runs(used[used >= 0].tolist(), columns, look):
         x, y = first % columns * cell[0], first // columns * cell[1]
-        width = _n(count * cell[0])
+        width = _n(count * cell[0] + (0.3 if cell[0] < _GRID else 0))  # no gaps where there are no lines
         paths[fill] = f"{paths.get(fill, '')}M{_n(x)} {_n(y)}h{width}v{_n(cell[1])}h-{width}z"
     faint = "" if tinted else ' opacity=".18"'
     return "".join(f'<path fill="{fill}" d="{path}"{faint}/>' for fill, path in paths.items())

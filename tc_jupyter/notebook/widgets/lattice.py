@@ -19,6 +19,8 @@ from tc_jupyter.program import Expr, IndexVar, Read, Statement, rewrite, walk
 from tc_jupyter.ranges import element_text
 from tc_jupyter.schedule.visits import evaluate, reached
 
+from .colours import Colours
+
 Ints = NDArray[np.int64]
 SVG_LIMIT = 2_000
 """Points drawn one by one as SVG; more go on a canvas."""
@@ -31,6 +33,8 @@ MOST_SHOWN = (1_200, 920, 60)
 """Values of an axis that are drawn to the right, down, and as panels; a larger picture would have no place in a page."""
 LARGEST_NUMBER = 1 << 53
 """Of an element, or of an index: larger ones are no integers in a page, and with more bits than 63 none here."""
+_SCALES = (1, 2, 4, 8, 16, 32, 64, 256)
+"""Times the extent of a dimension that values are tried for which a subscript computes with."""
 NOT_MADE, OUTSIDE, UNKNOWN = -1, -2, -3
 """In place of an element number: the condition around the access is false; it leaves its tensor; it depends on data."""
 
@@ -336,7 +340,17 @@ class _Example:
         return read.tensor in (self.boxes if read.indices else self.numbers)
 
     def place(self, subscript: Expr, extent: int) -> Ints:
-        """A subscript at each point."""
+        """A subscript at each point; where it computes with a value, examples are tried up to some times the extent."""
+        if isinstance(subscript, Read) or not any(isinstance(node, Read) and node.indices for node in walk(subscript)):
+            return self.with_values(subscript, extent)
+
+        def reached(found: Ints) -> tuple[bool, int]:
+            return bool(((found >= 0) & (found < extent)).all()), len(np.unique(found))
+
+        return max((self.with_values(subscript, extent, scale) for scale in _SCALES), key=reached)
+
+    def with_values(self, subscript: Expr, extent: int, scale: int = 1) -> Ints:
+        """A subscript at each point, with examples of values below some times an extent."""
 
         def rule(node: Expr) -> Expr | None:
             if not isinstance(node, Read) or not node.indices:
@@ -345,18 +359,18 @@ class _Example:
             box, name = self.boxes[node.tensor], f"{node.tensor}@{len(self.columns)}"
             inner = [evaluate(index, self.columns, self.numbers, self.count) for index in node.indices]
             number = _numbers(inner, np.ones(self.count, np.bool_), box, self.count)
-            self.columns[name] = _values(number, box.count, extent, self.unique)
+            self.columns[name] = _values(number, box.count, extent, self.unique, scale)
             return IndexVar(name)
 
         return evaluate(rewrite(subscript, rule), self.columns, self.numbers, self.count)
 
 
-def _values(number: Ints, count: int, extent: int, unique: bool) -> Ints:
+def _values(number: Ints, count: int, extent: int, unique: bool, scale: int) -> Ints:
     """Values of a tensor of `count` elements, as an example of places in a dimension of this extent."""
     if unique:
         step = next(step for step in range(max(1, count // 2), 2 * count + 2) if math.gcd(step, max(count, 1)) == 1)
         return (number * step + 1) % max(count, 1)
-    return ((number * 2_654_435_761 & 0xFFFF_FFFF) >> 15) % max(1, min(extent, 1 + count // 2))
+    return ((number * 2_654_435_761 & 0xFFFF_FFFF) >> 15) % max(1, min(extent, 1 + count // 2) * scale)
 
 
 def _numbers(place: Sequence[Ints], made: NDArray[np.bool_], box: TensorBox, count: int) -> Ints:
@@ -374,20 +388,19 @@ def _numbers(place: Sequence[Ints], made: NDArray[np.bool_], box: TensorBox, cou
     return number
 
 
-APART = 137.508
-"""Degrees of hue that make neighbours differ: the golden angle."""
+def grid_of(box: TensorBox) -> tuple[int, int]:
+    """Rows and columns of a tensor that is drawn flat: the last dimension to the right, all others down."""
+    columns = box.shape[-1] if box.shape else 1
+    rows = box.count // columns if columns else 0
+    return rows, columns
 
 
-def colour_of(number: int, turn: float = APART) -> str:
-    """The colour of an element, `turn` degrees of hue from that of the one before it; equal elements have equal colours."""
-    return f"hsl({int(number * turn) % 360},62%,52%)"
-
-
-def turn_of(space: Space, coloured: int) -> float:
-    """Neighbours differ where points can be told apart; many points would be noise, so colours follow the order there."""
-    if space.total <= SVG_LIMIT or not space.touches:
-        return APART
-    return 300 / max(space.tensors[space.touches[coloured].tensor].count, 1)
+def colours_of(space: Space, coloured: int) -> Colours:
+    """The colours of the elements that an access touches, in their order."""
+    if not space.touches:
+        return Colours(1, 1)
+    rows, columns = grid_of(space.tensors[space.touches[coloured].tensor])
+    return Colours(1, rows) if columns == 1 else Colours(rows, columns)
 
 
 def runs(cells: Sequence[int], width: int, kind_of: Callable[[int], Any]) -> Iterator[tuple[int, int, Any]]:
@@ -411,10 +424,10 @@ __all__ = [
     "TensorBox",
     "Touch",
     "axes_of",
-    "colour_of",
+    "colours_of",
+    "grid_of",
     "runs",
     "space_of",
     "tensor_boxes",
     "touched_at",
-    "turn_of",
 ]

@@ -22,7 +22,7 @@ from tc_jupyter.program.sac_sizes import evaluate as int_of
 from tc_jupyter.ranges.partitions import PartitionBox, resolve
 from tc_jupyter.schedule.visits import evaluate
 
-from .lattice import colour_of
+from .colours import of_kind
 from .picture import BAD, LINE, Content, Control, Picture, as_integer, code, one_line, refused_number, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 from .svg import letters, svg
@@ -285,9 +285,9 @@ def partitions_svg(boxes: Sequence[PartitionBox]) -> str:
     cells: list[str] = []
     for (r, c), number in sorted(owner.items()):
         x, y = (c - c0) * step, (r - r0) * step
-        fill = "none" if number < 0 else colour_of(number * 3 + 1)
+        fill = "none" if number < 0 else of_kind(number)
         cells.append(
-            f'<rect data-partition="{number}" x="{x}" y="{y}" width="{step}" height="{step}" fill="{fill}" fill-opacity=".6" stroke="{LINE}"/>'
+            f'<rect data-partition="{number}" x="{x}" y="{y}" width="{step}" height="{step}" fill="{fill}" fill-opacity=".35" stroke="{LINE}"/>'
             f"{letters(x + step / 2, y + 15.5, _letter(number), 'middle')}"
         )
     width, height = (c1 - c0) * step + 4, (r1 - r0) * step + 4

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from tc_jupyter.diagnostics import CallError, CompileError
 from tc_jupyter.function import Function
-from tc_jupyter.notebook.card import FONT_SIZE, cell
+from tc_jupyter.notebook.card import FONT_SIZE, cell, term
 
 LINE = "rgba(128,128,128,.45)"
 MUTED = "opacity:.78"
@@ -37,6 +37,22 @@ LISTING = f"{_CODE};white-space:pre"
 _CELL = "padding:1px 14px 1px 0;text-align:left;border:0"
 STATIC_LIMIT = 60_000
 """Characters of static HTML of one view; larger pictures are drawn with fewer points."""
+
+
+_GROUPS = {
+    "sizes": "size rank fix",
+    "axes": "statement x y swap z",
+    "look": "colour arrows generated kind metric",
+    "edit": "primitive stage axis other second factor thread apply",
+    "history": "undo redo plain default",
+    "playback": "time visit",
+    "candidates": "use",
+    "sweep": "sweep to steps",
+    "measurement": "run cancel stop",
+    "prediction": "predict guess give_up",
+}
+_GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
+"""Controls of one purpose stand together, by the part of their name before a colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,10 @@ class Control:
     high: int = 32
     disabled: bool = False
 
+    def state(self) -> dict[str, Any]:
+        """JSON-ready, with the group that the control stands in."""
+        return {**asdict(self), "group": _GROUP_OF.get(self.name.partition(":")[0], "")}
+
 
 @dataclass(frozen=True, slots=True)
 class Content:
@@ -73,7 +93,7 @@ class Content:
 
     def state(self) -> dict[str, Any]:
         """JSON-ready: everything but the points."""
-        return {"html": self.html, "controls": [asdict(each) for each in self.controls], "data": dict(self.data)}
+        return {"html": self.html, "controls": [each.state() for each in self.controls], "data": dict(self.data)}
 
 
 class Picture(ABC):
@@ -124,7 +144,7 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:
     """A table of cells that are HTML already; `label` is read aloud."""
     cells = "".join(
-        f'<th scope="col" style="{_CELL};{MUTED};border-bottom:1px solid {LINE};white-space:nowrap">{escape(h)}</th>'
+        f'<th scope="col" style="{_CELL};{MUTED};border-bottom:1px solid {LINE};white-space:nowrap">{term(h, True)}</th>'
         for h in head
     )
     body = "".join(f'<tr style="background:none">{"".join(cell(each, _CELL) for each in row)}</tr>' for row in rows)
@@ -165,7 +185,8 @@ def folded(title: str, inner: str, opened: bool = False) -> str:
 def frame(title: str, inner: str, name: str) -> str:
     """The whole of a static view."""
     style = f"border:1px solid {LINE};border-radius:4px;padding:6px 12px 8px;margin:2px 0;max-width:100%;overflow-x:auto;line-height:1.45;{FONT_SIZE}"
-    return f'<div data-tc-view="{name}" style="{style}"><div><b>{escape(title)}</b></div>{inner}</div>'
+    body = f'<div style="container-type:inline-size">{inner}</div>'
+    return f'<div data-tc-view="{name}" style="{style}"><div><b>{escape(title)}</b></div>{body}</div>'
 
 
 def one_line(problem: BaseException) -> str:

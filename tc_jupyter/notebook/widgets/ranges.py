@@ -16,6 +16,7 @@ from html import escape
 from itertools import islice, product
 from typing import Any
 
+from tc_jupyter.compiler.text_form import proved_line
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.ranges import IndexRange, Precondition, explain, to_python
@@ -107,7 +108,8 @@ class Ranges(Picture):
 
     def _all(self) -> list[IndexRange]:
         assert self.known is not None
-        return [r for found in self.known.found.ranges.indices.values() for r in found]
+        ranges = self.known.found.ranges
+        return [r for name in ranges.indices for r in ranges.written(name)]
 
     def _question(self) -> tuple[str, str] | None:
         """The next index whose range is still hidden."""
@@ -252,14 +254,13 @@ class Ranges(Picture):
         items = self.known.found.preconditions
         if not items:
             return words("no condition: every access stays inside for all sizes", "✓", GOOD)
-        proved = sum(item.status == "proved" for item in items)
         source = self.known.found.program.source
         rows = [
             [code(item.text), escape(item.status.replace("_", " ")), holds(item, numbers), code(_place(item, source))]
             for item in items
             if item.status != "proved"
         ][:_MOST_ROWS]
-        said = f"<div>{proved} of {len(items)} conditions are proved for all sizes</div>"
+        said = f"<div>{escape(proved_line(items))}</div>"
         refused = self.known.problem(self.sizes)
         if refused is not None:
             said += words(self.known.refusal(self.sizes), "✗", BAD)

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 from tc_jupyter.compiler import FunctionAnalysis
+from tc_jupyter.compiler.cost import cost_of
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.ranges.at_call import Bind, make_bind
 
@@ -20,6 +21,9 @@ LARGEST = 10**9
 _TRIED = (8, 5, 3, 12, 2, 1)
 _FEWER = (6, 3, 1)
 _MOST_TRIES = 500
+_MOST_DOUBLED = 24
+_LONGEST, _LARGEST_BYTES = 3e8, 64e6
+"""Operations and bytes of a call that is measured by default: milliseconds, and more than caches hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,25 @@ def example_sizes(known: SizeNames, given: Mapping[str, int] | None = None) -> d
             return sizes
         fallback = sizes if fallback is None and shortest == 1 else fallback
     return fallback or first
+
+
+def realistic_sizes(known: SizeNames, given: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Sizes worth a measurement: the small ones, doubled together as long as the conditions hold and a call stays short."""
+    fixed = {name: value for name, value in (given or {}).items() if name in known.names}
+    found = example_sizes(known, given)
+    cost = cost_of(known.found.program, known.found.ranges)
+    for _ in range(_MOST_DOUBLED):
+        larger = {name: value if name in fixed else 2 * value for name, value in found.items()}
+        if larger == found or known.problem(larger) is not None:
+            return found
+        try:
+            counts = cost.at(known.all_numbers(larger))
+        except (KeyError, ValueError, ArithmeticError):
+            return found
+        if counts.flops is None or counts.bytes is None or counts.flops > _LONGEST or counts.bytes > _LARGEST_BYTES:
+            return found
+        found = larger
+    return found
 
 
 def _shortest(known: SizeNames, sizes: Mapping[str, int]) -> int:

@@ -19,6 +19,9 @@ LETTERS = 12
 LEADING = 15
 """Units from one line of letters to the next."""
 
+LARGEST = 1.5
+"""Times the size of the text around that the letters of a picture grow to."""
+
 _NARROW = frozenset("ijl.,:;'|!() []{}ft/rI\"")
 _BROAD = frozenset("mwMW@%→←↓↑≤≥+=<>×−…●■▲◆▼✚")
 
@@ -31,6 +34,7 @@ def svg(
     facts: Mapping[str, object] | None = None,
     corner: float = 0,
     style: str = "",
+    grows: bool = True,
 ) -> str:
     """A picture.
 
@@ -39,14 +43,21 @@ def svg(
         label: what is read aloud.
         facts: data attributes.
         corner: both coordinates of the left upper corner.
+        grows: whether it is larger than the text around where the page is wide; not where something around it is.
     """
     box = " ".join(map(units, (corner, corner, width, height)))
     shown = f'width="{width / EM:.2f}em" height="{height / EM:.2f}em" viewBox="{box}"'
-    looks = ";".join(filter(None, ("color:inherit;font-family:inherit;vertical-align:top", style)))
+    size = growing(width) if grows else ""
+    looks = ";".join(filter(None, ("color:inherit;font-family:inherit;vertical-align:top", size, style)))
     return (
         f'<svg{_data(facts)} role="img" aria-label="{escape(label)}" {shown} style="{looks}">'
         f'<g fill="currentColor" font-size="{LETTERS}">{inner}</g></svg>'
     )
+
+
+def growing(width: float) -> str:
+    """The style of a picture of so many units, whose letters grow with the width of the page, to what a back row reads."""
+    return f"font-size:clamp(1em,{100 / (width / EM + 1):.2f}cqi,{LARGEST}em)"
 
 
 def letters(

@@ -17,7 +17,7 @@ from tc_jupyter.runtime.timing import duration
 from .background import BackgroundPicture
 from .benchmark import random_arguments
 from .picture import ACCENT, BAD, LINE, Content, Control, code, table, words
-from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .sizes import SizeNames, read_sizes, realistic_sizes, size_names
 from .svg import letters, svg, units, wide
 
 _LISTED = 40
@@ -41,7 +41,7 @@ class Tuning(BackgroundPicture):
         except OpenRanks as problem:
             self.problem = str(problem)
             return
-        self.sizes = example_sizes(self.known, sizes)
+        self.sizes = realistic_sizes(self.known, sizes)
 
     def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
         """Sizes, `run`, `stop`."""

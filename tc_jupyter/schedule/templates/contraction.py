@@ -20,7 +20,7 @@ from math import prod
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, points_of, walk
 from tc_jupyter.program.integers import has_read, index_names
-from tc_jupyter.ranges import Box, constant, from_expr
+from tc_jupyter.ranges import MANY, Box, Fact, Facts, constant, exactly, fact_of, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.subscripts import is_inside
@@ -45,7 +45,7 @@ TURNING = 1.1
 MASKED_VECTORS = 4
 """Vectors of a tile whose last lanes may be masked: the widest loop that is one vector."""
 LONG = 16
-"""So many tiles in a row are a long row: less than the typical value of a large size (`space.size_class`) holds of any tile."""
+"""So many tiles in a row are a long row: less than the typical value of a large size (`ranges.facts`) holds of any tile."""
 SLIDING = 4
 """Steps of a window, a vector apart, that are taken together."""
 PACKED_ROWS = 16
@@ -72,7 +72,7 @@ sums of three: 3.1 ns each with vectors of three values, 0.2 so; of five 1.5, fo
 1.7, with 910 lines of code."""
 SHORT_ROW = 255
 """Rows of a matrix of up to so many elements are read from the second cache as fast as from a copy, but for multiples of 64, which
-are read from few sets of it. Typical of all from 65 on that are none (`space.size_class`)."""
+are read from few sets of it. Typical of all from 65 on that are none (`ranges.facts`)."""
 ROWS_IN_FLAT_TILES = 31
 """Up to so many rows a single product is read where it lies without free masks. Measured with AVX2: 17 x 1023 x 127 0.97 of
 the time of packed operands, 3 x 1000 x 40 0.5, but 64 x 1023 x 127 1.25 and 64 x 1024 x 255 1.4, as the column operand is
@@ -102,23 +102,18 @@ class Tile:
         return self.vectors * self.lanes
 
 
-def least_of(extent: int) -> int:
-    """The smallest size that an extent stands for: one less than a power of two is typical of all down to the half."""
-    return (extent + 1) // 2 if (extent + 1) & extent == 0 else extent
-
-
-def lies_in_rows(target: Target, bits: int, columns: int | None) -> bool:
+def lies_in_rows(target: Target, bits: int, columns: Fact | None) -> bool:
     """Whether rows are read and written where they lie, without room for the last tile.
 
     Its last lanes are masked where that costs nothing. Else it begins earlier, inside the one before it (`codegen.llvm.overlap`),
     and only a row that is shorter than a tile takes masks.
     """
-    fits = columns is None or least_of(columns) >= max(1, target.vector_bits // bits)
+    fits = columns is None or columns.typical >= max(1, target.vector_bits // bits)
     return target.free_masks or (target.has_masks(bits) and fits)
 
 
 def tile_of(
-    target: Target, bits: int, rows: int | None, columns: int | None, has_rows: bool = True, within_row: bool = False
+    target: Target, bits: int, rows: Fact | None, columns: Fact | None, has_rows: bool = True, within_row: bool = False
 ) -> Tile:
     """The register tile with the fewest cycles: accumulators, one row of the column operand and a broadcast must fit the registers.
 
@@ -134,8 +129,8 @@ def tile_of(
         within_row: no tile is longer than a row.
     """
     lanes = max(1, target.vector_bits // bits)
-    most_rows, most_columns = rows or 4096, columns or 4096
-    longest = least_of(columns) if within_row and columns is not None else most_columns * lanes
+    most_rows, most_columns = (MANY if each is None else each.typical for each in (rows, columns))
+    longest = columns.least if within_row and columns is not None else most_columns * lanes
     best: tuple[float, int, int] | None = None
     for height, width in product(range(1, 15) if has_rows else (1,), (1, 2, 3, 4) if has_rows else (1, 2, 4, 8)):
         if height * width + width + 1 > target.vector_registers or width * lanes > max(lanes, longest):
@@ -152,11 +147,11 @@ def tile_of(
     assert best is not None
     height, width = -best[2], best[1]
     tasks = target.threads * TASKS_PER_THREAD
-    tiles = BLOCK_TILES if rows is None else max(1, min(BLOCK_TILES, rows // (height * tasks)))
+    tiles = BLOCK_TILES if rows is None else max(1, min(BLOCK_TILES, most_rows // (height * tasks)))
     return Tile(height, width, lanes, height * tiles)
 
 
-def small_tile(target: Target, bits: int, rows: int, columns: int, exact_rows: bool = False) -> Tile:
+def small_tile(target: Target, bits: int, rows: Fact, columns: Fact) -> Tile:
     """The register tile of a product whose operands are not packed; as wide as it may be, since every row has a pointer.
 
     Without free masks a tile is no longer than a row, and its vectors are a power of two, which need no loop. Measured with AVX2,
@@ -164,17 +159,13 @@ def small_tile(target: Target, bits: int, rows: int, columns: int, exact_rows: b
     long rows two vectors leave less of the last tile empty: 9 x 2 0.82 of the time of 6 x 4 for 80 x 80 x 80, 0.94 for 200. Where
     vectors are halves these cycles are hidden, and low tiles leave fewer rows empty (Zen 4: 4 x 2 for 9 x 2 0.75 of the time of
     20 x 64 x 26, 1.07 of 17 rows; 4 x 4 for 6 x 4 0.94 of 64 x 64 x 64).
-
-    Args:
-        rows, columns: extents; one less than a power of two stands for all down to the half of that, 56 for 40, 48 and itself.
-        exact_rows: `rows` stands for nothing but itself.
     """
     lanes = max(1, target.vector_bits // bits)
-    most = range((rows + 1) // 2 + (rows > 1), rows + 1) if (rows + 1) & rows == 0 and not exact_rows else (rows,)
-    least = 40 if columns == 56 else columns if target.free_masks and columns > MOST_ROWS_ALONE else least_of(columns)
-    lengths = range(least, columns + 1, 8 if columns == 56 else 1)
-    most_vectors = -(-columns // lanes) if target.free_masks else max(1, lengths[0] // lanes)
-    several = (1, 2) if target.free_masks and columns > MOST_ROWS_ALONE and rows >= 8 else (1, 2, 3, 4)
+    most = rows.typical, columns.typical
+    long = target.free_masks and most[1] > MOST_ROWS_ALONE
+    lengths = (most[1],) if long else columns.values
+    most_vectors = -(-most[1] // lanes) if target.free_masks else max(1, lengths[0] // lanes)
+    several = (1, 2) if long and most[0] >= 8 else (1, 2, 3, 4)
     widths = [w for w in several if w <= most_vectors and (target.free_masks or w != 3)]
     beside = 2 if target.free_masks and not target.halves_vectors else 0
 
@@ -190,7 +181,7 @@ def small_tile(target: Target, bits: int, rows: int, columns: int, exact_rows: b
         where vectors are halved, else the lower one.
         """
         height, width = tile
-        steps = sum(-(-extent // height) for extent in most)
+        steps = sum(-(-extent // height) for extent in rows.values)
         cycles = steps * sum(row(extent, height, width) for extent in lengths)
         return cycles, -width, -height if target.halves_vectors else height
 
@@ -258,14 +249,14 @@ def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str], boxes: M
     return None
 
 
-def _halving_roles(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> Roles | None:
+def _halving_roles(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Roles | None:
     """A tile of one row from every second element (`X(2*i+k, 2*j+l)`): two vectors are read for one; or from pixels."""
     reads = [read for read in stage.statement.reads() if read.indices]
     outputs = [index.name for index in stage.statement.output_indices]
     if len(outputs) < 2 or not stage.statement.reduction_indices or stage.statement.combine is not None:
         return None
     bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
-    in_place = lies_in_rows(target, bits, extent_of(stage, outputs[-1], sizes))
+    in_place = lies_in_rows(target, bits, extent_of(stage, outputs[-1], facts))
     if not in_place or _depends_on_data(reads):
         return None
     return _vector_roles(reads, outputs[-1], 2) or _pixel_roles(stage, reads, outputs[-1])
@@ -348,19 +339,19 @@ def _roles(reads: list[Read], row: str | None, column: str, width: int = 1) -> R
     return Roles(row, column, tuple(dict.fromkeys(rows)), tuple(dict.fromkeys(panels)), tuple(dict.fromkeys(windows)))
 
 
-def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     """The schedule of a contraction, or `None` if the stage is none.
 
     Args:
-        sizes: sizes of the call, as far as they are to be relied on, to choose the tile.
+        facts: of the sizes of a call, to choose the tile.
     """
-    stage, sizes = schedule.graph.stage(name), sizes or {}
+    stage = schedule.graph.stage(name)
     roles = roles_of(stage, schedule.graph.boxes)
-    if stage.statement.combine is None and is_to_few(stage, sizes) and (roles is None or roles.row is None):
-        return _of_parts(schedule, name, target, sizes) if is_across(stage) else None
+    if stage.statement.combine is None and is_to_few(stage, facts) and (roles is None or roles.row is None):
+        return _of_parts(schedule, name, target, facts) if is_across(stage) else None
     if roles is not None and roles.row is None and _is_cut_by_columns(stage, roles.column):
         return None
-    return _tiled(_told_apart(schedule, name, target, sizes), name, target, sizes)
+    return _tiled(_told_apart(schedule, name, target, facts), name, target, facts)
 
 
 def _is_cut_by_columns(stage: Stage, column: str) -> bool:
@@ -383,7 +374,7 @@ def _is_cut_by_columns(stage: Stage, column: str) -> bool:
     return False
 
 
-def _told_apart(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule:
+def _told_apart(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:
     """A product of a tensor with itself by two names; not where its rows are shorter than a vector: they are no tiles.
 
     Measured with AVX-512, one thread, 500 products of 4 x 8 by their transposes: 1.6 of the time of one name.
@@ -393,40 +384,40 @@ def _told_apart(schedule: Schedule, name: str, target: Target, sizes: Mapping[st
         roles = roles_of(stage, schedule.graph.boxes)
         if roles is None or roles.row is None:
             return None
-        rows = extent_of(stage, roles.row, sizes)
-        return None if rows is not None and rows < lanes_of(schedule, stage, target) else roles.row
+        rows = extent_of(stage, roles.row, facts)
+        return None if rows is not None and rows.typical < lanes_of(schedule, stage, target) else roles.row
 
     return told_apart(schedule, name, row_of)
 
 
-def _tiled(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage, schedule.graph.boxes) or _halving_roles(schedule, stage, target, sizes)
+    roles = roles_of(stage, schedule.graph.boxes) or _halving_roles(schedule, stage, target, facts)
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
-    if _reads_once(stage, roles) and not _is_small(extent_of(stage, roles.column, sizes)):
+    if _reads_once(stage, roles) and not _is_small(extent_of(stage, roles.column, facts)):
         return _lines(schedule, name, user, roles, target)
-    found = _dotted(schedule, name, user, roles, target, sizes) or _channels(schedule, name, user, roles, target, sizes)
+    found = _dotted(schedule, name, user, roles, target, facts) or _channels(schedule, name, user, roles, target, facts)
     if found is not None or roles.step != 1:
         return found
     try:
-        made = _scheduled(schedule, name, user, roles, target, sizes)
+        made = _scheduled(schedule, name, user, roles, target, facts)
     except CompileError:
         if user is None:
             return None
-        made, user = _scheduled(schedule, name, None, roles, target, sizes), None
+        made, user = _scheduled(schedule, name, None, roles, target, facts), None
     for tensor in (*roles.row_reads, *roles.panels):
-        made = _with_factor(made, stage, user or name, tensor, roles, target, sizes)
+        made = _with_factor(made, stage, user or name, tensor, roles, target, facts)
     return made
 
 
 def _dotted(
-    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, sizes: Mapping[str, int]
+    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, facts: Facts
 ) -> Schedule | None:
     """Products of small integers (`dots`)."""
     stage, row = schedule.graph.stage(name), roles.row
-    extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
+    extents = _extents(stage, facts)
     dot = None if row is None else dots.dot_of(schedule, stage, row, roles.column, target, extents)
     if dot is None or row is None:
         return None
@@ -439,7 +430,7 @@ def _dotted(
 
 
 def _with_factor(
-    schedule: Schedule, stage: Stage, copy: str, tensor: str, roles: Roles, target: Target, sizes: Mapping[str, int]
+    schedule: Schedule, stage: Stage, copy: str, tensor: str, roles: Roles, target: Target, facts: Facts
 ) -> Schedule:
     """Compute an operand that is itself a small batched contraction inside the batch loops, where it stays in a cache: in the first
     one, or, where the items alone are work for all threads, in a quarter of the second one.
@@ -464,9 +455,10 @@ def _with_factor(
         isinstance(subscript := read.indices[shared], IndexVar) and subscript.name == batch[shared] for read in reads
     ):
         shared += 1
-    extents = [_value(root.dom[1] - root.dom[0], sizes) for root in maker.roots if root.kind == "output"]
-    nbytes = graph.program.tensor(tensor).dtype.bytes * prod(extent or 1 << 40 for extent in extents[shared:])
-    many = prod(extent or 1 for extent in extents[:shared]) >= max(FACTOR_ITEMS, target.threads)
+    found = _extents(maker, facts)
+    extents = [found[root.name] for root in maker.roots if root.kind == "output"]
+    nbytes = graph.program.tensor(tensor).dtype.bytes * prod(e.typical if e else 1 << 40 for e in extents[shared:])
+    many = prod(e.typical if e else 1 for e in extents[:shared]) >= max(FACTOR_ITEMS, target.threads)
     if not shared or batch[:shared] != names[:shared] or nbytes > (target.l2_bytes // 4 if many else target.l1_bytes):
         return schedule
     try:
@@ -475,7 +467,7 @@ def _with_factor(
         return schedule
 
 
-def _of_parts(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+def _of_parts(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     """Few results, which are one task, of parts of the sum, which are many, each a contraction by itself.
 
     Measured with AVX-512 on two threads, 4,000,000 elements in rows of 2 to 13: sums 0.49 to 0.53 of the time.
@@ -483,7 +475,7 @@ def _of_parts(schedule: Schedule, name: str, target: Target, sizes: Mapping[str,
     if not has_parts(schedule, name):
         return None
     parts, partial = partial_results(schedule, name)
-    return _tiled(parts, partial, target, sizes)
+    return _tiled(parts, partial, target, facts)
 
 
 def epilogue_of(schedule: Schedule, name: str) -> str | None:
@@ -506,37 +498,36 @@ def epilogue_of(schedule: Schedule, name: str) -> str | None:
     return user.name if same and fits and ranges == [root.dom for root in user.roots] else None
 
 
-def _scheduled(
-    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, sizes: Mapping[str, int]
-) -> Schedule:
+def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, facts: Facts) -> Schedule:
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
     inner = [index.name for index in stage.statement.reduction_indices]
     dtype = schedule.graph.program.tensor(stage.target).dtype.compute
-    extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
-    row_extent = extents[roles.row] if roles.row is not None else 1
+    extents = _extents(stage, facts)
+    row_extent = extents[roles.row] if roles.row is not None else exactly(1)
+    most_rows = MANY if row_extent is None else row_extent.typical
     in_place = lies_in_rows(target, dtype.bits, extents[roles.column])
     overlaps = in_place and bool(roles.windows) and not target.free_masks
     tile = tile_of(target, dtype.bits, row_extent, extents[roles.column], roles.row is not None, overlaps)
-    few = row_extent is not None and row_extent <= MOST_ROWS_ALONE
+    few = most_rows <= MOST_ROWS_ALONE
     if few:
-        tile = replace(tile, block=-(-(row_extent or 1) // tile.rows) * tile.rows)
+        tile = replace(tile, block=-(-most_rows // tile.rows) * tile.rows)
     alone = few and (len(names) > 1 + (roles.row is not None) or _is_small(extents[roles.column]))
     in_rows = all(
         _dimension_of(stage, tensor, roles.column) == schedule.graph.program.tensor(tensor).rank - 1
         for tensor in roles.panels
     )
-    direct = few and not alone and in_rows and roles.row is not None and (row_extent or 1) <= ROWS_WITHOUT_PANELS
-    some = row_extent is not None and row_extent <= FEW_ROWS and not (alone or direct)
+    direct = few and not alone and in_rows and roles.row is not None and most_rows <= ROWS_WITHOUT_PANELS
+    some = most_rows <= FEW_ROWS and not (alone or direct)
     across = some and roles.row is not None and len(names) == 2 and bool(roles.panels) and not roles.windows
     masked = in_place and roles.row is None and len(names) > 1
     if masked:
         tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
-    few_passes = target.free_masks or len(names) > 2 or (row_extent or 1) <= ROWS_IN_FLAT_TILES
+    few_passes = target.free_masks or len(names) > 2 or most_rows <= ROWS_IN_FLAT_TILES
     lies = in_place and few_passes and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles)
     items = [extents[name] for name in names if name not in (roles.row, roles.column)]
-    some_rows = row_extent is not None and row_extent <= FEW_ROWS and (bool(items) or target.free_masks)
-    separate = in_rows or any(extent != 1 for extent in items)  # one item that is packed would be one task
+    some_rows = most_rows <= FEW_ROWS and (bool(items) or target.free_masks)
+    separate = in_rows or any(extent != exactly(1) for extent in items)  # one item that is packed would be one task
     if lies and (few or (some_rows and separate)):
         return _as_it_lies(schedule, name, user, roles, target, extents)
 
@@ -609,6 +600,8 @@ def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, plac
     ]
     if len(makers) != 1 or makers[0].name in graph.outputs or not windows.is_plain_inside(makers[0]):
         return schedule
+    if any(True for _ in graph.attached(makers[0].name)):
+        return schedule  # what it copies is a sum, which every tile would compute again
     try:
         return schedule.compute_at(makers[0].name, copy, place)
     except CompileError:
@@ -632,7 +625,7 @@ def _rows_lie_apart(stage: Stage, tensor: str, inner: list[str]) -> bool:
 
 
 def _as_it_lies(
-    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, extents: Mapping[str, int | None]
+    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, extents: Mapping[str, Fact | None]
 ) -> Schedule:
     """A product of small matrices, each read where it lies: lanes beyond the last column are masked, the last row is read again.
 
@@ -647,8 +640,7 @@ def _as_it_lies(
     inner = [index.name for index in stage.statement.reduction_indices]
     bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
     rows, columns = extents[roles.row], extents[roles.column]
-    exact = constant_extent(stage, roles.row) is not None
-    tile = small_tile(target, bits, rows or MOST_ROWS_ALONE, columns or MOST_ROWS_ALONE, exact)
+    tile = small_tile(target, bits, rows or exactly(MOST_ROWS_ALONE), columns or exactly(MOST_ROWS_ALONE))
     schedule, copy, cache = copied_out(schedule, name, user)
     theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
     row, column = theirs[roles.row], theirs[roles.column]
@@ -666,7 +658,9 @@ def _as_it_lies(
     first, second = (row, column) if outer or (not turned and _is_small(columns)) else (column, row)
     schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
     parts = [f"{first}.outer"] if turned or outer else [f"{first}.outer", f"{second}.outer"]
-    if outer and (turned or apart or (rows or 0) <= MOST_ROWS_ALONE):  # one task packs an operand, or is short
+    if outer and (
+        turned or apart or (rows is None or rows.typical <= MOST_ROWS_ALONE)
+    ):  # one task packs an operand, or is short
         parts = []
     for leaf in (*outer, *parts):
         schedule = schedule.parallel(copy, leaf)
@@ -694,9 +688,13 @@ def _reads_once(stage: Stage, roles: Roles) -> bool:
     return roles.row is None and outputs == [roles.column] and len(names) == 1 and plain
 
 
-def extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
-    """The length of an index, if the sizes tell it."""
-    return next(_value(root.dom[1] - root.dom[0], sizes) for root in stage.roots if root.name == index)
+def extent_of(stage: Stage, index: str, facts: Facts) -> Fact | None:
+    """What is known of the length of an index."""
+    return next(fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots if root.name == index)
+
+
+def _extents(stage: Stage, facts: Facts) -> dict[str, Fact | None]:
+    return {root.name: fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots}
 
 
 def _lines(schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target) -> Schedule:
@@ -742,7 +740,7 @@ def _sum_of_lines(
 
 
 def _channels(
-    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, sizes: Mapping[str, int]
+    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, facts: Facts
 ) -> Schedule | None:
     """A convolution with vectors along the channels of the result, where short rows would leave lanes without work.
 
@@ -752,17 +750,19 @@ def _channels(
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
     dtype = schedule.graph.program.tensor(stage.target).dtype.compute
-    extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
+    extents = _extents(stage, facts)
     if roles.row is None or not roles.windows or roles.panels or len(roles.row_reads) != 1:
         return None
     channel, place = roles.row, roles.column
     channels, places = extents[channel], extents[place]
     tile = tile_of(target, dtype.bits, places, channels)
     if roles.step == 1:
-        if channels is None or places is None or places > MOST_ROWS_ALONE:
+        if channels is None or places is None or places.typical > MOST_ROWS_ALONE:
             return None
         along = tile_of(target, dtype.bits, channels, places)
-        if _cycles(tile, places, channels) * TURNING >= _cycles(along, channels, places):
+        if _cycles(tile, places.typical, channels.typical) * TURNING >= _cycles(
+            along, channels.typical, places.typical
+        ):
             return None
     schedule, copy, row = copied_out(schedule, name, user)
     schedule, row, cache = copied_out(schedule, row, None)
@@ -773,7 +773,7 @@ def _channels(
     tasks = (*outer, f"{own}.outer", *([line] if line else []))
     schedule, lines = schedule.split(copy, own, tile.columns), [f"{across}.outer"]
     piece = across
-    if places is None or places > PIECE:
+    if places is None or places.typical > PIECE:
         schedule, piece = schedule.split(copy, across, PIECE), f"{across}.inner"
         lines.append(f"{piece}.outer")
     schedule = schedule.split(copy, piece, tile.lanes)
@@ -791,7 +791,7 @@ def _channels(
     schedule = schedule.compute_at(cache, row, f"{place}.outer")
     schedule = _pack_columns(schedule, roles.row_reads[0], cache, channel, tile, None)
     # the last tile of a row then begins earlier (`codegen.llvm.overlap`); under masks every element would need a test
-    overlaps = not target.free_masks and roles.step == 1 and (places is None or tile.rows <= least_of(places))
+    overlaps = not target.free_masks and roles.step == 1 and (places is None or tile.rows <= places.least)
     for tensor in () if overlaps else roles.windows:
         schedule = _pad_rows(schedule, tensor, cache, replace(tile, vectors=-(-tile.rows * roles.step // tile.lanes)))
     inner = [index.name for index in stage.statement.reduction_indices]
@@ -842,29 +842,23 @@ def _slide(schedule: Schedule, cache: str, index: str, roles: Roles, tile: Tile)
     )
 
 
-def _is_small(columns: int | None) -> bool:
-    return columns is not None and columns <= MOST_ROWS_ALONE
+def _is_small(columns: Fact | None) -> bool:
+    return columns is not None and columns.typical <= MOST_ROWS_ALONE
 
 
-def _is_short(columns: int | None) -> bool:
-    return columns is not None and columns <= SHORT_ROW
+def _is_short(columns: Fact | None) -> bool:
+    return columns is not None and columns.typical <= SHORT_ROW
 
 
-def _is_long(columns: int | None, tile: Tile) -> bool:
+def _is_long(columns: Fact | None, tile: Tile) -> bool:
     """Whether so many tiles are full that a slow last one does not matter."""
-    return columns is None or columns % tile.columns == 0 or columns >= LONG * tile.columns
+    most = MANY if columns is None else columns.typical
+    return columns is None or most % tile.columns == 0 or most >= LONG * tile.columns
 
 
 def _can_pad(stage: Stage, boxes: Mapping[str, Box]) -> bool:
     reads = [read for read in stage.statement.reads() if read.indices]
     return not _depends_on_data(reads) and not _uses_index_values(stage, boxes)
-
-
-def _value(extent: object, sizes: Mapping[str, int]) -> int | None:
-    try:
-        return extent.evaluate(sizes)  # type: ignore[attr-defined]
-    except KeyError:
-        return None
 
 
 def _copy_of(schedule: Schedule, tensor: str, cache: str) -> tuple[Schedule, str, list[str]]:

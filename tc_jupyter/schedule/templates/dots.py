@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tc_jupyter.program import DType, IndexVar, Read, factors_of, keeps_values
+from tc_jupyter.ranges import MANY, Fact
 from tc_jupyter.schedule.intrinsics import STEPS, MatrixStep
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -83,7 +84,7 @@ class Dot:
 
 
 def dot_of(
-    schedule: Schedule, stage: Stage, row: str, column: str, target: Target, extents: Mapping[str, int | None]
+    schedule: Schedule, stage: Stage, row: str, column: str, target: Target, extents: Mapping[str, Fact | None]
 ) -> Dot | None:
     """The step and the tile for a stage, or `None` where it is no product of small integers, or a small one.
 
@@ -113,12 +114,13 @@ def dot_of(
         return None
     turned = right[0].indices[-1] != IndexVar(column)
     least = {row: LEAST_TURNED if turned else LEAST_ROWS, column: LEAST_COLUMNS, inner[-1]: LEAST_DEPTH}
-    if any((extents[name] or number) < number for name, number in least.items()):
+    lengths = {name: MANY if fact is None else fact.typical for name, fact in extents.items()}
+    if any(lengths[name] < number for name, number in least.items()):
         return None
-    high, wide = extents[row] or 4096, extents[column] or 4096
-    if high * wide < REUSES * (high + wide) or prod(each or 4096 for each in extents.values()) < LEAST_PRODUCTS:
+    high, wide = lengths[row], lengths[column]
+    if high * wide < REUSES * (high + wide) or prod(lengths.values()) < LEAST_PRODUCTS:
         return None
-    rows, vectors = _tile(step.extents[1], extents[row], extents[column])
+    rows, vectors = _tile(step.extents[1], high, wide)
     flips = step.left is left[0].dtype and step.right is not right[0].dtype and step.extents[2] == 4
     return Dot(step, inner[-1], left[0], right[0], rows, vectors, flips)
 
@@ -131,12 +133,12 @@ def _step_for(left: DType, right: DType, target: Target) -> MatrixStep | None:
     return next((STEPS[name] for name in names if STEPS[name].feature in target.features), None)
 
 
-def _tile(lanes: int, rows: int | None, columns: int | None) -> tuple[int, int]:
+def _tile(lanes: int, rows: int, columns: int) -> tuple[int, int]:
     """The tile with the fewest steps over the whole result; of those with as many the first."""
 
     def steps(tile: tuple[int, int]) -> int:
         height, vectors = tile
-        return -(-(rows or 4096) // height) * -(-(columns or 4096) // (vectors * lanes)) * height * vectors
+        return -(-rows // height) * -(-columns // (vectors * lanes)) * height * vectors
 
     return min(TILES[lanes], key=steps)
 

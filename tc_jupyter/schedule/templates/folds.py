@@ -10,8 +10,7 @@ and 104 ms, of columns 2300 and 160, all together 2320 and 74; mean and variance
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from tc_jupyter.ranges import Facts
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -28,14 +27,14 @@ def is_fold(stage: Stage) -> bool:
     return stage.statement.combine is not None and stage.statement.identity is not None
 
 
-def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     """The schedule of a fold; `None` for other statements."""
     stage = schedule.graph.stage(name)
     if not is_fold(stage) or not schedule.graph.is_free(name) or not stage.statement.reduction_indices:
         return None
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     along = stage.statement.reduction_indices[-1].name
-    if not outputs or (is_to_few(stage, sizes) and not is_across(stage)):
+    if not outputs or (is_to_few(stage, facts) and not is_across(stage)):
         schedule, parts = partial_results(schedule, name)
         outer = f"{stage.statement.reduction_indices[0].name}.outer"
         along = schedule.leaves(parts)[-1]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from math import inf, prod
 
 from tc_jupyter.program import Binary, Call, Expr, Read, bits, walk
-from tc_jupyter.ranges import SizeExpr, constant
+from tc_jupyter.ranges import Facts, SizeExpr, constant, fact_of
 from tc_jupyter.schedule.reindexing import Operand, Sum, reads_by_data, value_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -28,20 +28,20 @@ USES, USES_OF_FUNCTION = 8, 4
 vectors take twice as long with a copy."""
 
 
-def computed_once(schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
+def computed_once(schedule: Schedule, facts: Facts) -> Schedule:
     """Compute such values of all reductions before them.
 
     Args:
-        sizes: typical sizes; those that are not known count as large.
+        facts: of the sizes of a call; those that are not known count as large.
     """
     for name in schedule.stages:
-        while (chosen := _next(schedule, name, sizes)) is not None:
+        while (chosen := _next(schedule, name, facts)) is not None:
             tensor, number = chosen
             schedule = schedule.cache_read(tensor, name, value=True, only=number)
     return schedule
 
 
-def _next(schedule: Schedule, name: str, sizes: Mapping[str, int]) -> tuple[str, int] | None:
+def _next(schedule: Schedule, name: str, facts: Facts) -> tuple[str, int] | None:
     """A tensor, and the number of its access, around which a reduction computes what pays to be computed once."""
     stage = schedule.graph.stage(name)
     statement = stage.statement
@@ -54,14 +54,14 @@ def _next(schedule: Schedule, name: str, sizes: Mapping[str, int]) -> tuple[str,
     for read in reads:
         number = numbers[read.tensor] = numbers.get(read.tensor, -1) + 1
         found = value_of(stage, read, schedule.graph.boxes)
-        if found is not None and _pays(stage, found, sizes):
+        if found is not None and _pays(stage, found, facts):
             return read.tensor, number
     return None
 
 
-def _pays(stage: Stage, found: Operand, sizes: Mapping[str, int]) -> bool:
+def _pays(stage: Stage, found: Operand, facts: Facts) -> bool:
     least = _least_uses(found.place)
-    return least is not None and _uses(stage, found, sizes) >= least
+    return least is not None and _uses(stage, found, facts) >= least
 
 
 def _least_uses(place: Expr) -> int | None:
@@ -73,7 +73,7 @@ def _least_uses(place: Expr) -> int | None:
     return USES if divided or reads_by_data(place) else None
 
 
-def _uses(stage: Stage, found: Operand, sizes: Mapping[str, int]) -> float:
+def _uses(stage: Stage, found: Operand, facts: Facts) -> float:
     """How often a value of a step of the reduction is used: for the indices it does not have, and where windows overlap."""
     own = {name for each in found.sums for name, _ in each}
     extents = {root.name: root.dom[1] - root.dom[0] for root in stage.roots}
@@ -81,8 +81,8 @@ def _uses(stage: Stage, found: Operand, sizes: Mapping[str, int]) -> float:
         return 0
     if any(_overlaps(each, extents) for each in found.sums):
         return inf
-    others = (extents[name] for name in extents.keys() - own)
-    return prod(extent.evaluate(sizes) if extent.names <= sizes.keys() else inf for extent in others)
+    others = (fact_of(extents[name], facts) for name in extents.keys() - own)
+    return prod(inf if found is None else found.typical for found in others)
 
 
 def _overlaps(total: Sum, extents: Mapping[str, SizeExpr]) -> bool:

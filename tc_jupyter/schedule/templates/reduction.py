@@ -16,11 +16,10 @@ times as long for rows of 4096, 2.7 to 3.6 times for 256, 1.2 to 1.8 for 100, 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from tc_jupyter.program import IndexVar
-from tc_jupyter.ranges import constant, from_expr
+from tc_jupyter.ranges import MANY, Facts, constant, fact_of, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -44,11 +43,11 @@ FEWEST_ROWS = 64
 """Fewer rows are read one by one: the last ones, fewer than are read together, would be too large a part of them."""
 
 
-def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     """The schedule of a reduction to one element or along rows; `None` for other statements.
 
     Args:
-        sizes: typical sizes; those that are not known count as large.
+        facts: of the sizes of a call; those that are not known count as large.
     """
     stage = schedule.graph.stage(name)
     statement = stage.statement
@@ -57,27 +56,22 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     partial = statement.initialize or statement.accumulate
     if all(root.dom[1] - root.dom[0] == constant(1) for root in stage.roots if root.kind == "output"):
         return _in_parts(schedule, stage) if partial else None
-    if partial and is_to_few(stage, sizes or {}) and not is_across(stage):
+    if partial and is_to_few(stage, facts) and not is_across(stage):
         return _in_parts(schedule, stage)
-    return _rows_together(schedule, stage, target, sizes or {})
+    return _rows_together(schedule, stage, target, facts)
 
 
-def is_to_few(stage: Stage, sizes: Mapping[str, int]) -> bool:
+def is_to_few(stage: Stage, facts: Facts) -> bool:
     """Whether a long reduction has so few results that they are neither tasks for threads nor lanes of vectors.
 
     Measured with AVX-512, 4,000,000 steps, two results, over the time of both in one task: 0.11 on one thread and 0.05 on two for
     sums of products of neighbours, 0.21 and 0.1 for sums of exponentials of three products.
     """
-    extents = {root: root.dom[1] - root.dom[0] for root in stage.roots}
-    values = {root: e.evaluate(sizes) if e.names <= sizes.keys() else None for root, e in extents.items()}
-    results = [value for root, value in values.items() if root.kind == "output"]
-    steps = [value for root, value in values.items() if root.kind != "output"]
-    return (
-        len(steps) == 1  # a part is some steps of the outermost loop, which may be short
-        and None not in results
-        and prod(v or 0 for v in results) <= FEW
-        and (None in steps or prod(v or 0 for v in steps) > SHORT)
-    )
+    lengths = {root: fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots}
+    results = [length.typical if length else MANY for root, length in lengths.items() if root.kind == "output"]
+    steps = [length.typical if length else MANY for root, length in lengths.items() if root.kind != "output"]
+    # a part is some steps of the outermost loop, which may be short
+    return len(steps) == 1 and prod(results) <= FEW and steps[0] > SHORT
 
 
 def is_across(stage: Stage) -> bool:
@@ -109,13 +103,13 @@ def _in_parts(schedule: Schedule, stage: Stage) -> Schedule:
     return schedule.reorder(partial, outer, *inside).parallel(partial, outer)
 
 
-def _rows_together(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+def _rows_together(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Schedule | None:
     """A vector of each of several rows in turn, where all that read these rows do so."""
-    if target.reads_ahead and not _has_short_rows(stage, sizes):
+    if target.reads_ahead and not _has_short_rows(stage, facts):
         return None
     graph = schedule.graph
     users = [each for tensor in _rows_of(stage) for each in graph.stages if tensor in graph.reads(each)]
-    if not users or not all(_has_many_rows(each, sizes) for each in users):
+    if not users or not all(_has_many_rows(each, facts) for each in users):
         return None
     name = stage.name
     *outer, row = [index.name for index in stage.statement.output_indices]
@@ -142,15 +136,15 @@ def _rows_of(stage: Stage) -> set[str]:
     }
 
 
-def _has_many_rows(stage: Stage, sizes: Mapping[str, int]) -> bool:
+def _has_many_rows(stage: Stage, facts: Facts) -> bool:
     if not _rows_of(stage):
         return False
     root = next(root for root in stage.roots if root.name == stage.statement.output_indices[-1].name)
-    extent = root.dom[1] - root.dom[0]
-    return not extent.names <= sizes.keys() or extent.evaluate(sizes) >= FEWEST_ROWS
+    rows = fact_of(root.dom[1] - root.dom[0], facts)
+    return rows is None or rows.typical >= FEWEST_ROWS
 
 
-def _has_short_rows(stage: Stage, sizes: Mapping[str, int]) -> bool:
+def _has_short_rows(stage: Stage, facts: Facts) -> bool:
     root = next(root for root in stage.roots if root.kind == "reduction")
-    extent = root.dom[1] - root.dom[0]
-    return extent.names <= sizes.keys() and extent.evaluate(sizes) <= SHORT_ROW
+    length = fact_of(root.dom[1] - root.dom[0], facts)
+    return length is not None and length.typical <= SHORT_ROW

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 
 from tc_jupyter.program import Read, Statement, keeps, places, walk
-from tc_jupyter.ranges import IndexRange, from_expr
+from tc_jupyter.ranges import Facts, IndexRange, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -34,8 +34,6 @@ MOST_ELEMENTS = 1 << 17
 """Of a part whose number of elements is known: more do not stay in a cache."""
 ROW = 1 << 10
 """Elements that are combined together where there are no rows."""
-MANY = 1 << 20
-"""The typical value of sizes of targets that have more than one element for `EACH` points."""
 
 
 def placed(statement: Statement) -> tuple[str, ...]:
@@ -48,11 +46,11 @@ def placed_by_data(statement: Statement) -> bool:
     return any(isinstance(node, Read) and node.indices for _, place in places(statement) for node in walk(place))
 
 
-def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     """The schedule of such a reduction; `None` for other statements.
 
     Args:
-        sizes: typical sizes; `MANY` for those of a target with few points for each element.
+        facts: of the sizes of a call.
     """
     stage = schedule.graph.stage(name)
     chosen = placed(stage.statement)
@@ -71,7 +69,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     if initialized and (elements is not None and elements <= MOST_ELEMENTS):
         return _in_parts(schedule, name, points, chosen, rows, max(PART, _power(EACH * elements)), target)
     names = {size for root in stage.roots if root.name in chosen for size in (root.dom[1] - root.dom[0]).names}
-    if initialized and elements is None and all(sizes.get(size, MANY) < MANY for size in names):
+    if initialized and elements is None and all(size in facts and not facts[size].sparse for size in names):
         return _in_parts(schedule, name, points, chosen, rows, None, target)
     return _owned(schedule, name, points, chosen, rows, target) if rows else schedule
 
@@ -170,4 +168,4 @@ def _owned(
     return _along_rows(schedule.parallel(name, f"{first}.outer"), name, rows, target)
 
 
-__all__ = ["EACH", "MANY", "default", "elements_of", "placed", "placed_by_data", "sizes_of_many"]
+__all__ = ["EACH", "default", "elements_of", "placed", "placed_by_data", "sizes_of_many"]

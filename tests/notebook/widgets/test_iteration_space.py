@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.notebook.widgets.colours import Colours
 from tc_jupyter.notebook.widgets.iteration_space import IterationSpace
-from tc_jupyter.notebook.widgets.lattice import NOT_MADE, OUTSIDE, UNKNOWN, colour_of
+from tc_jupyter.notebook.widgets.lattice import NOT_MADE, OUTSIDE, UNKNOWN
 from tc_jupyter.notebook.widgets.sizes import example_sizes, size_names
 from tc_jupyter.notebook.widgets.svg import EM
 from tc_jupyter.notebook.widgets.views import view
@@ -30,7 +31,7 @@ def drawn(html: str) -> dict[int, tuple[int, str]]:
 def test_number_and_colour_of_points():
     picture = IterationSpace(function(CONV), N=8, K=3)
     loops = [i + k for i in range(8 - 3 + 1) for k in range(3)]
-    expected = {n: (loops.count(n), colour_of(n)) for n in set(loops)}
+    expected = {n: (loops.count(n), Colours(1, 8).of(n)) for n in set(loops)}
     assert drawn(picture.content().html) == expected
     assert drawn(picture.content(live=True).html) == expected
 
@@ -131,9 +132,12 @@ def test_three_axes_panels_and_fixed_axes():
     assert "the points with" in picture.content().html
     assert ">d = 1</code>" in picture.content().html
     assert space.touches[1].numbers.tolist() == [
-        ((a * 3 + b) * 4 + c) * 2 + 1 for a in range(2) for b in range(3) for c in range(4)
+        ((a * 3 + b) * 4 + c) * 2 + 1 for b in range(3) for a in range(2) for c in range(4)
     ]
-    picture.apply({"x": 1})
+    assert picture.shown == [1, 0, 2]  # b to the right, a down, as the result is drawn
+    picture.apply({"x": 0})
+    assert picture.shown == [0, 1, 2]
+    picture.apply({"swap": True})
     assert picture.shown == [1, 0, 2]
 
 

@@ -65,14 +65,14 @@ def test_elements_beyond_four_bytes_are_sent_whole():
     assert sent.min() == 0
     few = IterationSpace(function(FREE), n=4, m=5).content(live=True)
     assert not few.data["wide"]
-    assert np.frombuffer(few.points, "<i4").tolist() == list(range(20))
+    assert sorted(np.frombuffer(few.points, "<i4").tolist()) == list(range(20))
 
 
 def test_what_a_point_far_out_touches():
     picture = IterationSpace(function(FREE), n=10**5, m=10**5)
-    assert picture.ask({"point": [84, 3]}) == [8_400_003]
+    assert picture.ask({"point": [3, 84]}) == [8_400_003]
     assert picture.ask({"point": [99_999, 99_999]}) == [10**10 - 1]
-    assert picture.ask({"point": [100_000, 0]}) is None
+    assert picture.ask({"point": [0, 100_000]}) is None
 
 
 def test_a_slider_reaches_the_size_that_python_gave():

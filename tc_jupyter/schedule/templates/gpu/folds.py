@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tc_jupyter.ranges import facts_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.folds import is_fold
@@ -35,7 +36,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return None
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     along = stage.statement.reduction_indices[-1].name
-    if outputs and not (is_to_few(stage, sizes) and not is_across(stage)):
+    if outputs and not (is_to_few(stage, facts_of(sizes)) and not is_across(stage)):
         in_rows = reads_in_a_row(stage, along) and not lies_across(stage)
         return _in_warps(schedule, name, along, outputs) if in_rows else None
     schedule, parts = partial_results(schedule, name)

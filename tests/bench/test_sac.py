@@ -2,9 +2,9 @@
 
 import pytest
 
-from tc_jupyter import sac_suite
+from tc_jupyter.bench import sac
 
-EXAMPLES = sac_suite.examples()
+EXAMPLES = sac.examples()
 
 
 def test_there_are_examples_of_ranks_1_to_4():
@@ -16,6 +16,6 @@ def test_there_are_examples_of_ranks_1_to_4():
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
 def test_the_three_forms_agree(example):
     pytest.importorskip("llvmlite")
-    sac, tc, numpy = (call() for call in sac_suite._calls(example, limit=7).values())
-    assert sac_suite.close(sac, tc)
-    assert sac_suite.close(sac, numpy)
+    comprehension, loops, numpy = (call() for call in sac._calls(example, limit=7).values())
+    assert sac.close(comprehension, loops)
+    assert sac.close(comprehension, numpy)

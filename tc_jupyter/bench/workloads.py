@@ -117,7 +117,7 @@ def _assignment(line: str) -> tuple[str, str]:
 
 def workloads(suite: str) -> list[Workload]:
     """The workloads of a suite, in the order of their files."""
-    folder = files("tc_jupyter") / "suites"
+    folder = files("tc_jupyter.bench") / "suites"
     texts = [
         item.read_text() for item in sorted(folder.iterdir(), key=lambda item: item.name) if item.name.endswith(".tc")
     ]

@@ -56,7 +56,7 @@ class Comparison:
 
 def examples() -> tuple[Example, ...]:
     """The examples of `suites/examples.sac`."""
-    text = (files("tc_jupyter") / "suites" / "examples.sac").read_text()
+    text = (files("tc_jupyter.bench") / "suites" / "examples.sac").read_text()
     return tuple(_example(block) for block in re.split(r"(?=^// name:)", text, flags=re.MULTILINE)[1:])
 
 

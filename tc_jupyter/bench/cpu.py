@@ -27,7 +27,8 @@ from tc_jupyter.compiler.peers import LIBRARIES, LOOPS, installed, moved, peer_c
 from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import libraries, peak, threads
 from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, doubts, duration, rows_of
-from tc_jupyter.workloads import HALIDE_THREADS, Workload, deviation, make_data, workloads
+
+from .workloads import HALIDE_THREADS, Workload, deviation, make_data, workloads
 
 QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
 """Warnings about programs that the workloads of the suites are."""
@@ -188,7 +189,7 @@ class Measured:
 
 def _child(count: int, only: str, compiled: bool, suite: str = "cpu") -> Measured:
     """The results of a process whose libraries use `count` threads."""
-    found = in_child("cpu_suite", (only, count, compiled, suite), count)
+    found = in_child("cpu", (only, count, compiled, suite), count)
     return Measured(found["kernels"], tuple(result_of(entry) for entry in found["entries"]))
 
 
@@ -201,10 +202,8 @@ def in_child(module: str, arguments: tuple[Any, ...], count: int) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "entries.json"
         call = f"measure_to{(str(target), *arguments)!r}"
-        code = f"{_PIN.format(count)}from tc_jupyter.{module} import measure_to; {call}"
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-        )
+        code = f"{_PIN.format(count)}from tc_jupyter.bench.{module} import measure_to; {call}"
+        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
         subprocess.run([sys.executable, "-c", code], check=True, env=environment)
         return json.loads(target.read_text())
 
@@ -411,7 +410,7 @@ def _means(runs: Sequence[Sequence[Result]], counts: Sequence[int]) -> Iterator[
 
 
 def main(files: Sequence[str]) -> int:
-    """Print the table of files that `--json` wrote, one per run: `python -m tc_jupyter.cpu_suite FILE FILE`.
+    """Print the table of files that `--json` wrote, one per run: `python -m tc_jupyter.bench.cpu FILE FILE`.
 
     Above it stands what the runs say of the machine, the versions, and the kernels of the peers, each line once.
     """

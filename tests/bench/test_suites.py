@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-import tc_jupyter.bench as bench
-from tc_jupyter import cpu_suite, plain_suite, workloads
+from tc_jupyter.bench import cpu, plain, runner, workloads
 from tc_jupyter.compiler.peers import moved, peer_call
 from tc_jupyter.function import compile
 from tc_jupyter.runtime import libraries
@@ -53,15 +52,15 @@ def test_headers_that_are_wrong(text):
         workloads.parse_workload(text)
 
 
-WORKLOADS = [each for suite in ("cpu", "borders", "operands") for each in bench.workloads(suite)]
+WORKLOADS = [each for suite in ("cpu", "borders", "operands") for each in runner.workloads(suite)]
 CAP = 19  # sizes of the ordinary tests: past a vector of 16, cheap to compute in every library
 
 
 def test_there_are_workloads_for_all_suites():
-    assert len(bench.workloads("cpu")) >= 20
-    assert (len(bench.workloads("borders")), len(bench.workloads("operands"))) == (7, 12)
-    assert bench.workloads("gpu")
-    assert bench.workloads("nothing") == []
+    assert len(runner.workloads("cpu")) >= 20
+    assert (len(runner.workloads("borders")), len(runner.workloads("operands"))) == (7, 12)
+    assert runner.workloads("gpu")
+    assert runner.workloads("nothing") == []
     assert all(workload.awkward and workload.reference and workload.peers for workload in WORKLOADS)
 
 
@@ -73,12 +72,12 @@ def small(sizes):
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
 def test_workloads_agree_with_their_peers_and_with_double_precision(workload):
     pytest.importorskip("llvmlite")
-    (function,) = compile(workload.text, target="cpu", allow=bench.QUIET).values()
+    (function,) = compile(workload.text, target="cpu", allow=runner.QUIET).values()
     for sizes in map(small, (*workload.sizes, *workload.awkward)):
-        arrays = bench.make_data(workload, function, sizes)
+        arrays = runner.make_data(workload, function, sizes)
         result = function(*arrays.values())
         assert workloads.deviation(workload, arrays, sizes, result) <= 1
-        _, agrees = cpu_suite._candidates(workload, arrays, result, compiled=False)
+        _, agrees = cpu._candidates(workload, arrays, result, compiled=False)
         assert all(agrees.values()), agrees
 
 
@@ -86,9 +85,9 @@ def test_workloads_agree_with_their_peers_and_with_double_precision(workload):
 def test_loops_compute_the_workload_also_without_their_compiler(workload, monkeypatch):
     uncompiled = SimpleNamespace(prange=range, njit=lambda **options: lambda function: function)
     monkeypatch.setitem(sys.modules, "numba", uncompiled)
-    (function,) = compile(workload.text, target="interpreter", allow=bench.QUIET).values()
+    (function,) = compile(workload.text, target="interpreter", allow=runner.QUIET).values()
     sizes = {name: min(value, 5) for name, value in small(workload.sizes[0]).items()}
-    arrays = bench.make_data(workload, function, sizes)
+    arrays = runner.make_data(workload, function, sizes)
     call = peer_call("numba", workload.peers["numba"], moved(arrays, "numba"))
     assert workloads.deviation(workload, arrays, sizes, call()) <= 1
 
@@ -97,9 +96,9 @@ def test_loops_compute_the_workload_also_without_their_compiler(workload, monkey
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
 def test_workloads_at_their_own_sizes_agree_with_double_precision(workload):
     pytest.importorskip("llvmlite")
-    (function,) = compile(workload.text, target="cpu", allow=bench.QUIET).values()
+    (function,) = compile(workload.text, target="cpu", allow=runner.QUIET).values()
     for sizes in (*workload.sizes, *workload.awkward):
-        arrays = bench.make_data(workload, function, sizes)
+        arrays = runner.make_data(workload, function, sizes)
         assert workloads.deviation(workload, arrays, sizes, function(*arrays.values())) <= 1
 
 
@@ -112,7 +111,7 @@ def total(float(N) X) -> (s) { s +=! X(i) }
 """)
     (function,) = compile(workload.text, target="interpreter").values()
     sizes = {"N": 1000}
-    arrays = bench.make_data(workload, function, sizes)
+    arrays = runner.make_data(workload, function, sizes)
     exact = arrays["X"].astype(np.float64).sum()
     bound = 1002 * 2**-24 * np.abs(arrays["X"].astype(np.float64)).sum()
     assert workloads.deviation(workload, arrays, sizes, np.float32(exact + 0.9 * bound)) < 1
@@ -126,13 +125,13 @@ def test_scalars_are_numbers():
         "# name: scaled\n# sizes: N=4\ndef f(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }"
     )
     function = compile(workload.text, target="interpreter").f
-    assert type(bench.make_data(workload, function, {"N": 4})["a"]) is float
+    assert type(runner.make_data(workload, function, {"N": 4})["a"]) is float
 
 
 def test_data_is_the_same_every_time():
     workload = workloads.parse_workload(HEADER)
     (function,) = compile(workload.text, allow=["TC323"]).values()
-    first, second = (bench.make_data(workload, function, {"N": 4, "M": 3}) for _ in range(2))
+    first, second = (runner.make_data(workload, function, {"N": 4, "M": 3}) for _ in range(2))
     assert (first["X"] == second["X"]).all()
     assert first["C"].dtype == "int32"
     assert first["C"].max() < 3
@@ -145,15 +144,15 @@ def one_workload(monkeypatch):
 
     def use(**changes):
         workload = replace(workloads.parse_workload(HEADER), **{"sizes": ({"N": 4, "M": 3},), "awkward": (), **changes})
-        monkeypatch.setattr(cpu_suite, "workloads", lambda suite: [workload])
-        monkeypatch.setattr(cpu_suite, "cpu_limits", lambda: bench.Limits(1e9, 1e9, "given"))
-        monkeypatch.setattr(cpu_suite, "_limits_text", lambda count: "given")
-        quick = cpu_suite.benchmark
-        monkeypatch.setattr(cpu_suite, "benchmark", lambda candidates, **more: quick(candidates, rounds=3))
-        monkeypatch.setattr(cpu_suite, "_child", here)
+        monkeypatch.setattr(cpu, "workloads", lambda suite: [workload])
+        monkeypatch.setattr(cpu, "cpu_limits", lambda: runner.Limits(1e9, 1e9, "given"))
+        monkeypatch.setattr(cpu, "_limits_text", lambda count: "given")
+        quick = cpu.benchmark
+        monkeypatch.setattr(cpu, "benchmark", lambda candidates, **more: quick(candidates, rounds=3))
+        monkeypatch.setattr(cpu, "_child", here)
 
     def here(count, only, compiled, suite):
-        return cpu_suite.Measured("kernels: given", tuple(cpu_suite._measured(only, count, compiled, suite)))
+        return cpu.Measured("kernels: given", tuple(cpu._measured(only, count, compiled, suite)))
 
     return use
 
@@ -161,7 +160,7 @@ def one_workload(monkeypatch):
 def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     one_workload(halide=(0.5, "numpy"))
     target = tmp_path / "out.json"
-    assert bench.run_suite("cpu", str(target), thread_count=2) == 0
+    assert runner.run_suite("cpu", str(target), thread_count=2) == 0
     said = capsys.readouterr().out
     assert "a, N=4 M=3" in said
     assert "best of all peers: geometric mean" in said
@@ -172,7 +171,7 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     ours, numpy, halide = entry["rows"]
     assert (ours["name"], numpy["name"], halide["name"]) == ("tc_jupyter", "numpy", "Halide (recorded)")
     assert halide["best"] == numpy["best"] / 2
-    assert cpu_suite.main([str(target), str(target)]) == 0
+    assert cpu.main([str(target), str(target)]) == 0
     table = capsys.readouterr().out
     head, below = table.split("\n\n", 1)
     assert re.fullmatch(r"\* \S+, Python .*\n\* peers: numpy .*\n\* kernels: given", head)
@@ -180,7 +179,7 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     ratio = f"{entry['best']:.2f}"
     assert re.search(rf"^\| a, N=4 M=3 \| .*s \| {ratio}, {ratio} Halide \(recorded\) \|$", table, re.MULTILINE)
     assert "* 2 threads: geometric mean over the best peer" in table
-    assert bench.run_suite("cpu", only="something else", thread_count=1) == 2
+    assert runner.run_suite("cpu", only="something else", thread_count=1) == 2
     assert "no line of the suite `cpu` has 'something else' in its name; there are\n  a\n" in capsys.readouterr().err
 
 
@@ -190,7 +189,7 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
 def test_what_was_recorded_holds_for_its_sizes_and_threads_only(one_workload, tmp_path, sizes, thread_count):
     one_workload(halide=(0.5, "numpy"), **sizes)
     target = tmp_path / "out.json"
-    assert bench.run_suite("cpu", str(target), thread_count=thread_count) == 0
+    assert runner.run_suite("cpu", str(target), thread_count=thread_count) == 0
     (entry,) = json.loads(target.read_text())["entries"]
     assert [row["name"] for row in entry["rows"]] == ["tc_jupyter", "numpy"]
 
@@ -198,9 +197,9 @@ def test_what_was_recorded_holds_for_its_sizes_and_threads_only(one_workload, tm
 def test_every_number_of_threads_has_a_process_of_its_own(one_workload, monkeypatch, capsys):
     one_workload()
     counts = []
-    monkeypatch.setattr(cpu_suite, "_child", lambda count, *_: counts.append(count) or cpu_suite.Measured("", ()))
-    monkeypatch.setattr(cpu_suite.threads, "get_threads", lambda: 3)
-    assert bench.run_suite("cpu") == 0
+    monkeypatch.setattr(cpu, "_child", lambda count, *_: counts.append(count) or cpu.Measured("", ()))
+    monkeypatch.setattr(cpu.threads, "get_threads", lambda: 3)
+    assert runner.run_suite("cpu") == 0
     assert counts == [3, 1]
 
 
@@ -209,7 +208,7 @@ def test_a_process_that_measures_lets_libraries_choose_their_kernels(monkeypatch
     pytest.importorskip("llvmlite")
     pytest.importorskip("threadpoolctl")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
-    found = cpu_suite._child(1, "nothing of this name", False)
+    found = cpu._child(1, "nothing of this name", False)
     assert found.results == ()
     assert f"\n{found.kernels}\n" in capfd.readouterr().out
     if "openblas" in found.kernels and platform.machine() in ("x86_64", "AMD64"):
@@ -219,30 +218,30 @@ def test_a_process_that_measures_lets_libraries_choose_their_kernels(monkeypatch
 def test_a_suite_starts_again_without_what_slows_libraries(monkeypatch, capfd):
     monkeypatch.setenv("OPENBLAS_L2_SIZE", "1")
     started = []
-    real = bench.subprocess.run
-    monkeypatch.setattr(bench.subprocess, "run", lambda *a, **named: started.append(named["env"]) or real(*a, **named))
-    assert bench.run_suite("tuning", only="nothing at all") == 2
+    real = runner.subprocess.run
+    monkeypatch.setattr(runner.subprocess, "run", lambda *a, **named: started.append(named["env"]) or real(*a, **named))
+    assert runner.run_suite("tuning", only="nothing at all") == 2
     assert ["OPENBLAS_L2_SIZE" in each for each in started] == [False]
     assert "no line of the suite `tuning` has 'nothing at all' in its name" in capfd.readouterr().err
 
 
 def test_a_wrong_result_is_an_exit_code(one_workload, capsys):
     one_workload(peers={"numpy": "X[C] + 1"})
-    assert bench.run_suite("cpu", thread_count=1) == 1
+    assert runner.run_suite("cpu", thread_count=1) == 1
     assert "numpy" in capsys.readouterr().out.split("DIFFERS")[0]
     one_workload(reference="X[C] + 1")
-    assert bench.run_suite("cpu", thread_count=1) == 1
+    assert runner.run_suite("cpu", thread_count=1) == 1
     assert "WRONG" in capsys.readouterr().out
 
 
 def test_the_gpu_suite_says_why_it_cannot_run(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "gpu_available", lambda: False)
-    assert bench.run_suite("gpu") == 2
+    monkeypatch.setattr(runner, "gpu_available", lambda: False)
+    assert runner.run_suite("gpu") == 2
     assert "needs a GPU" in capsys.readouterr().err
 
 
 def test_compile_entries_name_their_targets():
-    (entry,) = bench._import_time("import tc_jupyter")
+    (entry,) = runner._import_time("import tc_jupyter")
     assert entry.target == 0.25
     assert entry.median > 0
     assert "target 250 ms" in entry.text
@@ -251,12 +250,12 @@ def test_compile_entries_name_their_targets():
 def test_the_gain_of_a_search_is_measured_against_the_default_schedule(monkeypatch, tmp_path):
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path / "cache"))
     workload = replace(workloads.parse_workload(HEADER), sizes=({"N": 4, "M": 3},))
-    quick = bench.benchmark
-    monkeypatch.setattr(bench, "benchmark", lambda candidates, seconds: quick(candidates, rounds=3))
-    found = bench.tuning_gain(workload, 0.1)
+    quick = runner.benchmark
+    monkeypatch.setattr(runner, "benchmark", lambda candidates, seconds: quick(candidates, rounds=3))
+    found = runner.tuning_gain(workload, 0.1)
     assert found["trials"] >= 1
     assert found["gain"] == pytest.approx(found["default"] / np.median(found["samples"]))
-    assert len(bench.workloads("tuning")) == 5
+    assert len(runner.workloads("tuning")) == 5
 
 
 @pytest.fixture(autouse=True)
@@ -269,23 +268,23 @@ def _libraries_choose(monkeypatch):
 @pytest.mark.some(3)
 @pytest.mark.parametrize("suite", ["compile", "sac", "tuning"])
 def test_a_name_that_no_line_has(suite, capsys):
-    assert bench.run_suite(suite, only="nothing at all") == 2
+    assert runner.run_suite(suite, only="nothing at all") == 2
     said = capsys.readouterr().err
     assert f"no line of the suite `{suite}` has 'nothing at all' in its name; there are\n  " in said
 
 
 def test_names_of_the_suite_compile_begin_its_lines():
-    text = Path(bench.__file__).read_text(encoding="utf-8")
-    assert all(f'"{name}' in text.split("Measure = ", 1)[1] for name in bench.COMPILED)
+    text = Path(runner.__file__).read_text(encoding="utf-8")
+    assert all(f'"{name}' in text.split("Measure = ", 1)[1] for name in runner.COMPILED)
 
 
 def test_every_spelling_of_a_plain_program_computes_the_same():
     """At a few elements; what is measured is as large as it says."""
     from tc_jupyter.compiler.plain import plain_c
 
-    names = [program.name for program in plain_suite.programs()]
+    names = [program.name for program in plain.programs()]
     assert len(names) == len(set(names)) >= 60
-    for program in plain_suite.programs():
+    for program in plain.programs():
         found = tc.analyze(program.text)
         assert found.ok, program.name
         assert program.unequal <= set(found.functions), program.name
@@ -295,18 +294,18 @@ def test_every_spelling_of_a_plain_program_computes_the_same():
 
 
 def test_a_summary_names_the_slowest():
-    fast = plain_suite.Spelled("a", "one", 2, 1.0, 2.0, 1.0, True)
-    slow = plain_suite.Spelled("a", "other", 2, 3.0, 2.0, 3.0, True)
-    lines = plain_suite.summary([fast, slow])
+    fast = plain.Spelled("a", "one", 2, 1.0, 2.0, 1.0, True)
+    slow = plain.Spelled("a", "other", 2, 3.0, 2.0, 3.0, True)
+    lines = plain.summary([fast, slow])
     assert "1 of 2 above 1.1 of their loops, 1 above 1.25" in lines[1]
     assert "a: other" in lines[2]
 
 
 @needs_compiler
 def test_a_plain_program_is_measured_against_its_loops(tmp_path):
-    (known,) = [each for each in plain_suite.programs() if each.name == "product with a matrix of conditions"]
+    (known,) = [each for each in plain.programs() if each.name == "product with a matrix of conditions"]
     program = replace(known, sizes=({"M": 8, "K": 7, "N": 5},))
-    found = list(plain_suite.measure(program, 1, tmp_path, seconds=0.01))
+    found = list(plain.measure(program, 1, tmp_path, seconds=0.01))
     assert [each.spelling for each in found] == ["as_choice", "as_number", "as_mask"]
     assert all(each.agrees and each.time > 0 and each.loops > 0 for each in found)
     assert [each.over_spelling is None for each in found] == [False, True, False]

@@ -33,11 +33,12 @@ from typing import Any
 import numpy as np
 
 from tc_jupyter.compiler.plain import plain_c
-from tc_jupyter.cpu_suite import QUIET, in_child, none_named, processor
 from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import threads
 from tc_jupyter.runtime.timing import benchmark, duration
-from tc_jupyter.workloads import Workload, make_data, parse_workload
+
+from .cpu import QUIET, in_child, none_named, processor
+from .workloads import Workload, make_data, parse_workload
 
 _MATHEMATICS = ("-ffast-math", "-fno-finite-math-only", "-fwrapv")
 FLAGS = ("-std=gnu99", "-O3", "-march=native", *_MATHEMATICS, "-fopenmp", "-shared", "-fPIC")
@@ -79,7 +80,7 @@ class Spelled:
 
 def programs() -> tuple[Workload, ...]:
     """All programs of the suite, in the order of the files."""
-    folder = files("tc_jupyter") / "suites" / "plain"
+    folder = files("tc_jupyter.bench") / "suites" / "plain"
     texts = [each.read_text(encoding="utf-8") for each in sorted(folder.iterdir(), key=lambda each: each.name)]
     return tuple(parse_workload(part) for text in texts for part in re.split(r"(?m)^(?=# name:)", text) if part.strip())
 
@@ -99,7 +100,7 @@ def run(json_file: str | None, only: str, thread_count: int | None) -> int:
     head = f"{processor()}, {version()}, {' '.join(FLAGS[1:6])}"
     print(head)
     counts = dict.fromkeys((threads.get_threads(), 1) if thread_count is None else (thread_count,))
-    found = [Spelled(**entry) for count in counts for entry in in_child("plain_suite", (only, count), count)]
+    found = [Spelled(**entry) for count in counts for entry in in_child("plain", (only, count), count)]
     for line in summary(found):
         print(line)
     if json_file is not None:

@@ -1,7 +1,7 @@
 """Suites of measurements: what compiling costs, and how fast workloads run against the peers that are installed.
 
 All candidates of a workload are timed in interleaved rounds in one process, and every result is compared with the first one. The
-suite of the CPU has a module of its own, `cpu_suite`.
+suite of the CPU has a module of its own, `cpu`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from tc_jupyter import cpu_suite, plain_suite, sac_suite
 from tc_jupyter.compiler import analyze
 from tc_jupyter.compiler.peers import installed, moved, peer_call
-from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.function import Function, compile, gpu_available
 from tc_jupyter.program import Statement
 from tc_jupyter.runtime import cuda, libraries
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, doubts, duration, rows_of
-from tc_jupyter.workloads import Workload, make_data, workloads
+
+from . import cpu, gradient, plain, sac
+from .cpu import QUIET
+from .workloads import Workload, make_data, workloads
 
 ONE_STATEMENT = "def mv{0}(float(R,C) A, float(C) B) -> (o) {{ o(i) +=! A(i,j) * B(j) }}"
 THREE_STATEMENTS = """def softmax{0}(float(N,M) X) -> (Y) {{
@@ -88,9 +89,9 @@ def run_suite(
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu`, `borders`, `operands`, `plain`, `gpu`, `sac` or `tuning`.
+        suite: `compile`, `cpu`, `borders`, `operands`, `plain`, `gradient`, `gpu`, `sac` or `tuning`.
         only: measure only lines whose name contains this.
-        thread_count: of the suites `cpu`, `borders`, `operands` and `plain`; `None`: all, then one.
+        thread_count: of the suites `cpu`, `borders`, `operands`, `plain` and `gradient`; `None`: all, then one.
         compiled: measure `torch.compile` in these suites too.
 
     Returns:
@@ -100,9 +101,11 @@ def run_suite(
         print(f"tc-jupyter: the suite `gpu` needs a GPU: {cuda.probe().reason}", file=sys.stderr)
         return 2
     if suite in ("cpu", "borders", "operands"):
-        return cpu_suite.run(json_file, only or "", thread_count, compiled, suite)
+        return cpu.run(json_file, only or "", thread_count, compiled, suite)
+    if suite == "gradient":
+        return gradient.run(json_file, only or "", thread_count)
     if suite == "plain":
-        return plain_suite.run(json_file, only or "", thread_count)
+        return plain.run(json_file, only or "", thread_count)
     if libraries.slowed():
         return _run_unslowed(suite, json_file, only, compiled)
     print(
@@ -122,7 +125,7 @@ def run_suite(
             found.append(entry)
             print(entry.text, flush=True)
     if only and not found:
-        return cpu_suite.none_named(suite, only, _names(suite))
+        return cpu.none_named(suite, only, _names(suite))
     if json_file is not None:
         Path(json_file).write_text(
             json.dumps({"suite": suite, "entries": [asdict(entry) for entry in found]}, indent=1)
@@ -133,15 +136,15 @@ def run_suite(
 def _run_unslowed(suite: str, json_file: str | None, only: str | None, compiled: bool) -> int:
     """The suite in a process whose libraries choose their kernels themselves; theirs are loaded here already."""
     arguments = f"{suite!r}, {json_file!r}, {only!r}, compiled={compiled}"
-    code = f"import sys; from tc_jupyter.bench import run_suite; sys.exit(run_suite({arguments}))"
-    path = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    code = f"import sys; from tc_jupyter.bench.runner import run_suite; sys.exit(run_suite({arguments}))"
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     return subprocess.run([sys.executable, "-c", code], env={**libraries.unslowed(), "PYTHONPATH": path}).returncode
 
 
 def _names(suite: str) -> list[str]:
     """What `only` may be part of; of the suite `compile` the beginnings."""
     if suite == "sac":
-        return [example.name for example in sac_suite.examples()]
+        return [example.name for example in sac.examples()]
     if suite == "compile":
         return [*COMPILED, *(f"cell to callable, {workload.name}" for workload in workloads("cpu"))]
     return [workload.name for workload in workloads(suite)]
@@ -168,7 +171,7 @@ def _entry_of(name: str, timing: Timing, target: float | None = None, **more: An
 
 def _child(code: str, cache: str) -> Any:
     """What a fresh Python process prints as JSON; objects are cached in the folder `cache`."""
-    environment = {**libraries.unslowed(), "TC_JUPYTER_CACHE": cache, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    environment = {**libraries.unslowed(), "TC_JUPYTER_CACHE": cache, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return json.loads(done.stdout)
 
@@ -266,7 +269,7 @@ def _callable_time(only: str) -> list[Entry]:
 
 _START = """
 import json
-from tc_jupyter.bench import start_of, workloads
+from tc_jupyter.bench.runner import start_of, workloads
 workload = next(found for found in workloads("cpu") if found.name == {name!r})
 print(json.dumps([start_of(workload, number) for number in range(5)][1:]))
 """
@@ -355,7 +358,7 @@ def _gpu_suite(compiled: bool) -> tuple[Measure, ...]:
 
 _GAIN = """
 import json
-from tc_jupyter.bench import workloads, tuning_gain
+from tc_jupyter.bench.runner import workloads, tuning_gain
 workload = next(found for found in workloads("tuning") if found.name == {name!r})
 print(json.dumps(tuning_gain(workload, {seconds})))
 """
@@ -366,23 +369,23 @@ TUNED_SECONDS = 30.0
 def _sac_suite() -> tuple[Measure, ...]:
     """Examples of `%%sac` against the equivalent defs and NumPy; what a new rank costs."""
 
-    def measure(example: sac_suite.Example, only: str) -> list[Entry]:
+    def measure(example: sac.Example, only: str) -> list[Entry]:
         if only not in example.name:
             return []
-        found = sac_suite.compare(example)
+        found = sac.compare(example)
         ours, peers = found.sac, (found.tc, found.numpy)
         others = "  ".join(f"{peer.name} {duration(peer.best)}, median {duration(peer.median)}" for peer in peers)
         ratio = ours.best / min(peer.best for peer in peers)
         detail = others if found.agrees else f"{others}  DIFFERS"
-        target = sac_suite.MOST_RATIO * found.tc.median
+        target = sac.MOST_RATIO * found.tc.median
         rows = rows_of(peers, None, None, None, dict.fromkeys((peer.name for peer in peers), found.agrees))
         return [_entry_of(example.name, ours, target, ratio=ratio, detail=detail, peers=rows)]
 
     def ranks(only: str) -> list[Entry]:
-        timings = sac_suite.specialisation_times()
-        return [_entry_of(name, each, sac_suite.SPECIALISATION) for name, each in timings.items() if only in name]
+        timings = sac.specialisation_times()
+        return [_entry_of(name, each, sac.SPECIALISATION) for name, each in timings.items() if only in name]
 
-    examples = sac_suite.examples()
+    examples = sac.examples()
     return *(lambda only, example=example: measure(example, only) for example in examples), ranks
 
 

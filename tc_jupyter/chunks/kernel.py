@@ -1,0 +1,127 @@
+"""The compiled def of a part. It travels as the text of the def, and every process compiles it once.
+
+Worked example: sixty-four tasks of one layer hold one `ChunkKernel`. A worker that gets the first of them makes the code, or
+finds it on its disk, and runs all of them with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tc_jupyter.compiler.analysis import analyze
+from tc_jupyter.compiler.definition import Definition, Options, engine_of
+from tc_jupyter.compiler.function_analysis import analyze_program
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.runtime import jit, nvrtc
+from tc_jupyter.runtime.arguments import call_error
+from tc_jupyter.runtime.forks import MAKING
+from tc_jupyter.runtime.kernel import read_inputs
+from tc_jupyter.runtime.threads import one_thread
+
+from .flat import Flat, flat
+from .part import Part, part_program
+
+_LOCK = threading.RLock()
+_COMPILED: dict[str, Definition] = {}
+_FLAT: dict[tuple[bytes, str, bool], Flat] = {}
+_MOST = 512
+"""Kernels that a process keeps; it forgets all when there are more."""
+
+
+@dataclass(frozen=True)
+class ChunkKernel:
+    """A part of a def that can be sent.
+
+    Attributes:
+        key: the same in every process; what differs in anything has another one.
+        text: the pickled options of the def, its text among them.
+        name: of the def.
+    """
+
+    key: str
+    text: bytes
+    name: str
+    part: Part
+
+    def __call__(self, numbers: Mapping[str, int], arrays: Sequence[Any], scalars: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of the part.
+
+        Args:
+            numbers: sizes of the whole def, and where every array begins.
+            arrays: the sources, in their order.
+            scalars: the numbers of the signature.
+
+        Raises:
+            CallError: an array does not hold what is read; a check on data failed.
+        """
+        definition = self.definition()
+        with one_thread():
+            return _run(definition, (*arrays, *scalars), numbers)
+
+    def definition(self) -> Definition:
+        """The compiled def, made at most once in a process."""
+        found = _COMPILED.get(self.key)
+        if found is None:
+            with MAKING, _LOCK:
+                found = _COMPILED.get(self.key)
+                if found is None:
+                    if len(_COMPILED) >= _MOST:
+                        _COMPILED.clear()
+                    options: Options = pickle.loads(self.text)
+                    found = _COMPILED[self.key] = _definition(self._flat(options), self.part, options)
+        return found
+
+    def _flat(self, options: Options) -> Flat:
+        # where nothing is cut, arrays end where the text says
+        key = self.text, self.name, not self.part.axes
+        if key not in _FLAT:
+            if len(_FLAT) >= _MOST:
+                _FLAT.clear()
+            found = analyze(options.text, options.language, known=options.known).functions[self.name]
+            _FLAT[key] = flat(found.program, found.ranges, borders=not self.part.axes)
+        return _FLAT[key]
+
+
+def kernel_of(about: Flat, part: Part, options: Options, name: str) -> ChunkKernel:
+    """What computes a part of a def.
+
+    Args:
+        options: how the def was compiled; its text has no other def.
+    """
+    text = pickle.dumps(options, protocol=5)
+    content = (
+        about.program.statements,
+        about.program.tensors,
+        about.program.sizes,
+        part,
+        options.target,
+        options.check,
+    )
+    key = hashlib.sha256(repr((name, *content, options.tf32)).encode()).hexdigest()[:32]
+    return ChunkKernel(key, text, name, part)
+
+
+def _definition(about: Flat, part: Part, options: Options) -> Definition:
+    program = part_program(about, part)
+    found, said = analyze_program(program)
+    if not found.ok:
+        errors = tuple(each for each in said if each.is_error)
+        raise CompileError(errors, program.source, "\n".join(each.message for each in errors))
+    return Definition(found, options)
+
+
+def _run(definition: Definition, values: Sequence[Any], known: Mapping[str, int]) -> tuple[Any, ...]:
+    inputs = read_inputs(definition.program, definition.written, values, known)
+    numbers = definition.numbers_at(inputs.sizes)
+    engine = engine_of(definition.options.target, inputs.device)
+    layout = definition.layout(inputs, {}, numbers, engine)
+    try:
+        views, _ = definition.ready(engine, layout).run(inputs, numbers, {}, definition.options.check)
+    except (jit.Refused, nvrtc.BackendError) as error:
+        raise call_error(error.diagnostic, definition.program.source) from error
+    return tuple(inputs.library.finish(view) for view in views)
