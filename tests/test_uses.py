@@ -276,6 +276,28 @@ def test_pieces_say_what_the_whole_text_says(folder):
     assert asked(text, folder)[1]["diagnostics"][0]["code"] == "TC681"
 
 
+def test_mistakes_about_files_in_a_text_that_is_cut(folder):
+    more = 'def g(float(N) X) -> (Y) {\n    use "kernels.tc"\n    Y(i) = X(i) }\n# }\nuse "kernels.tc"\n'
+    text = CALLER + more + KERNELS
+    files, found = asked(text, folder)
+    assert ide.pieces.pieces_of(text, "tc") is not None
+    assert found["diagnostics"] == tc.analyze(text, used=files.used).to_json()["diagnostics"]
+    told = [(item["code"], item["span"]["start"]["line"]) for item in found["diagnostics"]]
+    assert ("TC684", 3) in told
+    assert ("TC684", 6) not in told
+    assert ("TC207", 8) in told
+
+
+def test_colours_of_pieces_are_those_of_the_whole_text(folder, monkeypatch):
+    text = (
+        CALLER + "def g(float(N, M) X) -> (Y) { Y(i) +=! X(i, j) where k = i }\ndef h(float(N) X) -> (Y) { Y = f(X) }\n"
+    )
+    known = ide.look(text, "tc", folder).used.functions
+    by_pieces = ide.colours(text, "tc", known)
+    monkeypatch.setattr(ide.outline, "pieces_of", lambda text, language: None)
+    assert by_pieces == ide.colours(text, "tc", known)
+
+
 def test_many_defs_below_a_use_are_asked_about_one_by_one(folder):
     many = "".join(f"def f{n}(float(N) X) -> (Y) {{ A = twice(X)  Y(i) = {n} * A(i) }}\n" for n in range(200))
     text = 'use "kernels.tc"\n' + many
