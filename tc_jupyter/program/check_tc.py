@@ -24,10 +24,11 @@ from .blocks import groups, without_blocks
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
-from .extents import difference, linear, sizes_of, solutions, sum_of
+from .extents import difference, linear, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
+from .integers import sizes_of
 from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls
