@@ -266,12 +266,12 @@ class Definition:
         constants, facts = self.size_class(sizes, engine)
         if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
-            gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
+            gone = tuple((name, 0) for name in sorted(self.shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
         return Layout(strided, bits, accumulate, constants, facts, most=self.most(sizes, engine))
 
     @cached_property
-    def _shortening(self) -> frozenset[str]:
+    def shortening(self) -> frozenset[str]:
         """Sizes that make a range shorter: `K` of `0 <= i < N - K + 1`."""
         extents = [
             index.upper - index.lower
@@ -289,7 +289,7 @@ class Definition:
         )
 
     @cached_property
-    def _extents(self) -> tuple[SizeExpr, ...]:
+    def lengths(self) -> tuple[SizeExpr, ...]:
         """The lengths of loops, where sizes alone decide: if one is 0, the loops around it are not begun.
 
         Those that are positive wherever sizes are have been left out.
@@ -707,7 +707,7 @@ class Definition:
     def _is_empty(self, sizes: Mapping[str, int]) -> bool:
         """Whether a size is 0, or a loop has no iterations; an integer that is no size may be 0 like any other number."""
         none = any(sizes.get(name) == 0 for name in self.program.sizes)
-        return none or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
+        return none or any(extent.evaluate(sizes) <= 0 for extent in self.lengths)
 
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""
