@@ -37,14 +37,14 @@ from tc_jupyter.program import (
     without_factors,
 )
 from tc_jupyter.program.integers import has_read
-from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr, to_python
+from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, to_expr, to_python
 
 from .grid import grid_problem
 from .infer_bound import infer_symbolic, limited
 from .inline import inject_inline, runs_before_launch, with_written
 from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
-from .lineage import default_domain, leaf_domain, lineage
+from .lineage import ceil_div, default_domain, leaf_domain, lineage
 from .orders import changed_order, refused
 from .placement import (
     attach_points,
@@ -1897,11 +1897,6 @@ def _insert(graph: StageGraph, before: str, stage: Stage, tensor: Tensor, box: B
     stages = (*graph.stages[:at], stage, *graph.stages[at:])
     program = replace(graph.program, tensors=(*graph.program.tensors, tensor))
     return replace(graph, program=program, boxes={**graph.boxes, tensor.name: box}).with_stages(stages)
-
-
-def ceil_div(value: SizeExpr, divisor: int) -> SizeExpr:
-    """`ceil(value / divisor)`."""
-    return floor_div(value + constant(divisor - 1), constant(divisor))
 
 
 __all__ = [

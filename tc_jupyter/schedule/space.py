@@ -11,7 +11,7 @@ from math import prod
 
 from tc_jupyter.program import Expr, IndexVar, Program, Statement
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr
+from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr, step_of
 
 from .inline import without_inlined
 from .schedule import Schedule, schedule_of
@@ -37,7 +37,6 @@ from .templates import (
     windows,
 )
 from .templates.gpu import for_gpu
-from .templates.streaming import step_of
 
 Sized = tuple[str, int]
 Known = tuple[str, Fact]

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from tc_jupyter.program import IndexVar, Read, Statement
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import Facts, constant, from_expr
+from tc_jupyter.ranges import Facts, constant, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL, extent_of
 from .reduction import has_parts, is_across, is_to_few, partial_results
-from .streaming import lanes_of, step_of
+from .streaming import lanes_of
 
 TOGETHER = 4
 """Results whose sums of values are added up together, where they read the same values. Measured with AVX-512, one thread, the
