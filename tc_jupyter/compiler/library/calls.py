@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tc_jupyter.codegen.c import CCheck, Names
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import Buffer
-from tc_jupyter.program import IndexVar, int64
+from tc_jupyter.program import IndexVar, Read, int64, walk
 from tc_jupyter.ranges import Access, PointCheck, Ranges, SizeExpr, borders, to_expr
 from tc_jupyter.ranges.data import UniqueCheck, depends_on_data, point_check
 from tc_jupyter.ranges.magnitudes import Magnitudes
@@ -58,7 +58,7 @@ class Calls:
         """`kernels`: the C name of each kernel, by the name of the processor (or `any`) and its text."""
         self.definition, self.signature, self.kinds, self.kernels = definition, signature, kinds, kernels
         self.program, self.found, self.bind = definition.program, definition.found, definition.numbers.numbers
-        self.name = signature.name
+        self.name = f"tc_of_{signature.name}"  # of what is inside: no function of a program begins so
         own = Names()
         sizes = dict.fromkeys((*self.bind.names, *self.program.sizes, *definition.numbers.formulas))
         self.fields = {name: f"v_{own.of(name)}" for name in sizes}
@@ -93,7 +93,7 @@ class Calls:
             "};",
             "",
         ]
-        own = f'static const char {self.name}_name[] = "{self.name}";'
+        own = f'static const char {self.name}_name[] = "{self.signature.name}";'
         rest = [*rechecks, *numbers, *plans, *public, *self.shapes(), *self.error()]
         return self.without_unused([own, "", *table, *self.struct(), "", *rest])
 
@@ -438,13 +438,16 @@ class Calls:
                     if depends_on_data(access, dimension) and looked_at:
                         continue
                     number = len(self.conditions)
-                    if not depends_on_data(access, dimension):
-                        points = self.points(statement.name, access, dimension)
-                        if _is_whole(points):
-                            continue
+                    points = self.points(statement.name, access, dimension)
+                    if depends_on_data(access, dimension):
+                        points = replace(points, guards=())  # what cannot be looked at here may hold anywhere
+                    if _is_whole(points):
+                        continue
+                    unknown = any(isinstance(node, Read) and node.indices for node in walk(points.index))
+                    if not unknown:
                         before += self.searched(f"zero_{number}", points)
                     self.conditions.append(of_item(self.bind, item))
-                    test = "1" if depends_on_data(access, dimension) else f"{self.name}_zero_{number}(c)"
+                    test = "1" if unknown else f"{self.name}_zero_{number}(c)"
                     inner.append(f"{_PAD}if ({test}) return {self.failed(number)};")
             if inner:
                 body += [f"if ({self.runs(statement.name)}) {{", *inner, "}"]
