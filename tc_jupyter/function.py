@@ -470,6 +470,7 @@ class Function:
         Args:
             args: arrays and numbers in the order of the signature; or by name.
             out: an array, or a tuple in the order of the results, to write into; first statements without `!` accumulate.
+            named: arguments by name; with arrays of xarray also `dims=`, the names of dimensions by index.
 
         Returns:
             One array, or a tuple in the order of the results, of the kind of the inputs and on their device; with `out=`
@@ -478,6 +479,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit; names the argument, what was expected and what came.
         """
+        if "xarray" in sys.modules and (found := self._labelled(args, named, out)) is not None:
+            return found
         if named:
             args = self._definition.positional(args, named)
         if "torch" in sys.modules and out is None and autograd.is_traced():
@@ -492,6 +495,20 @@ class Function:
 
         definition = self._definition
         return torch_op.traced(definition, args) if isinstance(definition, Definition) else self._call(*args)
+
+    def _labelled(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
+        """A call with arrays of xarray; `None` where there is none."""
+        if not any(type(each).__module__.startswith("xarray.") for each in (*args, *named.values())):
+            return None
+        from tc_jupyter.chunks.labelled import call, is_labelled  # noqa: PLC0415  (only calls with such arrays)
+
+        definition, _ = self._apart()
+        given = dict(named)
+        dims = given.pop("dims", None) if "dims" not in definition.names else None
+        values = definition.positional(args, given)
+        if not any(map(is_labelled, values)):
+            return None
+        return call(definition, values, dims, lambda *arrays: self(*arrays, out=out))
 
     def _lazy(self, args: tuple[Any, ...], out: Any) -> Any:
         """A call with arrays of Dask."""
@@ -531,6 +548,10 @@ class Function:
 
         definition, options = self._apart()
         arrays = self._arguments("chunked", arrays, named)
+        if "xarray" in sys.modules:
+            from tc_jupyter.chunks.labelled import unwrapped  # noqa: PLC0415
+
+            arrays = unwrapped(arrays)
         return planned(definition, options, definition.positional(arrays, {}))
 
     def _writer(self) -> Callable[..., Any]:

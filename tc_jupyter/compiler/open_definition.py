@@ -18,7 +18,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import CallError, Diagnostic, SourceText, codes
 from tc_jupyter.program import ArgumentType, CheckedFunction, DType, Program, Signature, Specialized, bind_call
-from tc_jupyter.program.sac_helpers import size_names
+from tc_jupyter.program.integers import sizes_of
 from tc_jupyter.program.sac_rewrites import Rewrites, rewrites
 from tc_jupyter.program.sac_signature import select_overload
 from tc_jupyter.runtime.arguments import (
@@ -319,8 +319,8 @@ def _serves(signature: Signature, arguments: Sequence[ArgumentType], read: Seque
 
 def _verifier(specialized: Specialized, analysis: FunctionAnalysis) -> Any:
     """What verifies a call; extents that only range inference knows, of what a `%%tc` def computes, are filled in before."""
-    used = set[str]().union(*(size_names(check.condition) for check in specialized.checks))
-    used |= set[str]().union(*(size_names(expr) for check in specialized.checks for _, expr in check.shown))
+    used = set[str]().union(*(sizes_of(check.condition) for check in specialized.checks))
+    used |= set[str]().union(*(sizes_of(expr) for check in specialized.checks for _, expr in check.shown))
     extents = {name: expr for name, expr in analysis.ranges.sizes.items() if name in used and "." in name}
     if not extents:
         return specialized.verify if specialized.checks else None

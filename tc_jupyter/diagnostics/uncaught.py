@@ -18,13 +18,13 @@ Hook: TypeAlias = Callable[[type[BaseException], BaseException, TracebackType | 
 
 def users_frames(found: TracebackType | None) -> TracebackType | None:
     """The frames of a traceback before the first one of this package; `None` if there are none."""
-    if found is None or _module(found).split(".")[0] == __name__.split(".")[0]:
+    if found is None or module_of(found).split(".")[0] == __name__.split(".")[0]:
         return None
     rest = users_frames(found.tb_next)
     return TracebackType(rest, found.tb_frame, found.tb_lasti, found.tb_lineno)
 
 
-def _module(found: TracebackType) -> str:
+def module_of(found: TracebackType) -> str:
     return str(found.tb_frame.f_globals.get("__name__", ""))
 
 

@@ -45,7 +45,7 @@ from tc_jupyter.program import (
     points_of,
     walk,
 )
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.ranges import IndexBox, SizeExpr, from_expr, interval, nonnegative, to_expr
 
 from .ir import Allocate, Block, Check, For, If, Kernel, Stmt, Store, walk_statements
@@ -131,7 +131,7 @@ class _Nest:
             return False
         reads = self.reads_elsewhere(guard.condition)
         proved = self.checked and not any(isinstance(each, Check) for each in self.guards) and on_data(other.condition)
-        return not reads or (proved and not any(map(_has_read, (i for read in reads for i in read.indices))))
+        return not reads or (proved and not any(map(reads_elements, (i for read in reads for i in read.indices))))
 
     def reads_elsewhere(self, condition: Expr) -> list[Read]:
         """The reads of a condition that are not proved to be there, wherever a loop that it depends on begins."""
@@ -466,7 +466,7 @@ def is_cheap(value: Expr) -> bool:
         match node:
             case Read():
                 cost += 1
-                if any(map(_has_read, node.indices)):
+                if any(map(reads_elements, node.indices)):
                     return False
             case Call():
                 return False
@@ -538,7 +538,7 @@ def _ended(
 def _shorter(nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For, ...]) -> tuple[int, For] | None:
     """A loop that ends where elements or other loops say, though sizes may be 0, and its place."""
     has_size = isinstance(guard, _Test) and any(isinstance(node, Size) for node in walk(guard.condition))
-    if not isinstance(guard, _Test) or (has_size and not _has_read(guard.condition)):
+    if not isinstance(guard, _Test) or (has_size and not reads_elements(guard.condition)):
         return None
     names = index_names(guard.condition)
     place = max((number for number, loop in enumerate(loops) if loop.var in names), default=None)
@@ -559,7 +559,7 @@ def _shorter(nest: _Nest, loops: Sequence[For], guard: _Guard, around: tuple[For
 
 def _is_counted(loop: For) -> bool:
     """Whether the ends of a loop need no element."""
-    return not _has_read(loop.min) and not _has_read(loop.extent)
+    return not reads_elements(loop.min) and not reads_elements(loop.extent)
 
 
 def _alone(
@@ -589,13 +589,18 @@ def _alone(
 
 def _element(loop: For, condition: Expr, zeros: bool) -> Expr | None:
     """What elements say that a loop's variable is, where a condition asks for that."""
-    if not isinstance(condition, Binary) or condition.op != "==" or _has_read(loop.min) or _has_read(loop.extent):
+    if (
+        not isinstance(condition, Binary)
+        or condition.op != "=="
+        or reads_elements(loop.min)
+        or reads_elements(loop.extent)
+    ):
         return None
     for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if side == IndexVar(loop.var) and (zeros or _has_read(other)):
+        if side == IndexVar(loop.var) and (zeros or reads_elements(other)):
             return other if loop.var not in index_names(other) and _is_position(other) else None
     here, last = (None if zeros else _ends(condition, loop.var)) or (None, None)
-    if here is None or last is None or not _has_read(here):
+    if here is None or last is None or not reads_elements(here):
         return None
     return here if from_expr(_binary("-", last, here)) == 1 else None
 
@@ -639,7 +644,7 @@ def _ends(condition: Expr, var: str) -> _Ends | None:
     op, left, right = condition.op, condition.left, condition.right
     if var in index_names(right):
         op, left, right = _TURNED[op], right, left
-    if var not in index_names(left) or var in index_names(right) or _has_read(left) or not _is_position(right):
+    if var not in index_names(left) or var in index_names(right) or reads_elements(left) or not _is_position(right):
         return None
     limit = _within_reach(right)
     behind = _sum(limit, int64(1))
@@ -685,25 +690,25 @@ def _is_position(expr: Expr) -> bool:
 
 def _within_reach(limit: Expr) -> Expr:
     """A number as large as any position, where elements decide it: what is computed with it does not overflow."""
-    if not _has_read(limit) or (isinstance(limit, Cast) and limit.operand.dtype.bits < 64):
+    if not reads_elements(limit) or (isinstance(limit, Cast) and limit.operand.dtype.bits < 64):
         return limit
     return _binary("min", _binary("max", limit, int64(-FAR)), int64(FAR))
 
 
 def _has_any_read(expr: Expr | None) -> bool:
-    return expr is not None and _has_read(expr)
+    return expr is not None and reads_elements(expr)
 
 
 def _is_at_least(value: Expr, less: Expr, around: tuple[For, ...]) -> bool:
     """Whether `value - less` is proved to be 0 or more at every point of the loops around."""
-    if _has_read(value) or _has_read(less):
+    if reads_elements(value) or reads_elements(less):
         return False
     rest = from_expr(_binary("-", value, less))
     for loop in reversed(around):
         if nonnegative(rest):
             return True
         if loop.var in rest.indices:
-            if _has_read(loop.min) or _has_read(loop.extent):
+            if reads_elements(loop.min) or reads_elements(loop.extent):
                 return False
             first = from_expr(loop.min)
             lower = interval(rest, {loop.var: (first, first + from_expr(loop.extent) - 1)}).lower
@@ -755,10 +760,6 @@ def _binary(op: str, left: Expr, right: Expr) -> Expr:
 
 def _sum(left: Expr, right: Expr) -> Expr:
     return simplify_expr(_binary("+", left, right))
-
-
-def _has_read(expr: Expr) -> bool:
-    return any(isinstance(node, Read) and node.indices for node in walk(expr))
 
 
 def _reads_from(expr: Expr, buffers: frozenset[str]) -> bool:

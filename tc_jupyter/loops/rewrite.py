@@ -25,6 +25,19 @@ def with_body(block: Block, body: Iterable[Stmt]) -> Block:
     return block if same else replace(block, body=new)
 
 
+def only(block: Block) -> Stmt | None:
+    """The one statement of a block, through nested blocks."""
+    if len(block.body) != 1:
+        return None
+    inner = block.body[0]
+    return only(inner) if isinstance(inner, Block) else inner
+
+
+def flat(block: Block) -> list[Stmt]:
+    """The statements of a block and of the blocks that are statements of it."""
+    return [inner for stmt in block.body for inner in (flat(stmt) if isinstance(stmt, Block) else [stmt])]
+
+
 def with_blocks(stmt: Stmt, change: Callable[[Block], Block]) -> Stmt:
     """The statement with every block directly inside it changed."""
     match stmt:

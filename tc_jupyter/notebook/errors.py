@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, render, users_frames
+from tc_jupyter.diagnostics.uncaught import module_of
 
 _HOOK = "_render_traceback_"
 """What IPython asks an exception for, instead of its traceback."""
@@ -80,12 +81,8 @@ def remove() -> None:
     setattr(CompileError, _HOOK, _PLAIN)
 
 
-def _module(traceback: TracebackType) -> str:
-    return str(traceback.tb_frame.f_globals.get("__name__", ""))
-
-
 def _without_ipython(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of IPython that ran the cell."""
-    while traceback is not None and traceback.tb_next is not None and _module(traceback).startswith("IPython."):
+    while traceback is not None and traceback.tb_next is not None and module_of(traceback).startswith("IPython."):
         traceback = traceback.tb_next
     return traceback

@@ -23,10 +23,11 @@ from . import complexes, constants, extremes, logsums, orders
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
-from .extents import difference, linear, sizes_of, solutions, sum_of
+from .extents import difference, linear, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
+from .integers import sizes_of
 from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor

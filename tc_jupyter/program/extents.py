@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .expr import Binary, Cast, Const, DType, Expr, Size, Unary, int64, walk
+from .integers import sizes_of
 from .program import Tensor
 
 _ZERO, _ONE = int64(0), int64(1)
@@ -28,11 +29,6 @@ class Solution:
     rest: Expr
 
 
-def sizes_of(expr: Expr) -> set[str]:
-    """The names of the sizes in an expression."""
-    return {node.name for node in walk(expr) if isinstance(node, Size)}
-
-
 def solutions(tensors: Sequence[Tensor]) -> tuple[tuple[Solution, ...], tuple[str, ...]]:
     """The sizes that no dimension is, in the order in which they can be found, and those that cannot be."""
     dims = [(tensor.name, number, dim) for tensor in tensors for number, dim in enumerate(tensor.dims or ())]
@@ -44,11 +40,12 @@ def solutions(tensors: Sequence[Tensor]) -> tuple[tuple[Solution, ...], tuple[st
         more = False
         for name, number, dim in left:
             unknown = sizes_of(dim) - known
-            parts = linear(dim, next(iter(unknown))) if len(unknown) == 1 else None
-            if parts is not None and parts[0] != _ZERO:
-                found.append(Solution(unknown.pop(), name, number, *parts))
-                known.add(found[-1].name)
-                more = True
+            for alone in unknown if len(unknown) == 1 else ():
+                parts = linear(dim, alone)
+                if parts is not None and parts[0] != _ZERO:
+                    found.append(Solution(alone, name, number, *parts))
+                    known.add(alone)
+                    more = True
     missing = (node.name for _, _, dim in left for node in walk(dim) if isinstance(node, Size))
     return tuple(found), tuple(dict.fromkeys(name for name in missing if name not in known))
 

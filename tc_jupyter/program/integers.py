@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .expr import Binary, Const, DType, Expr, IndexVar, Read, int64, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 
 
 @lru_cache(maxsize=1 << 12)
@@ -20,6 +20,23 @@ def index_names(expr: Expr) -> frozenset[str]:
 def has_read(expr: Expr) -> bool:
     """Whether the expression reads a tensor, or a scalar."""
     return any(isinstance(node, Read) for node in walk(expr))
+
+
+def reads_elements(expr: Expr) -> bool:
+    """Whether the expression reads elements of a tensor."""
+    return any(isinstance(node, Read) and node.indices for node in walk(expr))
+
+
+def sizes_of(expr: Expr) -> frozenset[str]:
+    """The names of the sizes in an expression."""
+    return frozenset(node.name for node in walk(expr) if isinstance(node, Size))
+
+
+def conjunction(expr: Expr) -> list[Expr]:
+    """The sides of all `&&` at the top, left to right, as they stand."""
+    if isinstance(expr, Binary) and expr.op == "&&":
+        return conjunction(expr.left) + conjunction(expr.right)
+    return [expr]
 
 
 def minimum(left: Expr, right: Expr) -> Expr:

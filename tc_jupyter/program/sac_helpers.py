@@ -14,7 +14,7 @@ from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_tree import SacExpression, SacParam, SetExpr, WithLoop, sac_children
 from tc_jupyter.syntax.tree import Name
 
-from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
 from .program import Statement
 from .sac_bounds import fill_pending
 from .sac_emit import Draft, identity
@@ -135,11 +135,6 @@ def located(expr: Expr, span: Span) -> Expr:
 def several(count: int, word: str, many: str | None = None) -> str:
     """`1 axis`, `2 axes`."""
     return f"{count} {word if count == 1 else many or word + 's'}"
-
-
-def size_names(expr: Expr) -> set[str]:
-    """Names of all sizes."""
-    return {node.name for node in walk(expr) if isinstance(node, Size)}
 
 
 def with_bounds_filled(found: Value, solved: Mapping[str, Expr]) -> Value:

@@ -16,10 +16,11 @@ from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Fix, Label, Span, 
 from tc_jupyter.syntax.sac_tree import SacExpression, SacFunction, Statement
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Size
+from .integers import sizes_of
 from .program import Equality
 from .sac_bounds import Constraint, slack
 from .sac_emit import Emitter, negate
-from .sac_helpers import expr_text, read, size_names
+from .sac_helpers import expr_text, read
 from .sac_signature import Cell, Check, Signature, SolvedPartition
 from .sac_sizes import ONE, ZERO, Interval, ends, fold, index_names, is_nonnegative, same, sub
 from .sac_sizes import value as number_of
@@ -212,7 +213,7 @@ class Work(ABC):
         if same(left, right):
             return
         difference = number_of(sub(left, right))
-        known = any(name.startswith("?") for name in size_names(left) | size_names(right))
+        known = any(name.startswith("?") for name in sizes_of(left) | sizes_of(right))
         if difference is not None and not known:
             return self.require(Const(False, DType.BOOL), code, span, message, shown, help)
         condition = Binary("==", left, right, DType.BOOL)

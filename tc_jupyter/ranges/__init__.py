@@ -8,11 +8,11 @@ from .accesses import Access, Bound, Guard
 from .at_call import Bind, BoundNumbers, at_sizes, borders, make_bind
 from .convert import Scope, divided_by, from_expr, keeps_its_form, to_condition, to_expr
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
-from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
+from .display import condition_text, element_text, python_code, range_text, to_python
 from .explain import Explanation, Step, explain, summary
 from .facts import MANY, Fact, Facts, exactly, fact_of, facts_of
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
-from .interiors import Interior, interior, tightest
+from .interiors import Interior, interior, step_of, tightest
 from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
 from .orders import reads_what_it_made
@@ -130,13 +130,13 @@ __all__ = [
     "scan",
     "size",
     "solve",
+    "step_of",
     "summary",
     "symbol",
     "tightest",
     "to_condition",
     "to_expr",
     "to_latex",
-    "to_prose",
     "python_code",
     "reads_what_it_made",
     "to_python",

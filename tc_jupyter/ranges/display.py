@@ -7,7 +7,7 @@ Worked example: the condition `J - I - K + 1 >= 0` prints `I + K <= J + 1`; the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeAlias, assert_never
 
 from .size_expr import (
@@ -318,10 +318,3 @@ def solved(e: SizeExpr) -> SizeExpr:
 def range_text(name: str, lower: SizeExpr, upper: SizeExpr) -> str:
     """`2 <= i < min(N, M + 2)`."""
     return f"{to_python(lower)} <= {name} < {to_python(upper)}"
-
-
-def to_prose(e: SizeExpr, extents: Mapping[str, str] | None = None) -> str:
-    """The bound in words for tooltips: names that are extents are explained by `extents` (`N` -> `length of B`)."""
-    text = to_python(e)
-    known = [f"{name} is {extents[name]}" for name in sorted(e.names) if extents and name in extents]
-    return f"{text} ({', '.join(known)})" if known else text

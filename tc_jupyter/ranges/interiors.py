@@ -28,8 +28,8 @@ def interior(position: SizeExpr, index: str) -> Interior | None:
     """The interior along an index; `None` for what is linear nowhere."""
     conditions: list[SizeExpr] = []
     value = _linear(position, index, conditions)
-    moved = None if value is None else _weight(value, index)
-    if value is None or moved is None or any(_weight(each, index) is None for each in conditions):
+    moved = None if value is None else step_of(value, index)
+    if value is None or moved is None or any(step_of(each, index) is None for each in conditions):
         return None
     return Interior(value, tightest(conditions))
 
@@ -71,7 +71,7 @@ def _atom(atom: Atom, index: str, conditions: list[SizeExpr]) -> SizeExpr | None
             found = [each for each in values if each is not None]
             if len(found) < len(values):
                 return None
-            weights = {each: _weight(each, index) or 0 for each in found}
+            weights = {each: step_of(each, index) or 0 for each in found}
             chosen = max(found, key=lambda each: (weights[each] != 0, weights[each]))
             above = 1 if kind == "min" else -1
             conditions += [(each - chosen) * above for each in found if each is not chosen]
@@ -80,6 +80,7 @@ def _atom(atom: Atom, index: str, conditions: list[SizeExpr]) -> SizeExpr | None
             return None
 
 
-def _weight(value: SizeExpr, index: str) -> int | None:
+def step_of(value: SizeExpr, index: str) -> int | None:
+    """By how much a value, as a subscript, grows per step of `index`, if that is the same everywhere."""
     split = value.linear_in(index)
     return split[0].constant if split is not None and split[0].is_constant else None

@@ -26,13 +26,12 @@ from tc_jupyter.program import (
     Leaves,
     Program,
     Read,
-    Size,
     Statement,
     Unary,
     children,
     intervals,
-    walk,
 )
+from tc_jupyter.program.integers import sizes_of
 
 from .convert import from_expr, leaves_int64
 from .display import to_python
@@ -74,7 +73,7 @@ class Magnitudes:
     @cached_property
     def limited(self) -> tuple[SizeExpr, ...]:
         """What must not exceed `sure`: sizes, upper ends, and lower ends that may be negative."""
-        given = {name for tensor in self.program.tensors for dim in tensor.dims or () for name in _sizes(dim)}
+        given = {name for tensor in self.program.tensors for dim in tensor.dims or () for name in sizes_of(dim)}
         ends = [size(name) for name in self.program.sizes if name in given]
         for r in (each for statement in self.program.statements for each in self.ranges.indices[statement.name]):
             ends += [] if r.upper is None else [r.upper]
@@ -104,10 +103,6 @@ class Magnitudes:
         given = ", ".join(f"`{name}` is {values[name]}" for name in large)
         help_ = "call with smaller sizes" + (f": {given}" if given else "")
         return Diagnostic(codes.TOO_LARGE, node.span, message, "too large", help=help_)
-
-
-def _sizes(expr: Expr) -> Iterator[str]:
-    return (node.name for node in walk(expr) if isinstance(node, Size))
 
 
 def _exact(statement: Statement) -> Iterator[Expr]:

@@ -448,40 +448,6 @@ class IntegerSet:
 
         return self._with(_limited(query), tuple(name for name in self.dims if name not in gone))
 
-    def as_parameters(self, names: Iterable[str]) -> IntegerSet:
-        """The set with the dimensions `names` turned into parameters."""
-        isl = _isl()
-
-        def query() -> Any:
-            raw, dims = self.here(), list(self.dims)
-            for name in names:
-                place = dims.index(name)
-                present = raw.find_dim_by_name(isl.dim_type.param, name)
-                if present >= 0:
-                    raise ValueError(f"{name} is a parameter already")
-                raw = raw.move_dims(isl.dim_type.param, raw.dim(isl.dim_type.param), isl.dim_type.set, place, 1)
-                raw = raw.set_dim_name(isl.dim_type.param, raw.dim(isl.dim_type.param) - 1, name)
-                dims.pop(place)
-            return raw
-
-        names = tuple(names)
-        dims = tuple(name for name in self.dims if name not in names)
-        return self._with(_limited(query), dims, {name: index(name) for name in names})
-
-    def project_params(self, names: Iterable[str]) -> IntegerSet:
-        """The set without the parameters `names`: there is some value for them."""
-        kind = _isl().dim_type.param
-
-        def query() -> Any:
-            raw = self.here()
-            for name in names:
-                place = raw.find_dim_by_name(kind, _accepted(name))
-                if place >= 0:
-                    raw = raw.project_out(kind, place, 1)
-            return raw
-
-        return self._with(_limited(query))
-
     def rename(self, names: Mapping[str, str]) -> IntegerSet:
         """The set with other names for its dimensions."""
         return self._with(self.here(), tuple(names.get(name, name) for name in self.dims))
@@ -629,24 +595,6 @@ class IntegerSet:
                 if not (low.is_int() and high.is_int()):
                     raise Unknown("the set is unbounded")
                 bounds.append((int(low.to_python()), int(high.to_python()) + 1))
-            return tuple(bounds)
-
-        return _limited(query)
-
-    def symbolic_hull(self) -> tuple[tuple[SizeExpr, SizeExpr], ...] | None:
-        """Smallest box in terms of the parameters, half-open, where each end is one expression; else `None`.
-
-        Holds where the set is not empty.
-        """
-
-        def query() -> tuple[tuple[SizeExpr, SizeExpr], ...] | None:
-            raw = self.here()
-            bounds: list[tuple[SizeExpr, SizeExpr]] = []
-            for place in range(len(self.dims)):
-                low, high = self._single(raw.dim_min(place)), self._single(raw.dim_max(place))
-                if low is None or high is None:
-                    return None
-                bounds.append((low, high + 1))
             return tuple(bounds)
 
         return _limited(query)

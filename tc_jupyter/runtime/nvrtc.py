@@ -13,7 +13,6 @@ Source: NVRTC documentation, https://docs.nvidia.com/cuda/nvrtc/.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import re
 import struct
 import threading
@@ -107,16 +106,6 @@ def supported_archs() -> tuple[str, ...]:
     numbers = (ctypes.c_int * count.value)()
     library.nvrtcGetSupportedArchs(numbers)
     return tuple(f"sm_{number}" for number in sorted(numbers))
-
-
-def content_key(source: str, arch: str, options: tuple[str, ...] = ()) -> str:
-    """Hash of everything a compilation depends on: text, architecture, options, version of NVRTC.
-
-    Raises:
-        BackendError: NVRTC is not installed.
-    """
-    parts = (source, arch, *BASE_OPTIONS, *options, "nvrtc {}.{}".format(*version()))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def compile_cuda(

@@ -635,18 +635,12 @@ def pass_down(stage: Stage, related: Lineage) -> dict[str, tuple[SizeExpr, SizeE
     return result
 
 
-def axis_expr(expr: Expr, values: Mapping[str, Expr]) -> Expr | None:
-    """Rule for `rewrite`: an index variable becomes its value."""
-    return values.get(expr.name) if isinstance(expr, IndexVar) else None
-
-
 __all__ = [
     "AxisStep",
     "Interval",
     "Request",
     "StageBounds",
     "SymbolicBounds",
-    "axis_expr",
     "children_of",
     "gather",
     "infer_symbolic",

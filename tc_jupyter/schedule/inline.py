@@ -13,11 +13,11 @@ Source: Halide, `inline`; TVM, `InjectInline`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
-from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, rewrite, walk
+from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, rewrite
+from tc_jupyter.program.integers import sizes_of
 from tc_jupyter.ranges import constant, to_expr
 
 from .infer_bound import path_points, relaxed_axes, view_shift
@@ -129,17 +129,12 @@ def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
     extents, substitute = _extents(graph, storage), _substitution(graph, inlined)
     stages: list[Stage] = []
     for stage in graph.stages:
-        if storage in graph.reads(stage) or _sizes(stage.statement.value) & extents.keys():
+        if storage in graph.reads(stage) or sizes_of(stage.statement.value) & extents.keys():
             value = rewrite(stage.statement.value, substitute)
             stages.append(shortened(graph, replace(stage, statement=replace(stage.statement, value=value))))
         else:
             stages.append(stage)
     return graph.with_stages(tuple(stage for stage in stages if stage.name != inlined.name))
-
-
-@lru_cache(maxsize=1 << 10)
-def _sizes(value: Expr) -> frozenset[str]:
-    return frozenset(node.name for node in walk(value) if isinstance(node, Size))
 
 
 def _value_at(graph: StageGraph, inlined: Stage, read: Read) -> Expr:
@@ -149,9 +144,5 @@ def _value_at(graph: StageGraph, inlined: Stage, read: Read) -> Expr:
     for index, subscript, by in zip(inlined.statement.output_indices, read.indices, shift, strict=True):
         moved = subscript if by == constant(0) else Binary("+", subscript, to_expr(by), DType.INT64)
         values[index.name] = moved
-    value = rewrite(inlined.statement.value, lambda expr: _index_value(expr, values))
+    value = rewrite(inlined.statement.value, lambda expr: values.get(expr.name) if isinstance(expr, IndexVar) else None)
     return value if value.dtype is read.dtype else Cast(value, read.dtype)
-
-
-def _index_value(expr: Expr, values: Mapping[str, Expr]) -> Expr | None:
-    return values.get(expr.name) if isinstance(expr, IndexVar) else None

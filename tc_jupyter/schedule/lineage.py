@@ -132,9 +132,9 @@ def _at_least_one(value: SizeExpr) -> SizeExpr:
     return -minimum(-value, constant(-1))
 
 
-def ceil_div(value: SizeExpr, divisor: SizeExpr) -> SizeExpr:
+def ceil_div(value: SizeExpr, divisor: SizeExpr | int) -> SizeExpr:
     """`ceil(value / divisor)` for a divisor of at least 1."""
-    return floor_div(value + divisor - 1, divisor)
+    return (value + divisor - 1) // divisor
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,17 @@ import numpy as np
 from tc_jupyter.simulator import arithmetic as am
 from tc_jupyter.simulator.arithmetic import F16, F32, F64, I64, INTEGERS, U8, U16, U32, U64, Array
 from tc_jupyter.simulator.memory import Copy, Region, Space, as_signed
-from tc_jupyter.simulator.ptx import SIZES, Address, Immediate, Instruction, Register, SimulationError, Symbol, Vector
+from tc_jupyter.simulator.ptx import (
+    SIZES,
+    Address,
+    Immediate,
+    Instruction,
+    Register,
+    SimulationError,
+    Symbol,
+    Vector,
+    element_type,
+)
 from tc_jupyter.simulator.registers import Lanes, Writer
 from tc_jupyter.simulator.state import LOCAL_WINDOW, SHARED_WINDOW, State
 from tc_jupyter.simulator.traffic import AccessSite, count
@@ -302,16 +312,9 @@ def _vector_length(parts: tuple[str, ...]) -> int:
     return next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)
 
 
-def _element_type(instruction: Instruction) -> str:
-    for part in reversed(instruction.parts):
-        if part in SIZES:
-            return part
-    raise SimulationError(f"`{instruction.opcode}` has no type", instruction.line)
-
-
 def build_load(machine: State, instruction: Instruction, number: int) -> Operation:
     """`ld`, `ldu`."""
-    type, count = _element_type(instruction), _vector_length(instruction.parts)
+    type, count = element_type(instruction), _vector_length(instruction.parts)
     size = SIZES[type]
     destination, place = instruction.operands[0], instruction.operands[1]
     assert isinstance(place, Address)
@@ -403,7 +406,7 @@ def _load_buffer(machine: State, place: Address, size: int, writers: list[Writer
 
 def build_store(machine: State, instruction: Instruction, number: int) -> Operation:
     """`st`."""
-    type, count = _element_type(instruction), _vector_length(instruction.parts)
+    type, count = element_type(instruction), _vector_length(instruction.parts)
     size = SIZES[type]
     place, value = instruction.operands
     assert isinstance(place, Address)
@@ -498,7 +501,7 @@ def _combine(name: str, type: str, line: int | None) -> Callable[[Array, Array, 
 
 def build_atomic(machine: State, instruction: Instruction, number: int, wanted: bool) -> Operation:
     """`atom` and `red`; `wanted` tells whether the old value is used."""
-    type = _element_type(instruction)
+    type = element_type(instruction)
     size = SIZES[type]
     name = next(
         (

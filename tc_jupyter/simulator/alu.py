@@ -15,7 +15,17 @@ import numpy as np
 
 from tc_jupyter.simulator import arithmetic as am
 from tc_jupyter.simulator.arithmetic import BOOL, F16, F32, F64, I32, I64, INTEGERS, U8, U16, U32, U64, Array
-from tc_jupyter.simulator.ptx import SIZES, Immediate, Instruction, Operand, Pair, Register, SimulationError, Vector
+from tc_jupyter.simulator.ptx import (
+    SIZES,
+    Immediate,
+    Instruction,
+    Operand,
+    Pair,
+    Register,
+    SimulationError,
+    Vector,
+    element_type,
+)
 from tc_jupyter.simulator.registers import Lanes, Reader, RegisterFile, Writer
 
 Operation = Callable[[Lanes | None], None]
@@ -23,14 +33,6 @@ Builder = Callable[[Instruction, RegisterFile], Operation | None]
 
 FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 ROUNDINGS = ("rn", "rz", "rm", "rp")
-
-
-def _type(instruction: Instruction) -> str:
-    """The last type suffix."""
-    for part in reversed(instruction.parts):
-        if part in SIZES:
-            return part
-    raise SimulationError(f"`{instruction.opcode}` has no type", instruction.line)
 
 
 def _mode(parts: tuple[str, ...]) -> str:
@@ -129,7 +131,7 @@ def _saturating(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _add(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, mode = _type(instruction), _mode(instruction.parts)
+    type, mode = element_type(instruction), _mode(instruction.parts)
     subtract = instruction.parts[0] == "sub"
     if "cc" in instruction.parts or instruction.parts[0] in ("addc", "subc"):
         return _carry(instruction, registers, type)
@@ -185,7 +187,7 @@ _WIDER = {"s16": "s32", "u16": "u32", "s32": "s64", "u32": "u64"}
 
 
 def _mul(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, mode = _type(instruction), _mode(instruction.parts)
+    type, mode = element_type(instruction), _mode(instruction.parts)
     if type in FLOATS:
         if type in ("f32", "f64") and mode not in ("", "rn"):
             return _typed(instruction, registers, lambda a, b: am.multiply(a, b, mode), type, 2)
@@ -201,7 +203,7 @@ def _mul(instruction: Instruction, registers: RegisterFile) -> Operation:
 
 
 def _mad(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, parts = _type(instruction), instruction.parts
+    type, parts = element_type(instruction), instruction.parts
     if type in FLOATS:
         return _fma(instruction, registers)
     if "cc" in parts or parts[0] == "madc":
@@ -257,7 +259,7 @@ def _mad_carry(instruction: Instruction, registers: RegisterFile, type: str) -> 
 
 
 def _fma(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, mode = _type(instruction), _mode(instruction.parts)
+    type, mode = element_type(instruction), _mode(instruction.parts)
     relu = "relu" in instruction.parts
     if type in ("f16", "f16x2", "bf16", "bf16x2"):
 
@@ -270,14 +272,14 @@ def _fma(instruction: Instruction, registers: RegisterFile) -> Operation:
 
 
 def _div(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, mode = _type(instruction), _mode(instruction.parts)
+    type, mode = element_type(instruction), _mode(instruction.parts)
     if type in FLOATS:
         return _typed(instruction, registers, lambda a, b: am.divide(a, b, mode), type, 2)
     return _typed(instruction, registers, am.divide_int, type, 2)
 
 
 def _extreme(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, parts = _type(instruction), instruction.parts
+    type, parts = element_type(instruction), instruction.parts
     smaller = parts[0] == "min"
     if type in FLOATS:
         nan = "NaN" in parts
@@ -294,7 +296,7 @@ def _extreme(instruction: Instruction, registers: RegisterFile) -> Operation:
 
 
 def _sign(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type = _type(instruction)
+    type = element_type(instruction)
     function = np.negative if instruction.parts[0] == "neg" else np.abs
     if type not in FLOATS and instruction.parts[0] == "neg":
         type = _wrapping(type)
@@ -316,7 +318,7 @@ _UNARY: dict[str, Callable[[Array], Array]] = {
 
 
 def _special(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, mode, name = _type(instruction), _mode(instruction.parts), instruction.parts[0]
+    type, mode, name = element_type(instruction), _mode(instruction.parts), instruction.parts[0]
     if name == "rcp":
         return _typed(instruction, registers, lambda a: am.divide(np.full_like(a, 1), a, mode), type, 1)
     if name == "sqrt":
@@ -326,18 +328,18 @@ def _special(instruction: Instruction, registers: RegisterFile) -> Operation:
 
 def _logic(instruction: Instruction, registers: RegisterFile) -> Operation:
     function = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[instruction.parts[0]]
-    return _typed(instruction, registers, function, _type(instruction), 2)
+    return _typed(instruction, registers, function, element_type(instruction), 2)
 
 
 def _not(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type = _type(instruction)
+    type = element_type(instruction)
     if instruction.parts[0] == "cnot":
         return _typed(instruction, registers, lambda a: (a == 0).astype(a.dtype), type, 1)
     return _typed(instruction, registers, np.invert, type, 1)
 
 
 def _shift(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type = _type(instruction)
+    type = element_type(instruction)
     left = instruction.parts[0] == "shl"
     type = _wrapping(type) if left else type
     write = target(registers, instruction.operands[0], type)
@@ -353,7 +355,7 @@ def _shift(instruction: Instruction, registers: RegisterFile) -> Operation:
 
 
 def _bits(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, name = _type(instruction), instruction.parts[0]
+    type, name = element_type(instruction), instruction.parts[0]
     operands = instruction.operands
     if name in ("popc", "clz", "bfind"):
         write = target(registers, operands[0], "u32")
@@ -386,7 +388,7 @@ def _mask(instruction: Instruction, registers: RegisterFile) -> Operation:
             return am.shift_left(~am.shift_left(ones, n), p)
 
         return _typed(instruction, registers, mask, "u32", 2)
-    type = _type(instruction)
+    type = element_type(instruction)
     dtype = INTEGERS[type]
 
     def extend(a: Array, b: Array) -> Array:
@@ -428,13 +430,13 @@ def _dot(instruction: Instruction, registers: RegisterFile) -> Operation:
 
 def _sad(instruction: Instruction, registers: RegisterFile) -> Operation:
     return _typed(
-        instruction, registers, lambda a, b, c: np.maximum(a, b) - np.minimum(a, b) + c, _type(instruction), 3
+        instruction, registers, lambda a, b, c: np.maximum(a, b) - np.minimum(a, b) + c, element_type(instruction), 3
     )
 
 
 def _mul24(instruction: Instruction, registers: RegisterFile) -> Operation:
     """`mul24` and `mad24`: products of the low 24 bits."""
-    type = _type(instruction)
+    type = element_type(instruction)
     high = "hi" in instruction.parts
 
     def low24(a: Array) -> Array:
@@ -450,7 +452,7 @@ def _mul24(instruction: Instruction, registers: RegisterFile) -> Operation:
 
 
 def _setp(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, parts, operands = _type(instruction), instruction.parts, instruction.operands
+    type, parts, operands = element_type(instruction), instruction.parts, instruction.operands
     compare = am.comparison(parts[1], type in FLOATS)
     if compare is None:
         raise SimulationError(f"unknown opcode `{instruction.opcode}`", instruction.line)
@@ -523,7 +525,7 @@ def _raw(type: str) -> str:
 
 
 def _selp(instruction: Instruction, registers: RegisterFile) -> Operation:
-    raw = _raw(_type(instruction))
+    raw = _raw(element_type(instruction))
     operands = instruction.operands
     write = target(registers, operands[0], raw)
     a, b = (source(registers, operand, raw) for operand in operands[1:3])
@@ -547,16 +549,16 @@ def _testp(instruction: Instruction, registers: RegisterFile) -> Operation:
     return _apply(
         write,
         lambda a: am.float_property(name, a),
-        [source(registers, instruction.operands[1], _type(instruction))],
+        [source(registers, instruction.operands[1], element_type(instruction))],
     )
 
 
 def _copysign(instruction: Instruction, registers: RegisterFile) -> Operation:
-    return _typed(instruction, registers, lambda a, b: np.copysign(b, a), _type(instruction), 2)
+    return _typed(instruction, registers, lambda a, b: np.copysign(b, a), element_type(instruction), 2)
 
 
 def _mov(instruction: Instruction, registers: RegisterFile) -> Operation:
-    type, operands = _type(instruction), instruction.operands
+    type, operands = element_type(instruction), instruction.operands
     to, value = operands[0], operands[1]
     if isinstance(to, Vector):
         return _unpack(instruction, registers, to, value, SIZES[type])
@@ -762,7 +764,9 @@ _BUILDERS: dict[str, Builder] = {
     **dict.fromkeys(("mad", "madc"), _mad),
     "fma": _fma,
     "div": _div,
-    "rem": lambda instruction, registers: _typed(instruction, registers, am.remainder_int, _type(instruction), 2),
+    "rem": lambda instruction, registers: _typed(
+        instruction, registers, am.remainder_int, element_type(instruction), 2
+    ),
     **dict.fromkeys(("min", "max"), _extreme),
     **dict.fromkeys(("neg", "abs"), _sign),
     **dict.fromkeys(("rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"), _special),

@@ -144,6 +144,14 @@ class Instruction:
     text_line: int | None = None
 
 
+def element_type(instruction: Instruction) -> str:
+    """The last type suffix."""
+    for part in reversed(instruction.parts):
+        if part in SIZES:
+            return part
+    raise SimulationError(f"`{instruction.opcode}` has no type", instruction.line)
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable in a state space: `size` in bytes, 0 for an unsized `extern` array; `data` when it has an initialiser."""

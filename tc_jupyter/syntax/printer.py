@@ -8,7 +8,6 @@ Worked example: `o(i)+=!A(i,j)*(B(j)) where j=[0,3[` prints as `o(i) +=! A(i, j)
 
 from __future__ import annotations
 
-import hashlib
 from typing import assert_never
 
 from .tree import (
@@ -65,12 +64,6 @@ def to_text(unit: Unit) -> str:
     constants = "".join(f"{use_text(item)}\n" for item in unit.uses)
     constants += "".join(f"{statement_text(item)}\n" for item in unit.constants)
     return "\n".join([*([constants] if constants else []), *(def_text(item) for item in unit.defs)])
-
-
-def fingerprint(unit: Unit | str) -> str:
-    """A hash of the canonical text, in hexadecimal digits; cells that differ in layout or comments have the same one."""
-    text = unit if isinstance(unit, str) else to_text(unit)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def use_text(item: Use) -> str:

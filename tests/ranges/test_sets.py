@@ -127,19 +127,6 @@ def test_maps_compose():
     assert both.sample() is not None
 
 
-def test_symbolic_hull():
-    tail = IntegerSet.build(("i",), [i - 3 * index("o"), 3 * index("o") + 2 - i, N - 1 - i, i])
-    ((low, high),) = tail.symbolic_hull()
-    assert (low, high) == (3 * index("o"), minimum(N, 3 * index("o") + 3))
-
-
-def test_dimensions_become_parameters():
-    found = IntegerSet.build(("i", "j"), TRIANGLE).as_parameters(["i"])
-    assert found.dims == ("j",)
-    assert found.points({"N": 5, "i": 2}) == [(0,), (1,), (2,)]
-    assert found.project_params(["i"]).points({"N": 3}) == [(0,), (1,), (2,)]
-
-
 def test_order():
     before = IntegerMap.before(("a", "b"), ("c", "d"))
     assert before.fix({"a": 1, "b": 1, "c": 1, "d": 0}).is_empty() is Answer.YES
@@ -147,7 +134,7 @@ def test_order():
 
 
 def test_pieces_say_the_same():
-    even = IntegerSet.build((), [N - 1], [N - 2 * size("q")]).project_params(["q"])
+    even = IntegerSet.build(("q",), [N - 1], [N - 2 * index("q")]).project_out(["q"])
     pieces = even.pieces()
     for n in range(1, 8):
         truth = any(
@@ -187,7 +174,6 @@ OTHER = IntegerSet.build(("i", "j"), [i, N - 1 - i, j, 2 * i - j, mod(i, 4) - 1]
         lambda: BAND.is_subset(OTHER),
         lambda: BAND.equals(BAND.union(OTHER)),
         lambda: BAND.smallest(),
-        lambda: BAND.symbolic_hull(),
         lambda: BAND.project_out(["i"]).points({"N": 9}),
         lambda: BAND.subtract(OTHER).points({"N": 9}),
         lambda: BAND.union(OTHER).simplified(OTHER).intersect(OTHER).count({"N": 9}),
@@ -243,11 +229,7 @@ def test_numbers_beyond_64_bits():
 
 
 def test_a_set_travels_between_threads():
-    found = (
-        IntegerSet.build(("i",), [i, N * M - 1 - i])
-        .as_parameters([])
-        .union(IntegerSet.from_box(("i",), Box(((constant(0), N),))))
-    )
+    found = IntegerSet.build(("i",), [i, N * M - 1 - i]).union(IntegerSet.from_box(("i",), Box(((constant(0), N),))))
     counts = []
 
     def work():

@@ -84,16 +84,6 @@ def test_missing_library_names_the_extra(monkeypatch):
         nvrtc._load.cache_clear()
 
 
-def test_key_depends_on_text_architecture_and_options():
-    keys = {
-        nvrtc.content_key(SCALE, "sm_80"),
-        nvrtc.content_key(SCALE, "sm_90"),
-        nvrtc.content_key(SCALE + " ", "sm_80"),
-    }
-    keys |= {nvrtc.content_key(SCALE, "sm_80", nvrtc.FAST_MATH)}
-    assert len(keys) == 4
-
-
 def test_packed_bytes_come_back_and_damaged_ones_do_not():
     compiled = nvrtc.compile_cuda(SCALE, "sm_80")
     packed = nvrtc.pack(compiled)

@@ -33,6 +33,7 @@ from tc_jupyter.loops import (
     sub_blocks,
     walk_statements,
 )
+from tc_jupyter.loops.rewrite import only
 from tc_jupyter.program import DType, Read, walk
 from tc_jupyter.program.integers import index_names
 
@@ -81,7 +82,7 @@ def _statement(stmt: Stmt, place: _Place) -> Stmt:
 
 def _hoisted(loop: For) -> Stmt:
     """`for k: if c: S` -> `if c: for k: S` where `c` is the same in every iteration."""
-    inner = _only(loop.body)
+    inner = only(loop.body)
     if isinstance(inner, For) and inner.kind in MOVABLE:
         moved = _hoisted(inner)
         loop, inner = replace(loop, body=Block((moved,))), moved
@@ -92,14 +93,6 @@ def _hoisted(loop: For) -> Stmt:
     if (index_names(inner.condition) & {loop.var}) or reads & _written(inner.then) or collective:
         return loop
     return If(inner.condition, Block((replace(loop, body=inner.then),)))
-
-
-def _only(block: Block) -> Stmt | None:
-    """The one statement of a block, through nested blocks."""
-    if len(block.body) != 1:
-        return None
-    inner = block.body[0]
-    return _only(inner) if isinstance(inner, Block) else inner
 
 
 def _loop(stmt: Stmt, place: _Place) -> Stmt:

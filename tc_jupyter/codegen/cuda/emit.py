@@ -51,7 +51,7 @@ from tc_jupyter.loops import (
     walk_statements,
 )
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program.integers import conjunction, index_names
 from tc_jupyter.schedule import Target
 
 from .accumulators import in_registers
@@ -488,7 +488,7 @@ class _Emitter:
 
     def _if(self, stmt: If, guards: Guards) -> None:
         facts = _facts(stmt.condition)
-        needed = [test for test in _conjunction(stmt.condition) if not self._holds(test)]
+        needed = [test for test in conjunction(stmt.condition) if not self._holds(test)]
         if not needed:
             self._block(stmt.then, guards)
             return
@@ -1142,12 +1142,6 @@ def _at_least(extent: Expr, width: int) -> Expr:
             return rest
         case _:
             return extent
-
-
-def _conjunction(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == "&&":
-        return _conjunction(expr.left) + _conjunction(expr.right)
-    return [expr]
 
 
 def _facts(expr: Expr) -> dict[str, int]:

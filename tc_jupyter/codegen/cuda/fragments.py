@@ -46,6 +46,7 @@ from tc_jupyter.loops import (
     walk_statements,
     with_blocks,
 )
+from tc_jupyter.loops.rewrite import only
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, factors_of, int64, rewrite, walk
 from tc_jupyter.program.integers import index_names, times
 
@@ -265,7 +266,7 @@ class _Rewriter:
 
     def loop(self, loop: For, ranges: Ranges) -> Stmt:
         chain = _chain(loop)
-        inner = _only(chain[-1].body)
+        inner = only(chain[-1].body)
         if isinstance(inner, Store):
             matrix = self.matrices.get(inner.buffer)
             if matrix is not None and matrix.role == "accumulator" and inner.reduce == "+" and len(chain) == 3:
@@ -450,16 +451,8 @@ class _Rewriter:
 
 def _chain(loop: For) -> tuple[For, ...]:
     """A loop and those directly inside it."""
-    inner = _only(loop.body)
+    inner = only(loop.body)
     return (loop, *_chain(inner)) if isinstance(inner, For) else (loop,)
-
-
-def _only(block: Block) -> Stmt | None:
-    """The one statement of a block, through nested blocks."""
-    if len(block.body) != 1:
-        return None
-    inner = block.body[0]
-    return _only(inner) if isinstance(inner, Block) else inner
 
 
 def _source(value: Expr) -> Read | None:

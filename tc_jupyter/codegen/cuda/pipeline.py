@@ -47,7 +47,7 @@ from tc_jupyter.loops import (
     with_expressions,
 )
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite
-from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.program.integers import conjunction, has_read, index_names
 from tc_jupyter.schedule import GPU_AXES
 
 from .expressions import Scope, divisor, padded
@@ -240,17 +240,11 @@ def _parts(store: Store) -> tuple[list[Expr], Read | None]:
     """The conditions of a copy, and what it copies where they hold; elsewhere it must write zero."""
     value, tests = store.value, list[Expr]()
     if isinstance(value, Select) and isinstance(value.otherwise, Const) and value.otherwise.value == 0:
-        tests, value = _conjunction(value.condition), value.then
+        tests, value = conjunction(value.condition), value.then
     if isinstance(value, Cast) and value.dtype is value.operand.dtype.compute:
         value = value.operand
     by_data = any(map(has_read, tests))
     return tests, value if isinstance(value, Read) and not by_data else None
-
-
-def _conjunction(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == "&&":
-        return _conjunction(expr.left) + _conjunction(expr.right)
-    return [expr]
 
 
 def _is_row(buffer: Buffer, indices: tuple[Expr, ...], lane: str, width: int, scope: Scope) -> bool:

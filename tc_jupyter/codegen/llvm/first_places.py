@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store
-from tc_jupyter.loops.rewrite import substitute, with_blocks, with_body
+from tc_jupyter.loops.rewrite import flat, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Select, Unary, identity_of, int64
 from tc_jupyter.program.integers import ceil_div, minimum, plus, times
 from tc_jupyter.ranges import from_expr
@@ -37,7 +37,7 @@ cache, 2.6 and 2.6; `double` 1.1 and 1.9, 2.5 and 2.5; `uint8` 3.8 and 3.4, 3.8 
 
 def first_places(block: Block, target: Target) -> Block:
     """Join every two loops inside that find an extreme and its first place."""
-    body = _flat(block)
+    body = flat(block)
     for late, stmt in enumerate(body):
         found = _search(stmt)
         if found is None or not isinstance(stmt, If):
@@ -53,11 +53,6 @@ def first_places(block: Block, target: Target) -> Block:
             both = replace(stmt, condition=condition, then=Block(joined), otherwise=apart)
             return replace(block, body=(*body[:early], both, *body[late + 1 :]))
     return with_body(block, (with_blocks(stmt, lambda inner: first_places(inner, target)) for stmt in block.body))
-
-
-def _flat(block: Block) -> list[Stmt]:
-    """The statements of a block and of the blocks that are statements of it."""
-    return [inner for stmt in block.body for inner in (_flat(stmt) if isinstance(stmt, Block) else [stmt])]
 
 
 def _search(stmt: Stmt) -> For | None:
@@ -97,7 +92,7 @@ def _only(loop: For | None) -> Store | None:
     """The reduction that a loop over vectors does, if it does nothing else."""
     if loop is None or loop.kind != "vectorize":
         return None
-    (stmt, *others) = _flat(loop.body)
+    (stmt, *others) = flat(loop.body)
     alone = isinstance(stmt, Store) and not others and stmt.reduce is not None and not stmt.atomic
     return stmt if alone and isinstance(stmt, Store) and not any(mentions(i, loop.var) for i in stmt.indices) else None
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
+from tc_jupyter.loops.rewrite import block_with_expressions, flat, variables, with_blocks, with_body
 from tc_jupyter.program import IndexVar, Read, walk
 
 MOST_REDUCTIONS = 4
@@ -28,7 +28,7 @@ MOST_REDUCTIONS = 4
 
 def fuse_reductions(block: Block) -> Block:
     """Join every serial loop that only reduces with a later one of the same block that runs over the same range and input."""
-    body = _flat(block)
+    body = flat(block)
     fused = False
     loops = [place for place, stmt in enumerate(body) if isinstance(stmt, For)]
     for number, late in enumerate(loops):
@@ -38,11 +38,6 @@ def fuse_reductions(block: Block) -> Block:
                 body[early], body[late], fused = Block(()), joined, True
     whole = replace(block, body=tuple(stmt for stmt in body if stmt != Block(()))) if fused else block
     return with_body(whole, (with_blocks(stmt, fuse_reductions) for stmt in whole.body))
-
-
-def _flat(block: Block) -> list[Stmt]:
-    """The statements of a block and of the blocks that are statements of it."""
-    return [inner for stmt in block.body for inner in (_flat(stmt) if isinstance(stmt, Block) else [stmt])]
 
 
 def _joined(early: Stmt, between: Sequence[Stmt], late: Stmt) -> For | None:

@@ -20,7 +20,6 @@ from .svg import letters, short, svg, wide
 
 _HIGH, _BETWEEN, _APART = 38, 58, 16
 """The height of an axis, and what is left free below and beside it."""
-_MOST_POINTS = 600
 
 
 def hypergraph_svg(bounds: Bounds, name: str) -> str:

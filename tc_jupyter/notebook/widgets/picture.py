@@ -35,8 +35,6 @@ CODE = f"{_CODE};white-space:inherit;overflow-wrap:break-word"
 LISTING = f"{_CODE};white-space:pre"
 """Of lines of code, which stay lines."""
 _CELL = "padding:1px 14px 1px 0;text-align:left;border:0"
-STATIC_LIMIT = 60_000
-"""Characters of static HTML of one view; larger pictures are drawn with fewer points."""
 
 
 _GROUPS = {

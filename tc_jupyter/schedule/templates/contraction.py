@@ -20,7 +20,7 @@ from math import prod
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, points_of, walk
 from tc_jupyter.program.integers import has_read, index_names
-from tc_jupyter.ranges import MANY, Box, Fact, Facts, constant, exactly, fact_of, from_expr
+from tc_jupyter.ranges import MANY, Box, Fact, Facts, constant, exactly, fact_of, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.subscripts import is_inside
@@ -30,7 +30,7 @@ from . import dots, windows
 from .ragged import ends_loops
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .self_products import told_apart
-from .streaming import added, copied_out, is_plain, is_streaming, lanes_of, step_of
+from .streaming import added, copied_out, is_plain, is_streaming, lanes_of
 
 BLOCK_TILES = 8
 """Tiles of rows in one task, if there are enough tasks."""
@@ -600,6 +600,8 @@ def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, plac
     ]
     if len(makers) != 1 or makers[0].name in graph.outputs or not windows.is_plain_inside(makers[0]):
         return schedule
+    if any(True for _ in graph.attached(makers[0].name)):
+        return schedule  # what it copies is a sum, which every tile would compute again
     try:
         return schedule.compute_at(makers[0].name, copy, place)
     except CompileError:

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from math import lcm
 
 from tc_jupyter.program import Binary, Const, Expr, IndexVar, walk
-from tc_jupyter.ranges import constant, from_expr, index
+from tc_jupyter.ranges import constant, from_expr, index, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL
-from .streaming import lanes_of, step_of
+from .streaming import lanes_of
 
 
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:

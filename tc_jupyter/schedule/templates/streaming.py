@@ -10,7 +10,7 @@ planes are read again too.
 from __future__ import annotations
 
 from tc_jupyter.program import Const, Expr, IndexVar, Read, Select, Size, is_along_rows, positions, walk
-from tc_jupyter.ranges import SizeExpr, from_expr, interior
+from tc_jupyter.ranges import SizeExpr, from_expr, interior, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -73,12 +73,6 @@ def is_plain(read: Read, numbers: bool = False) -> bool:
     names = [index.name for index in read.indices if isinstance(index, IndexVar)]
     count = len(names) + numbers * sum(isinstance(index, Const) for index in read.indices)
     return count == len(read.indices) and len(names) == len(set(names))
-
-
-def step_of(subscript: SizeExpr, index: str) -> int | None:
-    """By how much a subscript grows per step of `index`, if that is the same everywhere."""
-    split = subscript.linear_in(index)
-    return split[0].constant if split is not None and split[0].is_constant else None
 
 
 def is_streaming(stage: Stage, index: str) -> bool:

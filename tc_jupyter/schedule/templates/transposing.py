@@ -13,11 +13,11 @@ the same in C 5.9 and 3.9, a copy 3.2 and 1.7 to 2.6.
 
 from __future__ import annotations
 
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.ranges import from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 
-from .streaming import lanes_of, step_of
+from .streaming import lanes_of
 
 LINE_BITS = 512
 """A line of cache."""

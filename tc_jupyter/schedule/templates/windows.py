@@ -14,12 +14,10 @@ from collections.abc import Callable
 
 from tc_jupyter.program import Const, IndexVar, Read, Select, walk
 from tc_jupyter.program.integers import has_read, index_names
-from tc_jupyter.ranges import from_expr, interior
+from tc_jupyter.ranges import from_expr, interior, step_of
 from tc_jupyter.schedule.reindexing import operand
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, StageGraph
-
-from .streaming import step_of
 
 
 def copied(schedule: Schedule, pays: Callable[[Schedule, str], bool] = lambda *_: True) -> Schedule:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc_jupyter.program import IndexVar, Read, walk
-from tc_jupyter.ranges import constant, from_expr
+from tc_jupyter.ranges import constant, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added, step_of
+from tc_jupyter.schedule.templates.streaming import added
 
 from . import filling, side_by_side
 from .side_by_side import is_sum

@@ -30,11 +30,11 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.program import IndexVar, Read, walk
-from tc_jupyter.ranges import SizeExpr, constant, from_expr
+from tc_jupyter.ranges import SizeExpr, constant, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.streaming import added, step_of
+from tc_jupyter.schedule.templates.streaming import added
 
 from .limits import fits_shared
 from .product import extent_of

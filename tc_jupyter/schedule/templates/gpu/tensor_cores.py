@@ -22,13 +22,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.program import DType, IndexVar, Read, factors_of, walk
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.ranges import from_expr, step_of
 from tc_jupyter.schedule.intrinsics import STEPS
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added, copied_out, step_of
+from tc_jupyter.schedule.templates.streaming import added, copied_out
 
 from .limits import fits_shared
 from .product import FEWEST, Roles, cheapest, extent_of, parts_first, roles_of

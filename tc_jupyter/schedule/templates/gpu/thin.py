@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.ranges import from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added, step_of
+from tc_jupyter.schedule.templates.streaming import added
 
 from . import filling, side_by_side
 from .product import FEWEST, extent_of, roles_of

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc_jupyter.program import IndexVar
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.ranges import from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.streaming import added, step_of
+from tc_jupyter.schedule.templates.streaming import added
 
 from .limits import fits_shared
 
