@@ -145,7 +145,9 @@ class CudaCalls:
         lacks = calls.plain(
             "TC_MEMORY", c_string("the device has no memory for %lld bytes of temporaries"), "(long long)total"
         )
-        if places or numbers:
+        if any(step.info.checks for step in steps):
+            body.append(f"const int64_t record_at = tc_place(&over, &total, {8 * RECORD}, 64);")
+        if places or numbers or any(step.info.checks for step in steps):
             body.append("if (!over) memory = tc_device_memory(options, (size_t)total + 1, stream);")
             body.append(f"if (!memory) return {lacks};")
         for k, each in enumerate(numbers):
@@ -183,7 +185,7 @@ class CudaCalls:
             lines.append(f"{_PAD}void *w{k} = memory + {places[f'workspace {number} {each.name}']};")
             names.append(f"&w{k}")
         if step.info.checks:
-            memory = f"void *record = tc_device_memory(options, {8 * RECORD}, stream);"
+            memory = "void *record = memory + record_at;"
             clear = f"cudaMemsetAsync(record, 0, {8 * RECORD}, stream)"
             lines += [f"{_PAD}{memory}", f"{_PAD}if ((code = tc_cuda({self.name}_name, {clear}))) goto done;"]
             names.append("&record")
@@ -207,7 +209,6 @@ class CudaCalls:
         """What the checks inside a kernel have found."""
         return [
             f"int64_t *found = tc_host(record, {8 * RECORD}, stream);",
-            "tc_device_release(options, record, stream);",
             f"if (!found) {{ code = tc_cuda({self.name}_name, cudaErrorUnknown); goto done; }}",
             f"int64_t errors[{RECORD + 1}] = {{found[0], 0}};",
             f"memcpy(errors + 2, found + 1, {8 * (RECORD - 1)});",
