@@ -531,7 +531,9 @@ class Function:
             help = "write it as a `%%tc` def, or pass arrays that are in memory"
             fail(codes.CHUNKED_CALL, message, self._source, help=help)
         definition = self._known()
-        return definition, replace(_alone(self._options, definition.name), rule=None, follows=False)
+        options = replace(_alone(self._options, definition.name), rule=None, follows=False)
+        # every chunk begins somewhere else: code for each would be made anew
+        return definition, replace(options, specialize=None) if options.specialize is True else options
 
     def chunked(self, *arrays: Any, **named: Any) -> Plan:
         """How a call with arrays of Dask is computed, chunk by chunk; nothing is computed.

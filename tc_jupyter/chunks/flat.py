@@ -40,19 +40,18 @@ class Flat:
         return tuple(each for each in self.program.statements if each.target == tensor)
 
 
-def flat(program: Program, ranges: Ranges, borders: bool = False) -> Flat:
+def flat(program: Program, ranges: Ranges) -> Flat:
     """The flat form of a def without errors.
 
-    Args:
-        borders: what is said of reads beyond the ends of arrays stays; a part of an array may end where the array does not, so in a
-            part these reads are looked at like all others.
+    What is said of reads beyond the ends of arrays is left out: a part of an array may end where the array does not, so these reads
+    are looked at like all others.
     """
-    return _Flattening(program, ranges, borders).run()
+    return _Flattening(program, ranges).run()
 
 
 class _Flattening:
-    def __init__(self, program: Program, ranges: Ranges, borders: bool) -> None:
-        self.program, self.ranges, self.borders = program, ranges, borders
+    def __init__(self, program: Program, ranges: Ranges) -> None:
+        self.program, self.ranges = program, ranges
         self.views = {each.name for each in program.tensors if each.view_of is not None}
 
     def run(self) -> Flat:
@@ -118,8 +117,8 @@ class _Flattening:
                 case Read() if node.tensor in self.views:
                     name, shift = self.root(node.tensor)
                     at = tuple(_moved(each, far) for each, far in zip(node.indices, shift, strict=True))
-                    return Read(name, at, node.dtype, node.span, node.border if self.borders else None)
-                case Read(border=border) if border is not None and not self.borders:
+                    return Read(name, at, node.dtype, node.span)
+                case Read(border=border) if border is not None:
                     return replace(node, border=None)
                 case _:
                     return None
@@ -166,7 +165,7 @@ def _versions(about: Flat) -> Flat:
             name = next(found for n in range(1, 1000) if (found := f"{tensor}_{n}") not in taken)
             taken.add(name)
             for earlier in range(place + 1):
-                statements[earlier] = _renamed(statements[earlier], tensor, name, earlier < place)
+                statements[earlier] = renamed(statements[earlier], tensor, name, earlier < place)
             described = program.tensor(tensor)
             tensors.append(replace(described, name=name, kind="temporary"))
             boxes[name] = boxes[tensor]
@@ -183,7 +182,9 @@ def _writes_anew(about: Flat, statement: Statement) -> bool:
     return tuple(points[index.name] for index in statement.output_indices) == about.boxes[statement.target]
 
 
-def _renamed(statement: Statement, old: str, new: str, target: bool) -> Statement:
+def renamed(statement: Statement, old: str, new: str, target: bool) -> Statement:
+    """The statement that reads a tensor by another name, and writes it if `target`."""
+
     def rule(node: Expr) -> Expr | None:
         return replace(node, tensor=new) if isinstance(node, Read) and node.tensor == old else None
 

@@ -163,7 +163,8 @@ class _Graph:
             for number, tensor in enumerate(part.results):
                 for chunk in layer.chunks:
                     place = self.place(layer, chunk)
-                    key = (self.name_of(tensor), *place)
+                    rank = self.plan.flat.program.tensor(tensor).written_rank
+                    key = (self.name_of(tensor), *(place if not part.entire else (0,) * rank))
                     self.tasks[key] = Task(key, getitem, TaskRef((own, *place)), number)
         for tensor in part.results:
             self.made[tensor] = self.name_of(tensor)

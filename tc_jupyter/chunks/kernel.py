@@ -15,7 +15,7 @@ from typing import Any
 
 from tc_jupyter.compiler.analysis import analyze
 from tc_jupyter.compiler.definition import Definition, Options, engine_of
-from tc_jupyter.compiler.function_analysis import analyze_program
+from tc_jupyter.compiler.function_analysis import FunctionAnalysis, analyze_program
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.runtime import jit, nvrtc
 from tc_jupyter.runtime.arguments import call_error
@@ -28,7 +28,7 @@ from .part import Part, part_program
 
 _LOCK = threading.RLock()
 _COMPILED: dict[str, Definition] = {}
-_FLAT: dict[tuple[bytes, str, bool], Flat] = {}
+_FOUND: dict[tuple[bytes, str], tuple[FunctionAnalysis, Flat]] = {}
 _MOST = 512
 """Kernels that a process keeps; it forgets all when there are more."""
 
@@ -60,8 +60,12 @@ class ChunkKernel:
             CallError: an array does not hold what is read; a check on data failed.
         """
         definition = self.definition()
+        values: Sequence[Any] = (*arrays, *scalars)
+        if self.part.entire:  # in the order of the signature
+            rest, given = iter(scalars), dict(zip(self.part.sources, arrays, strict=True))
+            values = [given[name] if name in given else next(rest) for name in definition.program.parameters]
         with one_thread():
-            return _run(definition, (*arrays, *scalars), numbers)
+            return _run(definition, values, numbers)
 
     def definition(self) -> Definition:
         """The compiled def, made at most once in a process."""
@@ -73,18 +77,18 @@ class ChunkKernel:
                     if len(_COMPILED) >= _MOST:
                         _COMPILED.clear()
                     options: Options = pickle.loads(self.text)
-                    found = _COMPILED[self.key] = _definition(self._flat(options), self.part, options)
+                    found = _COMPILED[self.key] = self._made(options)
         return found
 
-    def _flat(self, options: Options) -> Flat:
-        # where nothing is cut, arrays end where the text says
-        key = self.text, self.name, not self.part.axes
-        if key not in _FLAT:
-            if len(_FLAT) >= _MOST:
-                _FLAT.clear()
+    def _made(self, options: Options) -> Definition:
+        key = self.text, self.name
+        if key not in _FOUND:
+            if len(_FOUND) >= _MOST:
+                _FOUND.clear()
             found = analyze(options.text, options.language, known=options.known).functions[self.name]
-            _FLAT[key] = flat(found.program, found.ranges, borders=not self.part.axes)
-        return _FLAT[key]
+            _FOUND[key] = found, flat(found.program, found.ranges)
+        found, about = _FOUND[key]
+        return Definition(found, options) if self.part.entire else _definition(about, self.part, options)
 
 
 def kernel_of(about: Flat, part: Part, options: Options, name: str) -> ChunkKernel:

@@ -28,7 +28,7 @@ from tc_jupyter.program.integers import maximum, minimum, plus
 from tc_jupyter.ranges import constant, from_expr, to_expr
 from tc_jupyter.ranges.display import DIGIT_MARK
 
-from .flat import Bounds, Flat
+from .flat import Bounds, Flat, renamed
 
 Ends = tuple[Expr, Expr]
 
@@ -72,6 +72,7 @@ class Part:
         results: tensors that come back.
         cuts: reduction indices of a statement that run over a part of their range; the parts are combined elsewhere.
         axes: what is a part of the whole; other dimensions are never cut.
+        entire: the part is the def as it is, for whole arrays.
         turned: dimensions of sources that go on beyond their ends, as around a ring: what was read at `e % N` is read at `e`.
     """
 
@@ -81,6 +82,7 @@ class Part:
     cuts: tuple[tuple[str, str], ...] = ()
     axes: tuple[Axis, ...] = ()
     turned: tuple[tuple[str, int], ...] = ()
+    entire: bool = False
 
     def axis(self, place: Place) -> Axis | None:
         """The axis of a dimension or of a reduction index; `None` where the whole range is meant."""
@@ -121,11 +123,19 @@ class _Making:
         tensors += [program.tensor(name) for name in scalars]
         tensors += [self.made(program.tensor(name)) for name in computed]
         statements = tuple(map(self.statement, chosen))
+        names = {name: name for name in part.sources}
+        for name in part.sources:
+            if (
+                "." in name and not program.tensor(name).rank
+            ):  # a number that was computed: a name of a size has no point
+                names[name] = re.sub(r"\W", "_", name) + DIGIT_MARK
+                statements = tuple(renamed(each, name, names[name], False) for each in statements)
+                tensors = [replace(each, name=names[name]) if each.name == name else each for each in tensors]
         told = [name for axis in part.axes for name in ((axis.first, axis.count) if axis.moves else (axis.count,))]
         return replace(
             program,
             sizes=(*program.sizes, *told),
-            parameters=(*part.sources, *scalars),
+            parameters=(*names.values(), *scalars),
             results=part.results,
             tensors=tuple(tensors),
             statements=statements,

@@ -119,7 +119,9 @@ class _Taking:
 
     def run(self) -> tuple[Layer, ...]:
         program = self.flat.program
-        self.fixed = frozenset(_fixed(self.flat)) if not self.whole else self.everything()
+        if self.whole:
+            return (self.entire(),)
+        self.fixed = frozenset(_fixed(self.flat))
         self.last = {each.target: place for place, each in enumerate(program.statements)}
         for tensor in self.flat.computed:
             self.grids[tensor] = self.allowed(tensor, self.grids.get(tensor) or self.grid_of(tensor))
@@ -135,8 +137,15 @@ class _Taking:
                 return layers
             made.add(worst)
 
-    def everything(self) -> frozenset[tuple[str, int]]:
-        return frozenset((name, place) for name, box in self.about.boxes.items() for place in range(len(box)))
+    def entire(self) -> Layer:
+        """One task that calls the def with whole arrays."""
+        program, boxes = self.flat.program, self.about.boxes
+        self.grids |= {name: boxes[name] for name in self.flat.computed}
+        sources = tuple(name for name in program.parameters if program.tensor(name).written_rank)
+        part = Part(tuple(each.name for each in program.statements), sources, program.results, entire=True)
+        grid = boxes[program.results[0]]
+        chunk = Chunk((0,) * len(grid), {name: boxes[name] for name in (*sources, *program.results)}, {})
+        return Layer(part, grid, (), "", (chunk,), "nothing is cut: one task")
 
     # where chunks end
 
@@ -172,11 +181,17 @@ class _Taking:
         first, end = self.about.points[statement.name][index]
         rest = {name: (low, low + 1) for name, (low, _) in self.about.points[statement.name].items()}
 
+        inner = access.inner[place]  # what goes around an array passes its edges again
+        subscript = access.subscripts[place] if inner is None else inner
+
         def at(value: int) -> int:
-            found = self.about.interval(access.subscripts[place], {**rest, index: (value, value + 1)})
+            found = self.about.interval(subscript, {**rest, index: (value, value + 1)})
             return 0 if found is None else found[0]
 
-        edges = self.grids[access.tensor][place][1:-1]
+        edges = list(self.grids[access.tensor][place][1:-1])
+        if inner is not None:
+            low, high = self.about.boxes[access.tensor][place]
+            edges = [edge + turn for turn in (low - high, 0, high - low) for edge in (low, *edges)]
         rising = at(end - 1) >= at(first)
         found = {_least(lambda value, edge=edge: (at(value) >= edge) == rising, first, end) for edge in edges}
         return (span[0], *sorted(each for each in found if span[0] < each < span[1]), span[1])
@@ -190,7 +205,7 @@ class _Taking:
         plain = statement.operator in COMBINED and (statement.initialize or filled)
         needs_more = statement.needs_points and (statement.filters or any(each.ends for each in statement.indices))
         other = statement.order or statement.part or (others and not filled)
-        if other or not plain or needs_more or self.whole:
+        if other or not plain or needs_more:
             return None
         cuts: dict[str, tuple[int, ...]] = {}
         for index in statement.reduction_indices:
@@ -450,7 +465,7 @@ class _Taking:
                 weight = sum(1 for _ in walk(self.flat.program.statement(name).value))
                 again[name] = again.get(name, 0) + weight * sum(each[name] for each in self.points[layer.part.results])
         self.redundant = sum(again.values()) / max(1, sum(once.values())) - 1
-        if sum(again.values()) <= REDUNDANT * sum(once.values()) or self.whole:
+        if sum(again.values()) <= REDUNDANT * sum(once.values()):
             return None
         excess = {
             tensor: sum(again.get(each.name, 0) - once[each.name] for each in self.flat.family(tensor))

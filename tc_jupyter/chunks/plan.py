@@ -251,7 +251,7 @@ def plan_of(
         edges = [_edges(low, found) for (low, _), found in zip(box, extents, strict=False)]
         made[roots[name]] = (*edges, *box[len(extents) :])
     with allowed(100_000_000):
-        layers, redundant = layers_of(numbers, made, numbers.is_empty)
+        layers, redundant = layers_of(numbers, made, numbers.is_empty or any(each.block for each in program.statements))
     plan = Plan(
         program.name,
         program.results,

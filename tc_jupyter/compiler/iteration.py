@@ -117,8 +117,10 @@ class Iteration:
         made: Any = None
         spare: Any = None
         count = 0
+        # arrays of Dask are made when they are computed, so there is nothing to write into
+        reuses = self.rule.reuses and not any(hasattr(each, "__dask_graph__") for each in args)
         while count < self.steps:
-            out = spare if self.rule.reuses else None
+            out = spare if reuses else None
             found = self.step(*states, *rest) if out is None else self.step(*states, *rest, out=out)
             spare, made = made, found
             results = found if self.rule.results > 1 else (found,)

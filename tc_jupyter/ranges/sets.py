@@ -735,7 +735,10 @@ def _constraint_expr(made: Any, dims: tuple[str, ...], symbols: Mapping[str, Siz
     for place in range(made.dim(isl.dim_type.div)):
         c = int(made.get_coefficient_val(isl.dim_type.div, place).to_python())
         if c:
-            inner = made.get_div(place)
+            try:
+                inner = made.get_div(place)
+            except isl.Error:  # it has none
+                inner = None
             if inner is None or inner.is_nan():
                 raise Unknown("a variable without a formula")
             value = value + _aff_expr(inner, symbols, dims) * c

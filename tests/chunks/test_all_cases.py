@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tests import tc_programs
 from tests.literate import DOCS, read_cases
 
 from .chunkings import arguments_for, judge
@@ -48,3 +49,31 @@ def test_every_def_of_the_cases(part):
     found = Counter(outcomes(part))
     assert found["equal"] >= 10
     assert found["close"] >= 1
+
+
+DRAWN = {
+    "plain": tc_programs.drawn,
+    "left sides": tc_programs.drawn_left_sides,
+    "points": tc_programs.drawn_points,
+    "orders": tc_programs.drawn_orders,
+    "complex": tc_programs.drawn_complex,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "seed"), [(kind, seed) for kind in DRAWN for seed in range(3)] + [("points", 1063), ("orders", 5012)]
+)
+def test_drawn_programs(kind, seed):
+    """Random programs; the last ones hand on a computed number, and ask isl for what it has no formula for."""
+    text = DRAWN[kind](seed)[0]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = tc.compile(text, target="interpreter")
+    except tc.CompileError:
+        return
+    for function in module.values():
+        if function.program.reducer is None:
+            sizes = {size: (3, 6, 4, 7)[(place + seed) % 4] for place, size in enumerate(function.program.sizes)}
+            judge(function, arguments_for(function.program, sizes, seed), seed)

@@ -38,6 +38,14 @@ def centred(float(N, M) X) -> (Y, mean) {
     Y(n, m) = X(n, m) - mean
 }
 def best(float(N, K) X) -> (V, P) { V(n), P(n) argmax=! X(n, k) }
+def first(uint8(N) X) -> (P) { P argmax=! X(i) where X(i) < 200 }
+def steps_of(float(T, N) X) -> (c, h) {
+    along t in 0:T {
+        A(n) = X(t, n) + (h(t - 1, n) else 0)
+        c(t, n) = A(n) + (c(t - 1, n) else 0)
+        h(t, n) = c(t, n) * 0.5
+    }
+}
 def look(float(V, D) Table, int32(T) Id) -> (Y) { Y(t, d) = Table(Id(t), d) }
 def histogram(uint8(N) X) -> (H) { H(X(i)) +=! 1 }
 def running(float(N, M) X) -> (Y) { Y(i, j) = (Y(i - 1, j) else 0) + X(i, j) along i }
@@ -71,6 +79,7 @@ NAMES = [name for name in tc.compile(TEXT, target="interpreter", allow=("TC321",
 NAMES.remove("together")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_chunks_equal_the_whole(module, name):
     f = module[name]
@@ -192,6 +201,39 @@ def test_numbers_may_be_lazy_and_integers_may_not(module):
     np.testing.assert_array_equal(module.scaled(X, X.max()).compute(), 5 * np.arange(6))
     with pytest.raises(tc.CallError, match=r"TC670.*`n` takes part"):
         module.places(da.zeros((4, 4), dtype=np.float32), da.asarray(np.int32(1)))
+
+
+def test_steps_of_a_lazy_array(module):
+    f = tc.compile(
+        "def heat(float(N) U) -> (V) { V(i) = U(wrap(i - 1)) + U(clamp(i + 1)) where i in 0:N }", target="interpreter"
+    ).heat
+    U = np.arange(12, dtype=np.float32)
+    lazy = f.iterate(3)(da.from_array(U, chunks=5))
+    np.testing.assert_array_equal(lazy.compute(), f.iterate(3)(U))
+
+
+def test_a_roll_reads_one_chunk_or_two():
+    f = tc.compile(
+        "def roll(float(N) X, int32 s) -> (Y) { Y(i) = X(wrap(i - s)) where i in 0:N }", target="interpreter"
+    ).roll
+    x = np.arange(40, dtype=np.float32)
+    X = da.from_array(x, chunks=7)
+    for by in (0, 1, 20, 39, -3, 1000):
+        np.testing.assert_array_equal(f(X, by).compute(), np.roll(x, by))
+    pieces = [
+        len(plan.pieces("X", chunk.regions["X"])) for plan in [f.chunked(X, 3)] for chunk in plan.layers[0].chunks
+    ]
+    assert max(pieces) <= 2
+
+
+def test_gradients_of_lazy_arrays(module):
+    f = tc.compile(
+        "def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i + k) * W(k) }", target="interpreter", allow="TC322"
+    ).conv
+    x, w, dy = (np.random.default_rng(0).random(n, np.float32) for n in (20, 3, 18))
+    found = f.vjp()(da.from_array(x, chunks=6), w, da.from_array(dy, chunks=7))
+    for one, other in zip(found, f.vjp()(x, w, dy), strict=True):
+        np.testing.assert_allclose(one.compute(), other, rtol=1e-5)
 
 
 def test_unknown_chunks(module):

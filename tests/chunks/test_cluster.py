@@ -52,6 +52,7 @@ def test_a_cluster_that_loses_a_worker_answers_right(tmp_path):
         assert (tmp_path / "once").exists()
 
 
+@pytest.mark.slow
 def test_processes_compile_the_text():
     """The scheduler with processes of `dask` itself."""
     module = tc.compile(TEXT, target="interpreter", allow=("TC321", "TC322"))
