@@ -278,6 +278,7 @@ def main() -> None:
                 write_sheet(page, folder, f"http://127.0.0.1:{port}", sheet, asked.look or list(LOOKS))
                 return
             draw(page, f"http://127.0.0.1:{port}")
+            page.set_viewport_size({"width": 1000, "height": 2200})
             for notebook, pictures in VIEWS.items():
                 shutil.copy(HERE / notebook, folder / notebook)
                 draw_views(page, f"http://127.0.0.1:{port}", notebook, pictures)

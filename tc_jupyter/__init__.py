@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler import Analysis, analyze
     from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
-    from .function import Function, Module, compile, load, zarr
+    from .function import Function, Module, compile, export, load, zarr
     from .notebook import view
     from .notebook.report import card
     from .runtime.arrays import register_arrays
@@ -59,6 +59,7 @@ _HOMES = {
     "Function": ".function",
     "Module": ".function",
     "compile": ".function",
+    "export": ".function",
     "load": ".function",
     "zarr": ".function",
     "view": ".notebook",
@@ -83,6 +84,7 @@ __all__ = [
     "doctor",
     "empty_cache",
     "explain",
+    "export",
     "load",
     "register_arrays",
     "set_threads",

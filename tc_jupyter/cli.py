@@ -1,4 +1,4 @@
-"""The command `tc-jupyter`: check, new, emit, format, explain, bench, gpu-check, doctor, lsp, lab.
+"""The command `tc-jupyter`: check, new, emit, export, format, explain, bench, gpu-check, doctor, lsp, lab.
 
 Worked example: `echo 'def f(float(N) X) -> (Y) { Y(i) = X(i) }' | tc-jupyter check -` prints the ranges of `f` and exits with 0.
 """
@@ -14,7 +14,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from tc_jupyter.files import LARGEST_TEXT, decoded, read_text
 
 if TYPE_CHECKING:
     from tc_jupyter.compiler.uses import Used
-    from tc_jupyter.function import Options
+    from tc_jupyter.function import Function, Options
 
 KINDS = ("loops", "passes", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
@@ -78,6 +79,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     emit.add_argument("--def", dest="name", metavar="NAME", help="which def (default: all)")
     emit.add_argument("--size", action="append", default=[], metavar="N=1000", help="value of a size; repeat for more")
+
+    exported = commands.add_parser("export", help="a library for C, C++ and CUDA, or a package for Python")
+    _file(exported)
+    exported.add_argument("--to", required=True, metavar="DIR", help="the folder that the files go to")
+    exported.add_argument("--def", dest="name", metavar="NAME", help="which def (default: all)")
+    exported.add_argument("--name", dest="library", metavar="NAME", help="of the library (default: that of the file)")
+    exported.add_argument("--cpu", action="append", metavar="CPU", help="as x86-64-v3; repeat for more")
+    exported.add_argument("--cuda", action="append", default=[], metavar="ARCH", help="as sm_80; repeat for more")
+    exported.add_argument(
+        "--like", action="append", default=[], metavar="N=64,K=3", help="sizes of calls that get code of their own"
+    )
+    exported.add_argument("--wheel", action="store_true", help="also a package for Python that needs NumPy only")
 
     formatted = commands.add_parser("format", help="lay a file out as cells are laid out")
     _file(formatted)
@@ -258,6 +271,40 @@ def _emit(options: argparse.Namespace) -> int:
     return 0
 
 
+def _export(options: argparse.Namespace) -> int:
+    from tc_jupyter.compiler import analyze  # noqa: PLC0415
+    from tc_jupyter.function import export, module_of  # noqa: PLC0415
+
+    calls = [_sizes(each.split(",")) for each in options.like]
+    text, name, language = _read(options)
+    used, made = _used(options.file, text, language, name)
+    analysis = analyze(text, language=language, known=made.known, name=name, used=used)
+    module = module_of(analysis, replace(made, target="cpu"))
+    if options.name is not None and options.name not in module:
+        return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
+    functions = [module[options.name]] if options.name else [*module.values()]
+    if not functions:
+        return _refuse(f"{name} has no def")
+    library = options.library or ("exported" if options.file == "-" else Path(options.file).stem)
+    like = {function.written_name: [each for each in calls if _are_all(each, function)] for function in functions}
+    unused = [each for each in calls if not any(each in found for found in like.values())]
+    if unused:
+        return _refuse(f"--like {options.like[calls.index(unused[0])]!r}: these are not all sizes of any def")
+    found = export(functions, options.to, library, options.cpu, cuda=options.cuda, like=like, wheel=options.wheel)
+    for path in (found.header, found.static, found.shared, *found.cuda, found.wheel):
+        if path is not None:
+            print(path)
+    return 0
+
+
+def _are_all(sizes: Mapping[str, int], function: Function) -> bool:
+    """Whether values are given for all sizes of a def, and no others."""
+    if function.is_open:
+        return False
+    program = function.program
+    return {*sizes} == {*program.sizes, *program.integer_scalars}
+
+
 def _format(options: argparse.Namespace) -> int:
     from tc_jupyter.ide import format_text  # noqa: PLC0415
 
@@ -367,6 +414,7 @@ COMMANDS = {
     "check": _check,
     "new": _new,
     "emit": _emit,
+    "export": _export,
     "format": _format,
     "explain": _explain,
     "bench": _bench,

@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.chunks.plan import Plan
     from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
+    from tc_jupyter.compiler.library import Exported
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.program.sac_rewrites import Rewrites
 
@@ -469,6 +470,7 @@ class Function:
         Args:
             args: arrays and numbers in the order of the signature; or by name.
             out: an array, or a tuple in the order of the results, to write into; first statements without `!` accumulate.
+            named: arguments by name; with arrays of xarray also `dims=`, the names of dimensions by index.
 
         Returns:
             One array, or a tuple in the order of the results, of the kind of the inputs and on their device; with `out=`
@@ -477,6 +479,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit; names the argument, what was expected and what came.
         """
+        if "xarray" in sys.modules and (found := self._labelled(args, named, out)) is not None:
+            return found
         if named:
             args = self._definition.positional(args, named)
         if "torch" in sys.modules and out is None and autograd.is_traced():
@@ -491,6 +495,20 @@ class Function:
 
         definition = self._definition
         return torch_op.traced(definition, args) if isinstance(definition, Definition) else self._call(*args)
+
+    def _labelled(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
+        """A call with arrays of xarray; `None` where there is none."""
+        if not any(type(each).__module__.startswith("xarray.") for each in (*args, *named.values())):
+            return None
+        from tc_jupyter.chunks.labelled import call, is_labelled  # noqa: PLC0415  (only calls with such arrays)
+
+        definition, _ = self._apart()
+        given = dict(named)
+        dims = given.pop("dims", None) if "dims" not in definition.names else None
+        values = definition.positional(args, given)
+        if not any(map(is_labelled, values)):
+            return None
+        return call(definition, values, dims, lambda *arrays: self(*arrays, out=out))
 
     def _lazy(self, args: tuple[Any, ...], out: Any) -> Any:
         """A call with arrays of Dask."""
@@ -530,6 +548,10 @@ class Function:
 
         definition, options = self._apart()
         arrays = self._arguments("chunked", arrays, named)
+        if "xarray" in sys.modules:
+            from tc_jupyter.chunks.labelled import unwrapped  # noqa: PLC0415
+
+            arrays = unwrapped(arrays)
         return planned(definition, options, definition.positional(arrays, {}))
 
     def _writer(self) -> Callable[..., Any]:
@@ -821,6 +843,33 @@ class Function:
             return "\n\n".join(cpu_text(source, kind, made.target) for source in made.shown())
         made = self._build(cuda.cuda_target(), arrays, sizes)
         return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
+
+    def export(
+        self,
+        to: str | PathLike[str],
+        *,
+        cpus: str | Sequence[str] | None = None,
+        shared: bool = True,
+        cuda: str | Sequence[str] = (),
+        like: Sequence[Any] = (),
+        name: str | None = None,
+        wheel: bool = False,
+    ) -> Exported:
+        """Write a library for C, C++ and CUDA with this function, which needs neither Python nor LLVM when it runs.
+
+        Args:
+            to: a folder, which is made if it is not there.
+            cpus: the processors that it has code for: `x86-64-v3`, `x86-64-v4`, `native`.
+            shared: make a shared library beside the static one.
+            cuda: architectures that CUDA is written for, as `sm_80`.
+            like: calls for which code is made beside that for all sizes: the arguments of each, or sizes by name.
+            name: of the library; by default that of the function.
+            wheel: make a package for Python, too, which needs NumPy alone.
+
+        Raises:
+            CallError: TC660 to TC663, or a call of `like` does not fit.
+        """
+        return export([self], to, name or self.__name__, cpus, shared, cuda, {self.written_name: like}, wheel)
 
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
@@ -1127,6 +1176,34 @@ def _digest(arrays: Iterable[Any]) -> bytes:
     for each in arrays:
         digest.update(np.ascontiguousarray(host_array(each)).reshape(-1).view(np.uint8).data)
     return digest.digest()
+
+
+def export(
+    functions: Iterable[Function],
+    to: str | PathLike[str],
+    name: str,
+    cpus: str | Sequence[str] | None = None,
+    shared: bool = True,
+    cuda: str | Sequence[str] = (),
+    like: Mapping[str, Sequence[Any]] | None = None,
+    wheel: bool = False,
+) -> Exported:
+    """Write a library with some functions; as `Function.export`, with `like` for each by name.
+
+    Raises:
+        CallError: TC660 to TC663, or a call of `like` does not fit.
+    """
+    from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
+
+    definitions: list[Definition] = []
+    functions = tuple(functions)
+    if not functions:
+        raise ValueError("export: there is no function")
+    for function in functions:
+        if function.is_open:
+            library.refuse_open(function.written_name, function.source_text)
+        definitions.append(function.definition())
+    return library.export(definitions, Path(to), name, cpus, shared, like, cuda, wheel)
 
 
 def redefine(

@@ -76,9 +76,11 @@ def test_docstrings_name_sections_that_exist():
         assert title in titles[page], f"{page} has no section {title!r}"
 
 
-@pytest.mark.parametrize("page", ["gradients", "python", "teaching"])
+@pytest.mark.parametrize("page", ["chunks", "gradients", "python", "teaching"])
 def test_the_code_of_a_page(page, capsys, monkeypatch, tmp_path):
     for package in ("llvmlite", "sympy", "anywidget"):
+        pytest.importorskip(package)
+    for package in ("dask.array", "xarray", "zarr") if page == "chunks" else ():
         pytest.importorskip(package)
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
     names = {}

@@ -114,3 +114,11 @@ def test_numbers_that_a_size_of_0_chooses_decide_about_reads(guard, taken, targe
             f(a, b)
     else:
         np.testing.assert_array_equal(f(a, b), b)
+
+
+def test_an_integer_of_0_that_is_no_size_has_the_code_of_other_integers():
+    f = tc.compile(
+        "def f(float(M, K) A, float(K, N) B, int z) -> (C) { C(i, j) +=! A(i, k) * (B(k, j) - z) }", target="cpu"
+    ).f
+    A, B = np.ones((4, 70), np.float32), np.ones((70, 80), np.float32)
+    assert f.source("loops", A, B, 0) == f.source("loops", A, B, 3)

@@ -2,10 +2,10 @@
 import { EditorSelection } from '@codemirror/state';
 import type { EditorView } from '@codemirror/view';
 import { InputDialog, Notification } from '@jupyterlab/apputils';
-import { body, cellOffset, toOffset } from './cells.js';
+import { body, cellOffset, toOffset, toRange } from './cells.js';
 import { applyEdits } from './diagnostics.js';
 import { ask, nameAt, readState, textOf } from './document.js';
-import { readDefinition, readFormat, readRename, type Position } from './protocol.js';
+import { readDefinition, readFormat, readReferences, readRename, type Position } from './protocol.js';
 import { within } from './wait.js';
 
 const PATIENCE = 3000;
@@ -101,6 +101,21 @@ export async function definition(view: EditorView): Promise<Place | null> {
   }
   const position = answer.span?.start ?? answer.inFile?.start ?? null;
   return { name: answer.name, cell: answer.cell, position, file: answer.file };
+}
+
+/** Select all places that mean the same as the name at the cursor. */
+export async function references(view: EditorView): Promise<void> {
+  const head = view.state.selection.main.head;
+  const asked = await within(ask(view, 'references', head), PATIENCE);
+  const found = asked === null ? [] : readReferences(asked.reply.references).map(span => toRange(view.state.doc, asked.cell, span));
+  if (found.length === 0) {
+    tell(asked === null ? SILENT : 'tc_jupyter: no name here');
+    return;
+  }
+  const here = found.findIndex(({ from, to }) => from <= head && head <= to);
+  const ranges = found.map(({ from, to }) => EditorSelection.range(from, to));
+  view.dispatch({ selection: EditorSelection.create(ranges, Math.max(0, here)), scrollIntoView: true });
+  view.focus();
 }
 
 /** Put the cursor at a position of the body, or at the definition of `name`. */

@@ -15,7 +15,7 @@ import { listenForKeys, startCompletion } from './complete.js';
 import { nextDiagnostic, previousDiagnostic, quickFix } from './diagnostics.js';
 import { calledElsewhere, readState, recheck } from './document.js';
 import { keeping, TEXTS } from './excerpts.js';
-import { definition, format, rename, reveal } from './edits.js';
+import { definition, format, references, rename, reveal } from './edits.js';
 import { tcEditor } from './editor.js';
 import { support, type LanguageName } from './grammar/language.js';
 import { inspectorIcon, tcIcon } from './icon.js';
@@ -172,6 +172,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     };
     onCell('rename', 'Rename Index, Tensor or Size', view => rename(view));
     onCell('format', 'Format Cell', view => format(view));
+    onCell('references', 'Select All Places of the Name', view => references(view));
     onCell('complete', 'Complete', view => startCompletion(view));
     onCell('quick-fix', 'Apply Quick Fix', view => quickFix(view));
     onCell('next-problem', 'Next Problem', view => (view.focus(), nextDiagnostic(view)));

@@ -10,7 +10,7 @@ export const MAX_SOURCE = 200_000;
 /** Diagnostics drawn of one answer. */
 export const MAX_DIAGNOSTICS = 500;
 
-export type Kind = 'check' | 'hover' | 'complete' | 'signature' | 'definition' | 'rename' | 'format' | 'inspect' | 'keywords';
+export type Kind = 'check' | 'hover' | 'complete' | 'signature' | 'definition' | 'references' | 'rename' | 'format' | 'inspect' | 'keywords';
 
 export interface Position {
   readonly line: number;
@@ -337,6 +337,8 @@ export const readDefinition = named<Definition>('name', (name, v) => ({
   file: string(v.file),
   inFile: readSpan(v.in_file)
 }));
+
+export const readReferences = (value: unknown): Span[] => list(value, item => readSpan(fields(item)?.span));
 
 export function readRename(value: unknown): Rename | null {
   const v = fields(value);

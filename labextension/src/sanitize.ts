@@ -50,7 +50,7 @@ const CALL = /^(?:url\(#tc[\w-]*|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\
 const LENGTH = /^(?:0|auto|normal|none|inherit|-?\.?\d[\d.]{0,7}(?:px|em|rem|ch|ex|%)?)$/i;
 const CHOSEN = 'var\\(--jp-[\\w-]+, ?\\d{1,3}px\\)';
 const FONT_SIZE = new RegExp(`^max\\((?:(?:${CHOSEN}|calc\\(${CHOSEN} - \\dpx\\))(?:, ?(?=[vc])|(?=\\))))+\\)$`);
-const GROWING = /^clamp\(1em, ?calc\(100cqi ?\/ ?\d{1,5}(?:\.\d)?\), ?1\.\dem\)$/;
+const GROWING = /^clamp\(1em, ?\d{1,3}(?:\.\d{1,2})?cqi, ?1\.\dem\)$/;
 const POSITIVE = /^(?!-)/;
 const WORD = /^[a-z-]+$/i;
 const FONT = /^[\w\s,'"-]*$/;

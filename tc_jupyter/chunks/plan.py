@@ -229,7 +229,7 @@ def plan_of(
         CallError: TC601 to TC609 as a call, TC671.
     """
     program = definition.program
-    inputs = read_inputs(program, definition.written, [_outline(each) for each in values])
+    inputs = read_inputs(program, definition.written, [outline(each) for each in values])
     definition.numbers_at(inputs.sizes)
     about = flat(program, definition.found.ranges)
     numbers = Regions(about, inputs.sizes)
@@ -290,7 +290,7 @@ def _refuse_large(plan: Plan) -> None:
                 raise call_error(Diagnostic(codes.CHUNK_TOO_LARGE, span, message, help=help), program.source)
 
 
-def _outline(value: Any) -> Any:
+def outline(value: Any) -> Any:
     """An array without elements of its own that has the shape and the type of a value."""
     if isinstance(value, np.ndarray) or not hasattr(value, "shape") or not hasattr(value, "dtype") or not value.shape:
         return value

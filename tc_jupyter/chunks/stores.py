@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 from os import PathLike, fspath
@@ -33,12 +32,17 @@ from .parts import Chunk, Layer
 from .plan import Chunks, Piece, Plan, plan_of
 from .regions import Region
 
-SPARE = 2
-"""Chunks, as large as all that a task holds, that are kept beside those of the tasks that run."""
+SPARE = 1
+"""Chunks, as large as all that a task holds, that are kept beside those of the tasks that run.
+
+One task more than there are threads reads or writes while the others compute, so there are at most two chunks beside those.
+"""
 THIN = 4
 """A strip is kept apart from its chunk if it has at most the chunk's elements divided by this."""
 
 Place = tuple[int, ...]
+Use = tuple[int, Place]
+"""The number of a task, and where in its region the piece of a chunk begins: it may need two pieces of one."""
 
 
 def compute(
@@ -68,7 +72,8 @@ def compute(
     free = plan_of(definition, options, given, chunks)
     targets = [_Target(definition, free, name, each, given) for name, each in zip(program.results, outs, strict=True)]
     wanted = {name: target.chunks for name, target in zip(program.results, targets, strict=True)}
-    plan = plan_of(definition, options, given, chunks, wanted)
+    same = all(free.chunks[name] == extents for name, extents in wanted.items())
+    plan = free if same else plan_of(definition, options, given, chunks, wanted)
     arrays = dict(zip(definition.names, given, strict=True))
     try:
         _Run(plan, arrays, targets, threads or get_threads()).run()
@@ -164,69 +169,78 @@ def _same_place(array: Any, path: str) -> bool:
 # --- the run -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
 class _Source:
     """The chunks of one tensor that tasks read.
 
     Attributes:
         decode: reads a chunk.
-        uses: of each chunk, the numbers of the tasks that need it, in order, and what they need.
+        uses: of each chunk, the tasks that need it, and what they need.
         room: how many decoded chunks are kept.
+        decoded: how many chunks were read.
     """
 
-    decode: Callable[[Place], Any]
-    uses: Mapping[Place, list[tuple[int, Piece]]]
-    room: int
-    whole: dict[Place, Future[Any]] = field(default_factory=dict[Place, "Future[Any]"])
-    strips: dict[tuple[int, Place], Any] = field(default_factory=dict[tuple[int, Place], Any])
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    decoded: int = 0
+    def __init__(self, decode: Callable[[Place], Any], uses: Mapping[Place, Mapping[Use, Piece]], room: int) -> None:
+        self.decode, self.uses, self.room = decode, uses, room
+        self.decoded = 0
+        self._whole: dict[Place, Future[Any]] = {}
+        self._strips: dict[Use, Any] = {}
+        self._waiting = {chunk: set(tasks) for chunk, tasks in uses.items()}  # for the whole chunk
+        self._lock = threading.Lock()
+
+    @property
+    def kept(self) -> int:
+        """How many chunks and strips are held."""
+        return len(self._whole) + len(self._strips)
 
     def piece(self, task: int, piece: Piece) -> Any:
         """What a task needs of a chunk."""
-        with self.lock:
-            strip = self.strips.pop((task, piece.chunk), None)
+        chunk, use = piece.chunk, use_of(task, piece)
+        with self._lock:
+            strip = self._strips.pop(use, None)
             if strip is not None:
                 return strip
-            found = self.whole.get(piece.chunk)
+            found = self._whole.get(chunk)
             mine = found is None
             if found is None:
-                found = self.whole[piece.chunk] = Future()
+                found = self._whole[chunk] = Future()
         if mine:
-            self._decode(task, piece.chunk, found)
-        return found.result()[piece.inside]
+            self._decode(use, chunk, found)
+        values = found.result()[piece.inside]
+        with self._lock:
+            self._waiting[chunk].discard(use)
+            self._strips.pop(use, None)  # made while this task waited for the chunk
+        return values
 
-    def _decode(self, task: int, chunk: Place, into: Future[Any]) -> None:
+    def _decode(self, use: Use, chunk: Place, into: Future[Any]) -> None:
         try:
             values = self.decode(chunk)
         except BaseException as problem:
-            with self.lock:
-                del self.whole[chunk]
+            with self._lock:
+                del self._whole[chunk]
             into.set_exception(problem)
             raise
         into.set_result(values)
-        with self.lock:
+        with self._lock:
             self.decoded += 1
-            for later, piece in self.uses[chunk]:
-                needed = prod(each.stop - each.start for each in piece.inside)
-                if later > task and needed * THIN <= values.size:
-                    self.strips.setdefault((later, chunk), np.ascontiguousarray(values[piece.inside]))
+            for later in sorted(self._waiting[chunk] - {use}):
+                inside = self.uses[chunk][later].inside
+                if prod(each.stop - each.start for each in inside) * THIN <= values.size:
+                    self._strips[later] = np.ascontiguousarray(values[inside])
+                    self._waiting[chunk].discard(later)
 
-    def done(self, task: int) -> None:
-        """A task has what it needs: forget what no task needs, and beyond the room what is needed last."""
-        with self.lock:
-            ready = {chunk: self._next(task, chunk) for chunk, each in self.whole.items() if each.done()}
-            for chunk, after in ready.items():
-                if after is None:
-                    del self.whole[chunk]
-            waiting = sorted((after, chunk) for chunk, after in ready.items() if after is not None)
-            for _, chunk in waiting[self.room :]:
-                del self.whole[chunk]
+    def trim(self) -> None:
+        """Forget chunks that no task waits for, and beyond the room those that are needed last."""
+        with self._lock:
+            ready = [chunk for chunk, each in self._whole.items() if each.done()]
+            ready.sort(key=lambda chunk: min(self._waiting[chunk], default=(-1, ())))
+            needed = [chunk for chunk in ready if self._waiting[chunk]]
+            for chunk in ({*ready} - {*needed}) | {*needed[self.room :]}:
+                del self._whole[chunk]
 
-    def _next(self, task: int, chunk: Place) -> int | None:
-        """The next task that needs a chunk whole."""
-        later = (number for number, _ in self.uses[chunk] if number > task and (number, chunk) not in self.strips)
-        return next(later, None)
+
+def use_of(task: int, piece: Piece) -> Use:
+    """What tells a piece of a task from all others."""
+    return task, tuple(each.start for each in piece.place)
 
 
 class _Run:
@@ -246,7 +260,7 @@ class _Run:
         kernel = plan.kernel(layer)
         sources = {name: self.source(layer, name) for name in part.sources}
         parts: dict[Place, list[Any]] = {}
-        lock, failed = threading.Lock(), threading.Event()
+        lock, failed, computing = threading.Lock(), threading.Event(), threading.Semaphore(self.threads)
         for name in part.results:
             if name not in self.targets:  # made on the way
                 shape = tuple(sum(each) for each in plan.extents(name)[: plan.flat.program.tensor(name).written_rank])
@@ -260,8 +274,9 @@ class _Run:
             try:
                 given = [self.region(sources[name], number, name, chunk.regions[name]) for name in part.sources]
                 for each in sources.values():
-                    each.done(number)
-                made = kernel(plan.numbers(chunk), given, self.scalars)
+                    each.trim()
+                with computing:
+                    made = kernel(plan.numbers(chunk), given, self.scalars)
                 if layer.cut:
                     with lock:
                         waiting = parts.setdefault(chunk.place[:rank], [])
@@ -277,7 +292,7 @@ class _Run:
                 failed.set()
                 raise
 
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(self.threads + 1) as pool:
             waiting = [pool.submit(task, number, chunk) for number, chunk in enumerate(layer.chunks)]
             wait(waiting, return_when=FIRST_EXCEPTION)
             for each in waiting if failed.is_set() else ():
@@ -292,10 +307,10 @@ class _Run:
     def source(self, layer: Layer, name: str) -> _Source:
         """What is read of a tensor, by all tasks of a layer."""
         plan = self.plan
-        uses: dict[Place, list[tuple[int, Piece]]] = {}
+        uses: dict[Place, dict[Use, Piece]] = {}
         for number, chunk in enumerate(layer.chunks):
             for piece in plan.pieces(name, chunk.regions[name]):
-                uses.setdefault(piece.chunk, []).append((number, piece))
+                uses.setdefault(piece.chunk, {})[use_of(number, piece)] = piece
         array, grid = self.arrays[name], plan.grids[name]
         rank = plan.flat.program.tensor(name).written_rank
 

@@ -39,6 +39,7 @@ class CallNumbers:
     Attributes:
         items: the checks on data; their positions are their numbers.
         at_zero: checks for calls with a size of 0, whose numbers follow.
+        formulas: of the extents (`T.0`) that kernels know by name.
     """
 
     def __init__(self, found: FunctionAnalysis) -> None:
@@ -48,6 +49,7 @@ class CallNumbers:
         self.at_zero = tuple(self.numbers.at_zero.values())
         extents = {name: value for name, value in found.ranges.sizes.items() if name not in self.numbers.names}
         extents |= found.conditions.definitions
+        self.formulas = extents
         text = ", ".join(f"{name!r}: {python_code(to_python(value))}" for name, value in extents.items())
         arguments = ", ".join(map(python_code, self.numbers.names))
         code = compile(f"lambda {arguments}: {{{text}}}", f"<extents of {found.program.name}>", "eval")
@@ -162,7 +164,7 @@ class CallNumbers:
     def loop_checks(self, inside: Iterable[int]) -> tuple[LoopCheck, ...]:
         """The given checks for `lower`, which puts later ones around earlier ones: what a check reads is checked around it."""
         numbers = sorted(inside, key=lambda number: -_reads_in(self.items[number]))
-        return tuple(_loop_check(number, points_of(self.items[number])) for number in numbers)
+        return tuple(loop_check(number, points_of(self.items[number])) for number in numbers)
 
     def scans(self, kernel: Kernel, inside: frozenset[int]) -> tuple[int, ...]:
         """The checks to run before a kernel."""
@@ -203,7 +205,7 @@ def _reads_in(item: AnyCheck) -> int:
     return sum(isinstance(node, Read) for part in parts for node in walk(part))
 
 
-def _loop_check(number: int, points: PointCheck) -> LoopCheck:
+def loop_check(number: int, points: PointCheck) -> LoopCheck:
     """`guards imply lower <= index < upper`; NaN as a floating index never passes, nor does what `int64` does not hold."""
     index = Cast(points.index, DType.INT64) if points.index.dtype is DType.UINT64 else points.index
     condition: Expr = _and(_compare("<=", points.lower, index), _compare("<", index, points.upper))

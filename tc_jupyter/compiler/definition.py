@@ -266,12 +266,12 @@ class Definition:
         constants, facts = self.size_class(sizes, engine)
         if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
-            gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
+            gone = tuple((name, 0) for name in sorted(self.shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
         return Layout(strided, bits, accumulate, constants, facts, most=self.most(sizes, engine))
 
     @cached_property
-    def _shortening(self) -> frozenset[str]:
+    def shortening(self) -> frozenset[str]:
         """Sizes that make a range shorter: `K` of `0 <= i < N - K + 1`."""
         extents = [
             index.upper - index.lower
@@ -289,7 +289,7 @@ class Definition:
         )
 
     @cached_property
-    def _extents(self) -> tuple[SizeExpr, ...]:
+    def lengths(self) -> tuple[SizeExpr, ...]:
         """The lengths of loops, where sizes alone decide: if one is 0, the loops around it are not begun.
 
         Those that are positive wherever sizes are have been left out.
@@ -428,7 +428,7 @@ class Definition:
     def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function of positional arguments that a call runs; `general` is always right."""
         always = general or self.general
-        return self._dispatched(lambda values: always(*values), False, self.recorded)
+        return self._dispatched(lambda values: always(*values), False, self.recorded).function
 
     def general(self, *args: Any) -> Any:
         """A call with positional arguments only, by the general path."""
@@ -438,7 +438,7 @@ class Definition:
         """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""
         always = general or self.general_into
         read, written = len(self.parameters), len(self.program.results)
-        short = self._dispatched(lambda values: always(values[:read], values[read:]), True, None)
+        short = self._dispatched(lambda values: always(values[:read], values[read:]), True, None).function
 
         def write(args: Sequence[Any], out: Any) -> Any:
             given: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
@@ -459,13 +459,13 @@ class Definition:
 
     def _dispatched(
         self, general: Callable[[tuple[Any, ...]], Any], into: bool, record: Callable[[tuple[Any, ...]], Any] | None
-    ) -> Callable[..., Any]:
+    ) -> Dispatcher:
         results = tuple(self.program.tensor(name).dtype for name in self.program.results)
         on_cpu = self.verify is None and self.options.target in (None, "cpu")
         known = self._recipes[into]
         recipes = known, partial(self._resized, into)
         calls = self.recent, self._floats, on_cpu, into, record, self.pairs
-        return Dispatcher(self.parameters, results, *recipes, general, *calls).function
+        return Dispatcher(self.parameters, results, *recipes, general, *calls)
 
     # derivatives -----------------------------------------------------------------------------------------------------------------
 
@@ -544,9 +544,8 @@ class Definition:
         except CompileError:
             return None
         floats = tuple(program.parameters.index(name) for name in names)
-        return autograd.Recordable(
-            self._dispatched(self._plain, False, None), self._backward, self._forward, floats, results
-        )
+        lent = self._dispatched(self._plain, False, None).lent  # what is recorded is no NumPy array
+        return autograd.Recordable(lambda *args: lent(args), self._backward, self._forward, floats, results)
 
     def _backward(self, places: tuple[int, ...]) -> autograd.Backward:
         """How the derivatives by some parameters are computed."""
@@ -579,7 +578,7 @@ class Definition:
 
     @cached_property
     def _unrecorded(self) -> Callable[..., Any]:
-        return self._dispatched(self._plain, False, None)
+        return self._dispatched(self._plain, False, None).function
 
     @property
     def float_results(self) -> tuple[bool, ...]:
@@ -706,8 +705,9 @@ class Definition:
         return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, facts)))
 
     def _is_empty(self, sizes: Mapping[str, int]) -> bool:
-        """Whether a size is 0, or a loop has no iterations."""
-        return 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
+        """Whether a size is 0, or a loop has no iterations; an integer that is no size may be 0 like any other number."""
+        none = any(sizes.get(name) == 0 for name in self.program.sizes)
+        return none or any(extent.evaluate(sizes) <= 0 for extent in self.lengths)
 
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""

@@ -191,7 +191,7 @@ def text_form(analysis: Analysis, engine: str = "") -> str:
         engine: which engine calls use, for the last line; empty: no such line.
     """
     parts = [
-        _function_text(found, demands(name, analysis))
+        function_text(found, demands(name, analysis))
         for name, found in analysis.functions.items()
         if found.ok or found.program.statements
     ]
@@ -227,7 +227,8 @@ def open_signatures(name: str, analysis: Analysis) -> tuple[str, ...]:
     return tuple(str(getattr(definition, "signature", name)) for definition in definitions) or (name,)
 
 
-def _function_text(found: FunctionAnalysis, demanded: tuple[str, ...]) -> str:
+def function_text(found: FunctionAnalysis, demanded: tuple[str, ...] = ()) -> str:
+    """What is known of one def, in rows."""
     lines = [signature(found), *(f"  {line}" for line in demanded if line)]
     blocks = list(statements(found))
     rows = [row for block in blocks for row in block.rows]

@@ -160,6 +160,10 @@ SELECTION_OUT_OF_BOUNDS = Code("TC652", "selection-out-of-bounds", _E, "a select
 PARTITION_TOO_LARGE = Code("TC653", "partition-too-large", _E, "a partition leaves the result")
 SHAPE_MISMATCH = Code("TC654", "shape-mismatch", _E, "shapes of operands or bodies differ")
 NEGATIVE_SHAPE = Code("TC655", "negative-shape", _E, "a result would have a negative extent")
+EXPORT_TARGET = Code("TC660", "export-target", _E, "code cannot be exported for a processor or device of this name")
+EXPORT_FAILED = Code("TC661", "export-failed", _E, "the files of an export cannot be written or compiled")
+EXPORT_WITHOUT_COMPILER = Code("TC662", "export-without-compiler", _W, "there is no C compiler to make a library with")
+NOT_EXPORTED = Code("TC663", "not-exported", _E, "a def has no form as a library")
 CHUNKED_CALL = Code(
     "TC670", "chunked-call", _E, "a call with arrays in chunks asks for what there is only once they are computed"
 )
@@ -175,6 +179,7 @@ MISPLACED_USE = Code("TC684", "misplaced-use", _E, "`use` stands inside of a def
 USE_NOT_READ = Code("TC685", "use-not-read", _N, "a file is read only when the text is run")
 NOT_ALONE = Code("TC686", "not-alone", _E, "a saved text calls functions that the file would not have")
 CHANGED_FILE = Code("TC687", "changed-file", _E, "a file would be overwritten that something else has written")
+
 INTERNAL = Code("TC901", "internal", _E, "a failure of `tc_jupyter` itself; never of the program")
 BACKEND_FAILED = Code("TC903", "backend-failed", _E, "generated code was refused by the device compiler")
 

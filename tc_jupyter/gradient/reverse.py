@@ -129,13 +129,20 @@ class _Reverse:
 
     def shares(self, step: Step, bar: Expr, first: tuple[Expr, ...] = (), where: Found | None = None) -> None:
         """What each read of the value gets."""
-        for part in parts(step.value, bar, self.is_active):
-            inside = tuple(self.stored_bound(step, each) for each in part.conditions)
-            conditions = (*first, *step.conditions, *inside)
-            part = Part(part.read, conditions, self.stored(step, part.value))
-            self.share(step, part, where)
-        if step.order and step.reads_itself:
+        found = [self.whole_part(step, part, first) for part in parts(step.value, bar, self.is_active)]
+        if step.order and step.reads_itself:  # the others need what this one makes
+            for part in found:
+                if part.read.tensor == step.target:
+                    self.share(step, part, where)
             self.against_the_order(step, self.whole)
+        for part in found:
+            if part.read.tensor != step.target:
+                self.share(step, part, where)
+
+    def whole_part(self, step: Step, part: Part, first: tuple[Expr, ...]) -> Part:
+        """A part with all its conditions, and with what the step has stored in place of what it computed."""
+        inside = tuple(self.stored_bound(step, each) for each in part.conditions)
+        return Part(part.read, (*first, *step.conditions, *inside), self.stored(step, part.value))
 
     def against_the_order(self, step: Step, own: str) -> None:
         """The derivative of what an ordered step made: from outside, and from the points that read it, last ones first."""

@@ -323,7 +323,7 @@ class _Printer:
 
     def subscript(self, tensor: str, place: int, at: Expr) -> tree.Expression:
         """A subscript of a read; one that goes around the array, or stops at its ends, in the words for that."""
-        box = self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.about.arrays[root(tensor)].box
+        box = self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.derived.arrays[root(tensor)].box
         low, high = box[place]
         inner: Expr | None = None
         match at:

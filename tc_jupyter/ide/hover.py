@@ -12,10 +12,11 @@ from typing import Any
 
 from tc_jupyter.compiler import FunctionAnalysis
 from tc_jupyter.compiler.analysis_json import dimensions
-from tc_jupyter.diagnostics import Span
+from tc_jupyter.compiler.derivatives import derived_text
+from tc_jupyter.diagnostics import CompileError, SourceText, Span
 from tc_jupyter.program import Program, Statement, Tensor
 from tc_jupyter.ranges import IndexRange, explain, to_python
-from tc_jupyter.syntax import expression_text, reducer_text, sac_to_text, sac_tree, tree
+from tc_jupyter.syntax import expression_text, parse_tc, reducer_text, sac_to_text, sac_tree, statement_text, tree
 from tc_jupyter.syntax.printer import dimension_text, type_text
 from tc_jupyter.syntax.sac_printer import signature_text
 from tc_jupyter.syntax.sac_printer import type_text as sac_type_text
@@ -26,6 +27,8 @@ from .files import NO_FILES, Files
 from .names import Place
 from .words import CONSTANTS, function_doc, keywords, operators, type_doc, types
 
+_DERIVED = 40
+"""Statements of a def whose derivative is said."""
 _LINES = 12
 """Lines of one answer."""
 
@@ -247,7 +250,24 @@ def _tensor_lines(cell: Cell, place: Place, tensor: Tensor, found: FunctionAnaly
         if statement.target == tensor.name:
             line = cell.source.position(statement.span.start)[0]
             lines.append(f"written in line {line + 1}: {_short(statement.text)}")
-    return lines
+    return [*lines, *_gradient_lines(tensor, found)]
+
+
+def _gradient_lines(tensor: Tensor, found: FunctionAnalysis) -> list[str]:
+    """What the derivatives by the parameters are made of a result's, or how that of a parameter is computed."""
+    if tensor.kind == "temporary" or not tensor.dtype.is_float or len(found.program.statements) > _DERIVED:
+        return []
+    try:
+        text = derived_text(found.program, found.ranges, "vjp")
+    except CompileError as problem:
+        message = problem.diagnostics[0].message
+        return [f"no gradient: {message.partition(': ')[2] or message}"]
+    (item,) = parse_tc(SourceText(text)).unit.defs
+    statements = [each for each in item.statements if isinstance(each, tree.Comprehension)]
+    written = {result.name.name for result in item.results}
+    wanted = {f"d{tensor.name}"} if tensor.kind == "input" else written
+    shown = [" ".join(statement_text(each).split()) for each in statements if each.target.name in wanted]
+    return [f"gradient: {_short(each)}" for each in shown]
 
 
 def _short(text: str) -> str:

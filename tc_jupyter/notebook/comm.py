@@ -211,6 +211,7 @@ class Channel:
             "complete": self._at("completions", ide.complete),
             "signature": self._at("signature", ide.signature),
             "definition": self._definition,
+            "references": self._references,
             "rename": self._rename,
             "format": self._format,
             "inspect": self._inspect,
@@ -292,6 +293,10 @@ class Channel:
         elif found is not None and found["span"] is None:
             found |= _in_earlier(str(found["name"]), _earlier(request))
         return {"definition": found}
+
+    def _references(self, request: Json, language: str, magic: str) -> Json:
+        del magic
+        return {"references": ide.references(request["source"], _position(request), language, self._known(request))}
 
     def _rename(self, request: Json, language: str, magic: str) -> Json:
         del magic

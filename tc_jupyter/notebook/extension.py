@@ -16,6 +16,7 @@ from .completion import IDENTIFIER, matcher
 from .magic import TcMagics
 from .report import report_of
 
+_PLAN = "tc_jupyter.chunks.plan", "Plan"
 _MAGICS = {"cell": ("tc", "sac"), "line": ("tc",)}
 
 
@@ -27,6 +28,8 @@ def load(shell: Any) -> None:
     shell.Completer.custom_matchers.append(matcher)
     shell.display_formatter.mimebundle_formatter.for_type(Function, _show_function)
     _text_formatter(shell).for_type(Benchmark, _print_benchmark)
+    # by name: few sessions plan a call in chunks
+    shell.display_formatter.mimebundle_formatter.for_type_by_name(*_PLAN, _show_plan)
     errors.install(magics)
     shell.tc_jupyter_magics = magics
     comm.open_channel(shell)
@@ -43,6 +46,7 @@ def unload(shell: Any) -> None:
     shell.Completer.custom_matchers[:] = [each for each in shell.Completer.custom_matchers if not _ours(each)]
     shell.display_formatter.mimebundle_formatter.type_printers.pop(Function, None)
     _text_formatter(shell).type_printers.pop(Benchmark, None)
+    shell.display_formatter.mimebundle_formatter.deferred_printers.pop(_PLAN, None)
     shell.configurables[:] = [each for each in shell.configurables if type(each).__name__ != TcMagics.__name__]
     if getattr(shell, "tc_jupyter_magics", None) is None:
         return
@@ -63,6 +67,13 @@ def _text_formatter(shell: Any) -> Any:
 def _show_function(function: Function, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     del include, exclude
     return report_of(function).bundle()
+
+
+def _show_plan(plan: Any, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    from .widgets.chunks import plan_html  # noqa: PLC0415  (few sessions plan a call in chunks)
+
+    del include, exclude
+    return {"text/plain": repr(plan), "text/html": plan_html(plan)}
 
 
 def _print_benchmark(result: Benchmark, printer: Any, cycle: bool) -> None:

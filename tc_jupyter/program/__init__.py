@@ -38,7 +38,7 @@ from .literals import lost_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
 from .orders import order_clause
 from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
-from .products import factors_of, keeps_values
+from .products import factors_of, keeps_values, without_factors
 from .program import (
     FOLD_LEFT,
     FOLD_RIGHT,
@@ -136,6 +136,7 @@ __all__ = [
     "walk",
     "with_condition",
     "with_operands",
+    "without_factors",
     "array_bytes",
     "solutions",
 ]

@@ -10,7 +10,13 @@ B(k,j))` has none.
 
 from __future__ import annotations
 
-from .expr import Binary, Cast, DType, Expr, Read
+from collections.abc import Collection, Iterator
+
+from .conditions import is_identity
+from .expr import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary
+
+MODERATE = 2.0**32
+"""Numbers between this and one over it leave a sum: few sums of floats that are finite with them are infinite without."""
 
 
 def factors_of(value: Expr, total: DType) -> tuple[Read, ...]:
@@ -38,3 +44,73 @@ def keeps_values(wide: DType, narrow: DType) -> bool:
         return wide is narrow
     (low, high), (least, most) = wide.limits, narrow.limits
     return low <= least and most <= high
+
+
+def without_factors(value: Expr, sizes: Collection[str]) -> tuple[Expr, tuple[tuple[str, Expr], ...]]:
+    """The terms of a sum of floats without the finite numbers that multiply or divide all of them, and those numbers.
+
+    Numbers are literals and what sizes of 1 and more make; a parameter may be infinite. Conditions stay around the terms.
+
+    Worked example: `2 * A(i,k) * B(k,j) / float(N)` is `A(i,k) * B(k,j)`, times 2, divided by `float(N)`.
+
+    Args:
+        sizes: the names of such sizes.
+
+    Returns:
+        The terms, and each number with `*` or `/`; the value itself and none where the terms would not be cheaper.
+    """
+    if isinstance(value, Select) and is_identity(value.otherwise, "+"):
+        inner, numbers = without_factors(value.then, sizes)
+        return (Select(value.condition, inner, value.otherwise, value.dtype, value.span) if numbers else value), numbers
+    if value.dtype not in (DType.FLOAT32, DType.FLOAT64):
+        return value, ()
+    parts = tuple(_parts(value, "*"))
+    numbers = tuple(part for part in parts if _is_moderate(part[1], sizes))
+    kept = [part for part in parts if part not in numbers]
+    if not numbers or not kept or kept[0][0] != "*":
+        return value, ()
+    (_, inner), *others = kept
+    for op, each in others:
+        inner = Binary(op, inner, each, value.dtype, value.span)
+    return inner, numbers
+
+
+def _parts(value: Expr, op: str) -> Iterator[tuple[str, Expr]]:
+    """Factors and divisors of a product, left to right."""
+    match value:
+        case Binary(op="*" | "/", left=left, right=right):
+            yield from _parts(left, op)
+            yield from _parts(right, op if value.op == "*" else _INVERSE[op])
+        case _:
+            yield op, value
+
+
+_INVERSE = {"*": "/", "/": "*"}
+
+
+def _is_moderate(value: Expr, sizes: Collection[str]) -> bool:
+    """Whether an expression is a number that is surely neither 0 nor very large or small."""
+    match value:
+        case Const(value=number):
+            return not isinstance(number, complex) and 1 / MODERATE <= abs(number) <= MODERATE
+        case Unary(op="-", operand=operand):
+            return _is_moderate(operand, sizes)
+        case Cast(operand=operand):
+            return _is_moderate(operand, sizes) if operand.dtype.is_float else _is_positive(operand, sizes)
+        case _:
+            return False
+
+
+def _is_positive(value: Expr, sizes: Collection[str]) -> bool:
+    """Whether an integer is surely 1 or more."""
+    match value:
+        case Const(value=number):
+            return not isinstance(number, complex) and number >= 1
+        case Size(name=name):
+            return name in sizes
+        case Cast(operand=operand):
+            return operand.dtype is not DType.BOOL and _is_positive(operand, sizes)
+        case Binary(op="*" | "+", left=left, right=right):
+            return _is_positive(left, sizes) and _is_positive(right, sizes)
+        case _:
+            return False

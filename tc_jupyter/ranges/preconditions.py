@@ -792,9 +792,11 @@ def _begin_help(checker: _Checker, bound: Bound) -> str | None:
 
 def _range_help(checker: _Checker, e: SizeExpr) -> str:
     given = [r.index for r in checker.found if r.index in e.indices and r.source == "where"]
+    in_sac = checker.ranges.program.language == "sac"
+    kept = "guard the access with `? :`" if in_sac else "write `else 0`, or another value, behind the read"
     if given:
-        return f"shorten the range of `{given[0]}`, or guard the access with `? :`"
-    return f"guard the access with `? :`, or give a {'bound' if checker.ranges.program.language == 'sac' else '`where` range'}"
+        return f"shorten the range of `{given[0]}`, or {kept}"
+    return f"{kept}, or give a {'bound' if in_sac else '`where` range'}"
 
 
 def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
@@ -1046,6 +1048,9 @@ def _shifted(ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[Si
     return f"write `{as_written(later)}` for `{r.index}`, as in `{read.text}` for `{access.text}`"
 
 
+_KEPT = "write `else 0`, or another value, behind the reads that begin before their array"
+
+
 def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension: int) -> Diagnostic:
     first = next((s for s in program.statements if s.target == tensor.name), None)
     box = ranges.boxes[tensor.name]
@@ -1063,7 +1068,7 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
         end = as_written(ends[1]) if ends is not None else end
         shifted = _shifted(ranges, first, found, ends)
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
-    help_text = f"to start at 0, {shifted or f'guard the accesses and add `where {name} in 0:{end}`'}"
+    help_text = f"to start at 0, {shifted or f'{_KEPT} and add `where {name} in 0:{end}`'}"
     if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text
         bounds = [(minimum(low, SizeExpr({}, 0)), high) for low, high in box.bounds]
         help_text = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,24 @@ def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Targe
         llc_bytes=level3,
         arch=triple,
     )
+
+
+_V1 = frozenset({"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"})
+_V2 = _V1 | {"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"}
+_V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
+LEVELS = {
+    "x86-64": _V1,
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"},
+}
+"""The levels of the ABI of x86-64, by the features that LLVM names."""
+
+
+def other_target(target: Target, features: frozenset[str]) -> Target:
+    """A processor of the same family with other features, with caches and threads as of this machine."""
+    bits, registers, fma = _vectors(target.arch, features)
+    return replace(target, name="", features=features, vector_bits=bits, vector_registers=registers, fma=fma)
 
 
 def _capped(features: frozenset[str], isa: str | None) -> frozenset[str]:

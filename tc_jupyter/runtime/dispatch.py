@@ -50,6 +50,7 @@ class Dispatcher:
         function: of the positional arguments.
         native: the native entry point, if there is one; it is told the recipe that was followed. That takes as long as some fifty
             calls, so after `_QUICK_PLANS` of them a recipe has to be followed two, four, ... times in a row: they may alternate.
+        arrays: whether each parameter has dimensions.
         latest: the recipe that Python followed last, `repeats` times in a row.
     """
 
@@ -69,9 +70,12 @@ class Dispatcher:
     latest: Recipe | None = None
     repeats: int = 0
     plans: int = 0
+    arrays: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         """Make the function."""
+        kinds = enumerate(self.parameters)
+        self.arrays = tuple(each.rank > 0 if self.pairs is None else self.pairs.kinds[k][1] for k, each in kinds)
         self.function = self.python
         if self.on_cpu and self.parameters and native_call.available():
             self.native = NativeCall(self.python, "call")
@@ -99,10 +103,6 @@ class Dispatcher:
             self.watch(self.native, recipe, given)
         return found if self.pairs is None or self.into else self.pairs.numbers(found)
 
-    def is_array(self, place: int) -> bool:
-        """Whether a parameter has dimensions."""
-        return self.parameters[place].rank > 0 if self.pairs is None else self.pairs.kinds[place][1]
-
     def watch(self, native: NativeCall, recipe: Recipe, args: tuple[Any, ...]) -> None:
         """Plan the native entry point if this recipe was followed some times in a row."""
         self.repeats = self.repeats + 1 if recipe is self.latest else 1
@@ -113,22 +113,25 @@ class Dispatcher:
             recipe.planned = planned is not False
 
     def foreign(self, args: tuple[Any, ...]) -> Any:
-        """Call with PyTorch's tensors and JAX's arrays on the CPU as NumPy's arrays, and NumPy's numbers as Python's.
-
-        What is not so, or wrong, takes the general way, which says it in the words of the library.
-        """
-        read = len(self.parameters)
+        """A call that PyTorch or JAX follows, or one with arrays that are lent."""
         if self.record is not None and (is_recorded(args) or is_traced_by_jax(args)):
             found = self.record(args)
             if found is not None:
                 return found
+        return self.lent(args)
+
+    def lent(self, args: tuple[Any, ...]) -> Any:
+        """Call with PyTorch's tensors and JAX's arrays on the CPU as NumPy's arrays, and NumPy's numbers as Python's.
+
+        What is not so, or wrong, takes the general way, which says it in the words of the library.
+        """
+        read, kinds = len(self.parameters), self.arrays
         if len(args) == read + len(self.results) * self.into and DType.BFLOAT16 not in self.results:
             plain = [
-                lent_number(value) if k < read and not self.is_array(k) else lent(value, k >= read)
-                for k, value in enumerate(args)
+                lent(value, k >= read) if k >= read or kinds[k] else lent_number(value) for k, value in enumerate(args)
             ]
-            changed = [k for k, mine in enumerate(plain) if type(mine) is not type(args[k])]
-            if changed and all(mine is not None for mine in plain):
+            changed = [k for k, mine in enumerate(plain) if mine is not args[k]]
+            if changed and all([mine is not None for mine in plain]):
                 with suppress(CallError):
                     found = self.function(*plain)
                     if self.into:

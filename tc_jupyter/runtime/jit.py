@@ -63,11 +63,13 @@ class Options:
         features: LLVM's feature string; empty: the host's.
         triple: target triple; empty: the host's.
         level: code generation level, 0 to 3.
+        fixed: the code runs where it is put; else a linker may put it anywhere, as into a shared library.
     """
 
     features: str = ""
     triple: str = ""
     level: int = 2
+    fixed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +164,8 @@ def _machine(options: Options) -> Any:
     llvm = binding()
     triple = options.triple or host()[0]
     features = options.features or host_feature_string()
-    return llvm.Target.from_triple(triple).create_target_machine(
-        features=features, opt=options.level, codemodel="jitdefault", jit=True
-    )
+    place = {"codemodel": "jitdefault", "jit": True} if options.fixed else {"codemodel": "default", "reloc": "pic"}
+    return llvm.Target.from_triple(triple).create_target_machine(features=features, opt=options.level, **place)
 
 
 @lru_cache(maxsize=16)

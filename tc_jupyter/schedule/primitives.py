@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import Any
 
 from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render, shown_value
@@ -23,14 +25,19 @@ from tc_jupyter.program import (
     Select,
     Statement,
     Tensor,
+    Unary,
     factors_of,
+    identity_of,
+    int64,
     keeps,
     keeps_values,
     places,
     rewrite,
     walk,
+    without_factors,
 )
-from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, to_expr
+from tc_jupyter.program.integers import has_read
+from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, to_expr, to_python
 
 from .grid import grid_problem
 from .infer_bound import infer_symbolic, limited
@@ -73,6 +80,8 @@ from .zeros import adds_zeros, is_copy
 LARGEST_STEP = 2**40
 """Largest product of the factors of splits of splits, in iterations: positions are 64-bit numbers, sizes times it among them."""
 
+MOST_TERMS = 8
+"""Terms that are written out: coordinates of a point, colours of a pixel, a short window."""
 MOST_READERS = 3
 """Readers outside of a loop that the help of a refusal moves."""
 
@@ -1004,7 +1013,87 @@ def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) 
     return None
 
 
-def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
+def expand(graph: StageGraph, stage: str) -> StageGraph:
+    """Write a sum of few terms out, so that its statement is one on single elements.
+
+    Rewrite:
+        for i, k: S(i) += f(i, k)
+        ->
+        for i: S(i) = 0 + f(i, 0) + f(i, 1) + f(i, 2)
+
+    The terms are added in the order of the indices. Such a stage may be inlined.
+
+    Example:
+        def f(float(N) X) -> (Y) { Y(i) +=! X(k) * X(i) where k in 0:2 }
+
+        for Y[i] in 0:N
+          for Y[k] in 0:2
+            Y(i) +=! X(k) * X(i) where k in 0:2
+
+        .expand("Y")
+
+        for Y[i] in 0:N
+          Y(i) +=! X(k) * X(i) where k in 0:2
+
+    Returns:
+        The new graph.
+
+    Raises:
+        CompileError: TC401 (the stage has moves already, is no sum with an operator, not all lengths are known, there are more than
+            `MOST_TERMS` terms, or elements decide what is read).
+    """
+    old = find_stage(graph, stage)
+    terms = terms_of(graph, old)
+    if not terms:
+        message = f"`{stage}` is no sum of at most {MOST_TERMS} terms that is as it was written"
+        raise refuse(graph, codes.BAD_ATTACH, old, message, "it is for sums over indices whose ranges are numbers")
+    statement, value = old.statement, identity_of("+", terms[0].dtype)
+    for term in terms:
+        value = Binary("+", value, term, term.dtype)
+    roots = tuple(root for root in old.roots if root.kind == "output")
+    plain = replace(statement, indices=statement.output_indices, value=value, operator="=", initialize=False)
+    new = Stage(plain, roots, leaves=tuple(root.name for root in roots), evaluates=old.evaluates)
+    return _valid(graph, graph.replace_stage(new), old)
+
+
+def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
+    """The terms of a sum over few points, in order; none of any other statement, or where `expand` refuses."""
+    statement = stage.statement
+    dtype = graph.program.tensor(stage.target).dtype
+    if (
+        statement.operator != "+"
+        or not statement.initialize
+        or not graph.is_free(stage.name)
+        or stage.relations
+        or statement.combine is not None
+        or statement.exists
+        or statement.order
+        or statement.computed
+        or stage.positions
+        or stage.limits
+        or statement.value.dtype is not dtype
+        or dtype.compute is not dtype
+        or any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
+    ):
+        return ()
+    ends = [root.dom for root in stage.roots if root.kind != "output"]
+    if not ends or not all(low.is_constant and high.is_constant for low, high in ends):
+        return ()
+    if not 0 < prod(high.constant - low.constant for low, high in ends) <= MOST_TERMS:
+        return ()
+    names = [root.name for root in stage.roots if root.kind != "output"]
+    places = product(*(range(low.constant, high.constant) for low, high in ends))
+
+    def at(numbers: Mapping[str, int]) -> Expr:
+        def number(node: Expr) -> Expr | None:
+            return int64(numbers[node.name]) if isinstance(node, IndexVar) and node.name in numbers else None
+
+        return rewrite(statement.value, number)
+
+    return tuple(at(dict(zip(names, place, strict=True))) for place in places)
+
+
+def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[StageGraph, str]:
     """Let the statement compute into a new stage; `stage` becomes the copy of it into the tensor.
 
     Rewrite:
@@ -1031,11 +1120,15 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
         for C[i] in 0:N
           C(i) = C.cache(i)
 
+    Args:
+        factors: finite numbers that multiply or divide all terms of a sum of floats are left to the copy, which rounds differently:
+            `C(i) +=! X(i,k) / float(K)` is `C(i) = C.cache(i) / float(K)`.
+
     Returns:
         The new graph and the name of the new stage (`C.cache`).
 
     Raises:
-        CompileError: TC401 (the stage is attached already, or updates its tensor in place).
+        CompileError: TC401 (the stage is attached already, updates its tensor in place, or is no sum with such `factors`).
     """
     old = find_stage(graph, stage)
     statement = old.statement
@@ -1048,9 +1141,16 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` updates its own tensor in place", "use another tensor")
     name = _fresh(graph, f"{stage}.cache")
     target = graph.program.tensor(statement.target)
-    inner = replace(statement, name=name, target=name, initialize=statement.operator != "=", accumulate=False)
+    terms, numbers = factors_out(graph, old) if factors else (statement.value, ())
+    if factors and not numbers:
+        message = f"no finite number multiplies or divides all terms of `{stage}`, as a sum of floats"
+        raise refuse(graph, codes.BAD_ATTACH, old, message, "leave out `factors`")
+    first = statement.operator != "="
+    inner = replace(statement, name=name, target=name, value=terms, initialize=first, accumulate=False)
     outputs = statement.output_indices
-    value = Read(name, tuple(IndexVar(index.name) for index in outputs), target.dtype.compute)
+    value: Expr = Read(name, tuple(IndexVar(index.name) for index in outputs), target.dtype.compute)
+    for op, number in numbers:
+        value = Binary(op, value, number, value.dtype)
     copy = replace(
         statement,
         indices=outputs,
@@ -1058,7 +1158,7 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
         operator=statement.operator if _onto_present(statement) else "=",
         initialize=False,
         exists=(),
-        text=_copy_text(statement, name),
+        text=_copy_text(statement, name) + "".join(f" {op} {_number_text(number)}" for op, number in numbers),
     )
     box = Box(tuple(root.dom for root in old.roots if root.kind == "output"))
     kept = _keep_output(old)
@@ -1074,6 +1174,15 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     )
     cached = Tensor(name, target.dtype.compute, target.rank, "temporary")
     return _valid(graph, _insert(graph, stage, computed, cached, box), old), name
+
+
+def factors_out(graph: StageGraph, stage: Stage) -> tuple[Expr, tuple[tuple[str, Expr], ...]]:
+    """The terms of a sum without finite numbers that all of them are multiplied or divided by, and those numbers."""
+    statement = stage.statement
+    target = graph.program.tensor(statement.target).dtype
+    if statement.operator != "+" or target.compute is not target or not statement.reduction_indices:
+        return statement.value, ()
+    return without_factors(statement.value, graph.program.sizes)
 
 
 def rebias(graph: StageGraph, stage: str, tensor: str) -> tuple[StageGraph, str]:
@@ -1421,6 +1530,20 @@ def _copy_text(statement: Statement, source: str) -> str:
     where = f"({', '.join(index.name for index in statement.output_indices)})" if statement.output_indices else ""
     sign = f"{statement.operator}=" if _onto_present(statement) else "="
     return f"{statement.target}{where} {sign} {source}{where}"
+
+
+def _number_text(number: Expr) -> str:
+    match number:
+        case Const(value=value):
+            return f"{value:g}" if isinstance(value, float) else str(value)
+        case Unary(operand=operand):
+            return f"-{_number_text(operand)}"
+        case Cast(operand=operand) if operand.dtype.is_float:
+            return _number_text(operand)
+        case Cast(operand=operand, dtype=dtype):
+            return f"{dtype.value}({to_python(from_expr(operand))})"
+        case _:
+            return "..."
 
 
 def _subscripts(axes: Sequence[IterVar]) -> str:

@@ -20,6 +20,9 @@ from tc_jupyter.ranges import Box, Name, SizeExpr, constant, from_expr, index, i
 
 from .stage import Stage
 
+LIKELY = 16
+"""A length that is not known is mostly at least so long. Where it is shorter, a copy has elements that nobody reads: in `y + 2*u`
+the odd ones, if `y` has a single value."""
 Domains = Mapping[str, tuple[SizeExpr, SizeExpr]]
 """Where indices begin and end."""
 Sum = tuple[tuple[str, int], ...]
@@ -109,9 +112,9 @@ def _at(stage: Stage, place: Expr, read: Read, boxes: Mapping[str, Box]) -> Oper
     if len(set(names)) < len(names) or not 0 < len(sums) <= _dimensions(stage, read, sums):
         return None
     domains = {root.name: root.dom for root in stage.roots}
-    if not all(_has_no_gaps(each, domains) for each in sums):
+    if not all(_has_no_gaps(each, domains, LIKELY) for each in sums):
         return None
-    always = _is_always_read(stage.statement.value, place)
+    always = _is_always_read(stage.statement.value, place) and all(_has_no_gaps(each, domains, 1) for each in sums)
     all_read = always and all(nonnegative(high - low - 1) for low, high in domains.values())
     safe = _safe(place, boxes, None if all_read else domains, frozenset())
     return Operand(place, safe, sums, tuple(_bounds(each, domains) for each in sums))
@@ -271,8 +274,12 @@ def _expression(total: Sum) -> Expr:
 # --- where a sum begins and ends -------------------------------------------------------------------------------------
 
 
-def _has_no_gaps(total: Sum, domains: Domains) -> bool:
-    """Whether the sum takes every value between its ends: indices with a step are filled by those without."""
+def _has_no_gaps(total: Sum, domains: Domains, length: int) -> bool:
+    """Whether the sum takes every value between its ends: indices with a step are filled by those without.
+
+    Args:
+        length: at least so many values has an index of which it is not known.
+    """
     if any(low.indices or high.indices for low, high in (domains[name] for name, _ in total)):
         return False
     reach = 1
@@ -281,9 +288,7 @@ def _has_no_gaps(total: Sum, domains: Domains) -> bool:
             return False
         low, high = domains[name]
         extent = high - low
-        if not extent.is_constant:
-            continue  # one value of it is sure, which fills nothing
-        reach += abs(weight) * (extent.constant - 1)
+        reach += abs(weight) * ((extent.constant if extent.is_constant else length) - 1)
     return True
 
 

@@ -151,13 +151,17 @@ class Schedule:
             given["only"] = only
         return self._do("cache_read", tensor, consumer, *others, **given)
 
+    def expand(self, stage: str) -> Schedule:
+        """Write a sum of few terms out; see `primitives.expand`."""
+        return self._do("expand", stage)
+
     def separate(self, stage: str) -> Schedule:
         """Write what the next statement replaces to a tensor of its own; see `primitives.separate`."""
         return self._do("separate", stage)
 
-    def cache_write(self, stage: str) -> Schedule:
+    def cache_write(self, stage: str, factors: bool = False) -> Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""
-        return self._do("cache_write", stage)
+        return self._do("cache_write", stage, **({"factors": True} if factors else {}))
 
     def rebias(self, stage: str, tensor: str) -> Schedule:
         """Read bytes with the other sign, and put the results right; see `primitives.rebias`."""

@@ -21,6 +21,7 @@ from .templates import (
     folds,
     general,
     inlining,
+    normal_form,
     ordered,
     partitions,
     pixels,
@@ -58,6 +59,8 @@ def default_schedule(
     schedule = schedule_of(program, ranges)
     if target.kind not in ("cpu", "cuda"):
         return schedule
+    if target.kind == "cpu":
+        schedule = normal_form.normalized(schedule, target)
     schedule = inlining.computed_where_read(schedule, target)
     written = Schedule(without_inlined(schedule.graph))
     facts = facts_of(sizes or {})
@@ -104,6 +107,9 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, facts: Facts) ->
     found = pixels.default(schedule, name, target, facts)
     if found is not None:
         return found
+    stage = schedule.graph.stage(name)
+    if pixels.fills_no_vector(stage) and not streaming.is_streaming(stage, stage.leaves[-1]):
+        return general.default(schedule, name, target)
     for template in (transposing.default, residues.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
@@ -201,7 +207,7 @@ class SizeClasses:
             elif _is_window(statement, name):
                 self.windows |= names
             elif on_cpu:
-                self.values |= names if _is_pixel(statement, name) else set()
+                self.values |= names if pixels.is_value(statement, name) else set()
                 self.short |= names if _reduces_rows(statement, name) else set()
 
     def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
@@ -285,18 +291,6 @@ def _reduces_rows(statement: Statement, index: str) -> bool:
     """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
     places = {read.indices for read in statement.reads() if any(index in index_names(each) for each in read.indices)}
     return len(places) == 1 and all(_is_index(last, index) for *_, last in places)
-
-
-def _is_pixel(statement: Statement, index: str) -> bool:
-    """Whether a reduction runs over the values of the elements of a row: the last subscript, after the last one of the result."""
-    if not statement.output_indices:
-        return False
-    row = statement.output_indices[-1].name
-    found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
-    ends = [where[-2:] for where in found if len(where) > 1]
-    return len(ends) == len(found) > 0 and all(
-        row in index_names(place) and _is_index(last, index) for place, last in ends
-    )
 
 
 def _is_index(subscript: Expr, index: str) -> bool:

@@ -62,9 +62,10 @@ def point(app: App, root: Any, x: float, y: float, said: str) -> None:
     """
 
     def move() -> None:
-        box = root.locator("[data-lattice]").bounding_box()
-        app.page.mouse.move(box["x"] + x - 3, box["y"] + y)
-        app.page.mouse.move(box["x"] + x, box["y"] + y)
+        lattice = root.locator("[data-lattice]")
+        box, unit = lattice.bounding_box(), lattice.evaluate("e => parseFloat(getComputedStyle(e).fontSize) / 13")
+        app.page.mouse.move(box["x"] + x * unit - 3, box["y"] + y * unit)
+        app.page.mouse.move(box["x"] + x * unit, box["y"] + y * unit)
 
     app.again(move, lambda: said in root.locator("[data-readout]").inner_text(), f"a readout that says {said!r}")
 

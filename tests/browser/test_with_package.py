@@ -136,3 +136,26 @@ def test_what_is_marked_while_typing_is_what_running_the_cell_says(app: App) -> 
     assert flat(cure) in flat(app.cell(3).locator("pre:visible", has_text="TC201").first.inner_text())
     app.run_and_wait(1)
     app.until(lambda: marks.count() == 0, "a cell without a mark")
+
+
+def test_all_places_of_a_name_are_selected(app: App) -> None:
+    ready(app, "places.ipynb", MATMUL)
+    app.caret(1, "A(i")
+    app.page.keyboard.press("Shift+F12")
+    app.until(lambda: app.page.evaluate("() => document.querySelectorAll('.cm-selectionBackground').length") >= 2)
+    app.type_("row")
+    app.until(lambda: "C(row, j) +=! A(row, k)" in app.text(1))
+
+
+def test_definition_in_a_file(app: App) -> None:
+    (app.server.folder / "kernels.tc").write_text("# twice\ndef twice(float(N) X) -> (Y) { Y(i) = 2 * X(i) }\n")
+    ready(app, "uses.ipynb", '%%tc\nuse "kernels.tc"\ndef f(float(N) X) -> (Y) { Y = twice(X) }')
+    app.editor(1).get_by_text('"kernels.tc"').wait_for()
+    app.until(lambda: app.editor(1).locator(".cm-lintRange-error").count() == 0)
+    app.caret(1, "Y = twice")
+    app.page.keyboard.press("F12")
+    if app.kind == "lab":  # Notebook opens a file on a page of its own
+        app.page.locator(".jp-FileEditor", has_text="def twice").wait_for()
+        app.page.get_by_text("Ln 2, Col 5").wait_for()
+    else:
+        app.until(lambda: any("kernels.tc" in page.url for page in app.page.context.pages))

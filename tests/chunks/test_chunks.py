@@ -82,8 +82,8 @@ def test_chunks_equal_the_whole(module, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_chunks_equal_the_whole_on_the_processor(name):
     f = tc.compile(TEXT, target="cpu", allow=("TC321", "TC322", "TC323", "TC325", "TC327"))[name]
-    for seed in range(8):
-        sizes = {size: (3, 5, 11, 19)[(place + seed) % 4] for place, size in enumerate(f.program.sizes)}
+    for seed in range(2):
+        sizes = {size: (5, 11, 19, 3)[(place + seed) % 4] for place, size in enumerate(f.program.sizes)}
         judge(f, arguments_for(f.program, sizes, seed), seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tc_jupyter.bench.workloads import workloads
 from tc_jupyter.compiler import Analysis, analyze
@@ -31,6 +32,12 @@ class Given:
 
     def __str__(self) -> str:
         return f"{self.title}: {self.name}"
+
+
+@lru_cache(maxsize=8)
+def looked_at(text: str) -> Analysis:
+    """The analysis of a text, once for all defs and all checks of it."""
+    return analyze(text)
 
 
 def in_doubles(text: str) -> str:
@@ -63,6 +70,6 @@ def programs() -> list[tuple[str, str]]:
 
 def defs_of(title: str, text: str) -> list[Given]:
     """The defs of a program that have a gradient; none if it has mistakes."""
-    analysis = analyze(text)
+    analysis = looked_at(text)
     found = analysis.functions.items() if analysis.ok else ()
     return [Given(title, name, text, analysis) for name, each in found if has_gradient(each.program)]

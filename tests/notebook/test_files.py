@@ -96,3 +96,14 @@ def test_the_front_end_is_told_of_files(session, folder):
     above = [{"cell": "b", "magic": "%%tc", "source": CALLER}]
     below = "def g(float(N) X) -> (Y) { Y = f(X) }"
     assert ask("check", below, earlier=above)["analysis"]["diagnostics"] == []
+
+
+def test_the_front_end_is_told_all_places_of_a_name(session):
+    from tc_jupyter.notebook.comm import Channel
+
+    text = "def f(float(N) X) -> (Y) { Y(i) = X(i) }"
+    head = {"v": 1, "kind": "references", "id": "a", "cell": "c", "version": 1, "magic": "%%tc", "source": text}
+    position = {"line": 0, "character": text.index("i)")}
+    found = Channel(session.shell).answer({**head, "position": position})["references"]
+    places = [(each["span"]["start"]["character"], each["introduces"]) for each in found]
+    assert places == [(text.index("i)"), True), (text.rindex("i)"), False)]

@@ -109,7 +109,10 @@ def test_a_window_with_negative_padding_is_told_so():
         ("X(N - i)", "write `i + 1` for `i`, as in `X(N - i - 1)` for `X(N - i)`"),
         ("X(10 - i)", "write `i - N + 11` for `i`, as in `X(N - i - 1)` for `X(10 - i)`"),
         ("X(i - 2)", "write `i + 2` for `i`, as in `X(i)` for `X(i - 2)`"),
-        ("X(i) - X(i - 1)", "guard the accesses and add `where i in 0:N`"),
+        (
+            "X(i) - X(i - 1)",
+            "write `else 0`, or another value, behind the reads that begin before their array and add `where i in 0:N`",
+        ),
     ],
 )
 def test_a_range_from_0_on_leaves_no_element_out(read, help):

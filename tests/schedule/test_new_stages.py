@@ -8,7 +8,9 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Select, walk
-from tests.running import default, run
+from tc_jupyter.runtime.cpu import cpu_target
+from tc_jupyter.schedule import default_schedule
+from tests.running import default, program_of, run
 
 PRODUCT = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
 HALF = "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
@@ -473,3 +475,76 @@ def test_rfactor_of_an_annotated_loop_is_refused():
     schedule = default("def f(int32(K) X) -> (S) { S +=! X(k) }").split("S", "k", 4).unroll("S", "k.inner")
     found = refused(schedule.rfactor, "S", "k.inner")
     assert (found.code.number, found.help) == ("TC410", "rfactor first, then annotate")
+
+
+DILATED = "def f(float(H) X, float(3) F) -> (Y) { Y(h) +=! (0 <= h+2*p-2 && h+2*p-2 < H ? X(h+2*p-2) : 7) * F(p) where h in 0:H }"
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_a_step_beside_an_index_of_unknown_length_moves_into_the_copy(size):
+    """Of a single `h` the odd elements of the copy are read by nobody."""
+    random = np.random.default_rng(5)
+    given = {"X": random.integers(-3, 4, size).astype("f"), "F": random.integers(-3, 4, 3).astype("f")}
+    schedule = default(DILATED).cache_read("X", "Y", reindex=True)
+    np.testing.assert_array_equal(
+        run(schedule, given, {"H": size})["Y"], run(default(DILATED), given, {"H": size})["Y"]
+    )
+
+
+FACTORS = "def f(float(M,K) A, float(N) B) -> (C) { C(i) +=! k <= i ? -2.0 * A(i,k) / float(4*K) : 0 where i in 0:M }"
+
+
+def test_numbers_that_all_terms_are_multiplied_by_are_left_to_the_copy():
+    schedule = default(FACTORS).cache_write("C", factors=True)
+    assert schedule.graph.stage("C").statement.text == "C(i) = C.cache(i) * -2 / float32(4*K)"
+    given = {"A": np.arange(12, dtype="f").reshape(3, 4), "B": np.ones(1, "f")}
+    np.testing.assert_array_equal(
+        run(schedule, given, {"M": 3, "K": 4, "N": 1})["C"], run(default(FACTORS), given, {"M": 3, "K": 4, "N": 1})["C"]
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float(N) X, float a) -> (S) { S +=! a * X(i) }",  # may be infinite
+        "float(N) X) -> (S) { S +=! X(i) / float(N - 1) }",  # may be 0
+        "float(N) X) -> (S) { S +=! 1e30 * X(i) }",  # sums that are infinite without
+        "float(N) X) -> (S) { S +=! X(i) + 2.0 }",
+        "half(N) X) -> (S) { S +=! 2.0 * X(i) }",  # terms are rounded
+        "int(N) X) -> (S) { S +=! 2 * X(i) }",
+        "float(N) X) -> (S) { S max=! 2.0 * X(i) }",
+    ],
+)
+def test_other_numbers_stay_in_the_sum(text):
+    schedule = default(f"def f({text}")
+    assert refused(schedule.cache_write, "S", factors=True).code.number == "TC401"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float(N,K) X) -> (S) { S(i) +=! X(i,k) }",
+        "float(N,9) X) -> (S) { S(i) +=! X(i,k) }",
+        "float(N,3) X) -> (S) { S(i) max=! X(i,k) }",
+        "half(N,3) X) -> (S) { S(i) +=! X(i,k) }",
+        "float(N,3) X, int(N,3) I, float(8) T) -> (S) { S(i) +=! T(I(i,k)) }",
+    ],
+)
+def test_what_is_no_sum_of_few_terms_is_not_expanded(text):
+    assert refused(default(f"def f({text}").expand, "S").code.number == "TC401"
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("float(N,3,3) A, float(N,3) B) -> (C) { C(n,i) +=! A(n,i,k) * B(n,k) }", "expand('C')"),
+        ("float(N,3) X) -> (C) { C(n) +=! X(n,k) * X(n,k) }", "expand('C')"),
+        (
+            "float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) / float(K) }",
+            "cache_write('C', factors=True)",
+        ),
+    ],
+)
+def test_default_schedules_bring_sums_to_one_form(text, step):
+    found = default_schedule(*program_of(f"def f({text}"), cpu_target())
+    assert step in found.to_python()

@@ -1,8 +1,9 @@
 """Loops -> plain C99: the def as a person would write it, without any schedule.
 
-Comes in: the kernels of the schedule in which nothing is transformed. Goes out: one function that compiles alone.
+Comes in: the kernels of the schedule in which nothing is transformed. Goes out: one function that compiles alone; and the functions
+of a library that look at the data of a call.
 """
 
-from .emit import CFunction, emit_c
+from .emit import CCheck, CFunction, Names, emit_c, emit_check
 
-__all__ = ["CFunction", "emit_c"]
+__all__ = ["CCheck", "CFunction", "Names", "emit_c", "emit_check"]

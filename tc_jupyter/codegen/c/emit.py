@@ -133,14 +133,42 @@ def emit_c(
     return _Printer(kernels, arguments, stored).function(name, sizes, comment)
 
 
+@dataclass(frozen=True, slots=True)
+class CCheck:
+    """Loops that look at the data of a call, as a C function of a file.
+
+    Attributes:
+        helpers: what stands above it, each once in a file.
+        text: `static int NAME(int64_t *errors, ...)`, which returns 1 where a check fails: the error record then holds the number
+            of the check, one more, a spare word, and what the check reports.
+        parameters: as those of `CFunction`, behind `errors`.
+    """
+
+    helpers: tuple[str, ...]
+    text: str
+    parameters: tuple[Argument, ...]
+
+
+def emit_check(name: str, kernel: Kernel, natural: Iterable[str]) -> CCheck:
+    """Print the checks of a kernel, whose `sizes` and `buffers` are the parameters.
+
+    Args:
+        name: of the function.
+        natural: sizes that are never negative.
+    """
+    scalars = [Buffer(each, dtype, (), role="input") for each, dtype in kernel.scalars]
+    return _Printer((kernel,), (*kernel.buffers, *scalars), {}).check(name, natural)
+
+
 @dataclass(slots=True)
-class _Names:
+class Names:
     """The user's names as C identifiers, each as close to what was written as C allows."""
 
     known: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
     def of(self, name: str) -> str:
+        """The identifier of a name, the same each time."""
         if name not in self.known:
             plain = re.sub(r"[^0-9A-Za-z_]", "_", name)
             plain = f"t{plain}" if plain[0].isdigit() or plain[0] == "_" else plain
@@ -160,7 +188,7 @@ class _Printer:
         self.kernels = kernels
         self.arguments = arguments
         self.stored = stored
-        self.names = _Names()
+        self.names = Names()
         self.buffers = {buffer.name: buffer for kernel in kernels for buffer in kernel.buffers}
         self.buffers |= {each.name: each for each in arguments if not _is_scalar(each)}
         self.numbers = {size for kernel in kernels for size in kernel.sizes}
@@ -188,6 +216,19 @@ class _Printer:
         head = [*(f"// {_plain(line)}" for line in comment), *_signature(f"int {own}(", declared)]
         text = [*self.preamble(bool(temporaries)), *head, "{", *lines, f"{_PAD}return 0;", "}"]
         return CFunction("\n".join(text) + "\n", own, tuple(parameters))
+
+    def check(self, name: str, natural: Iterable[str]) -> CCheck:
+        """The function of `emit_check`."""
+        (kernel,) = self.kernels
+        self.names.taken |= {name, "errors"}
+        self.natural |= {*natural}
+        sizes = [size for size in kernel.sizes if size not in {each.name for each in self.arguments}]
+        declared = ["int64_t *errors", *(f"int64_t {self.names.of(size)}" for size in sizes)]
+        declared += map(self.declared, self.arguments)
+        parameters = [Argument("size", size, DType.INT64) for size in sizes] + [*map(self.argument, self.arguments)]
+        lines = self.block(kernel.body, 1)
+        text = [*_signature(f"static int {name}(", declared), "{", *lines, f"{_PAD}return 0;", "}"]
+        return CCheck(tuple(self.helpers), "\n".join(text), tuple(parameters))
 
     def preamble(self, allocates: bool) -> list[str]:
         """The headers, in the order of their names, then the helpers."""
@@ -253,9 +294,18 @@ class _Printer:
                 return self.local(stmt, depth)
             case Block():
                 return self.block(stmt, depth, parallel)
-            case Barrier() | Check() | Intrinsic():
+            case Check():
+                return self.tested(stmt, depth)
+            case Barrier() | Intrinsic():
                 raise AssertionError("a schedule that transforms nothing has no such statement")
         assert_never(stmt)
+
+    def tested(self, check: Check, depth: int) -> list[str]:
+        """A check that ends the function where it fails."""
+        pad, values = _PAD * (depth + 1), enumerate(check.values, 2)
+        lines = [f"{_PAD * depth}if (!({self.expr(check.condition)})) {{", f"{pad}errors[0] = {check.number + 1};"]
+        lines += [f"{pad}errors[{k}] = (int64_t){self.expr(value, _UNARY)};" for k, value in values]
+        return [*lines, f"{pad}return 1;", f"{_PAD * depth}}}", *self.block(check.body, depth)]
 
     def loop(self, loop: For, depth: int, parallel: bool) -> list[str]:
         pad, low, extent = _PAD * depth, loop.min, loop.extent
@@ -542,4 +592,4 @@ def _plain(line: str) -> str:
     return "".join(char if char.isprintable() else " " for char in line).rstrip("\\ ")
 
 
-__all__ = ["CFunction", "emit_c"]
+__all__ = ["CCheck", "CFunction", "Names", "emit_c", "emit_check"]

@@ -122,8 +122,8 @@ class Statements(Stores):
 
     def allocate(self, stmt: Allocate) -> None:
         """Temporary storage: on the stack if it is small and of known size, else in the thread's workspace."""
-        buffer = stmt.buffer
         lanes = self.vector.lanes if self.vector is not None else 1
+        buffer = self.with_whole_vectors(stmt.buffer) if lanes == 1 else stmt.buffer
         pitch = [self.resolve(extent) for extent in buffer.shape]
         if pitch and buffer.pad:
             pitch[-1] = plus(pitch[-1], int64(buffer.pad))
@@ -143,6 +143,15 @@ class Statements(Stores):
         level = self.depth(index_names(element_count(pitch))) if pitch else 0
         self.storages[buffer.name] = Storage(buffer, pointer, row_major(pitch), level, lanes, private=True)
         self.block(stmt.body)
+
+    def with_whole_vectors(self, buffer: Buffer) -> Buffer:
+        """Accumulators whose rows have room for their last vector: a mask would keep them out of registers."""
+        length = constant_value(self.resolve(buffer.shape[-1])) if buffer.shape else None
+        if buffer.scope != "register" or not length or not length & (length - 1):
+            return buffer
+        native = max(1, self.target.vector_bits // buffer.dtype.bits)
+        whole = min(1 << length.bit_length(), -(-length // native) * native)
+        return replace(buffer, shape=(*buffer.shape[:-1], int64(whole)))
 
     def from_workspace(self, buffer: Buffer, limits: list[Expr], lanes: int) -> str:
         """A part of the thread's workspace, 64-byte aligned."""

@@ -13,8 +13,8 @@ from tc_jupyter.function import Function
 from .picture import Content, Picture, action, frame, one_line, words
 
 TITLES = {
-    "ranges": "ranges", "iteration_space": "iteration space", "schedule": "schedule", "code": "code", "benchmark": "benchmark",
-    "tuning": "tuning", "partitions": "partitions",
+    "ranges": "ranges", "iteration_space": "iteration space", "schedule": "schedule", "code": "code", "gradient": "gradient",
+    "benchmark": "benchmark", "tuning": "tuning", "partitions": "partitions",
 }  # fmt: skip
 
 STATIC_CARD = 95_000

@@ -28,6 +28,8 @@ from .svg import LEADING, letters, svg, wide
 Ints = NDArray[np.int64]
 _AT_ONCE = ("parallel", "vectorize", *GPU_AXES)
 _MOST_CELLS = 10_000
+_RINGED = 6.0
+"""Cells that are smaller would be hidden by the ring around them."""
 _MOST_LABELS = 300
 _MOST_BLOCKS = 80
 _LISTED = 12
@@ -178,7 +180,9 @@ def _svg(found: Execution, time: int, said: str) -> str:
             sorted(now) if len(now) < len(present) or step >= 12 else [], width, lambda n: "now" if step < 12 else n
         )
     )
-    parts.append(f'<path data-now="{len(now)}" d="{ringed}" stroke="currentColor" stroke-width="2" fill="none"/>')
+    small = min(step, tall) < _RINGED
+    look = 'fill="currentColor" fill-opacity=".4"' if small else 'stroke="currentColor" stroke-width="2" fill="none"'
+    parts.append(f'<path data-now="{len(now)}" d="{ringed}" {look}/>')
     if found.mapped:
         parts += _mapped_labels(found, present, first[present], width, square, at)
     if not found.mapped and 1 < len(present) <= _MOST_LABELS:
@@ -194,7 +198,7 @@ def _svg(found: Execution, time: int, said: str) -> str:
         parts.append(letters(2, 20 + min(14.0, tall - 3), f"{down} ↓"))
     w, h = left + max(6 + width * step, wide(title)), 26 + height * tall
     return (
-        f"{svg(w, h, ''.join(parts), said, {'execution': found.steps})}<div>outlined: runs now; "
+        f"{svg(w, h, ''.join(parts), said, {'execution': found.steps})}<div>{'shaded' if small else 'outlined'}: runs now; "
         f"{'colour and b: block; t: thread' if found.mapped else 'filled: has run; line: order of the first runs'}</div>"
     )
 

@@ -41,7 +41,7 @@ def can_be_live() -> bool:
     return kernel is not None and bool(getattr(kernel, "_allow_stdin", True))
 
 
-VIEW_SCRIPTS = ("ranges", "iteration_space", "schedule", "code", "benchmark", "tuning", "partitions")
+VIEW_SCRIPTS = ("ranges", "iteration_space", "schedule", "code", "gradient", "benchmark", "tuning", "partitions")
 
 
 def script_of(name: str) -> str:

@@ -120,6 +120,8 @@ class ScheduleView(Picture):
         if values.get("stage") in self.schedule.stages and values["stage"] != self.stage:
             self.stage, self.axis, self.visit, self.time = str(values["stage"]), "", 0, 0
         self.axis = str(values.get("axis", self.axis))
+        if {"primitive", "axis", "stage"} & values.keys():
+            self.values["second"] = None  # what is usual for the new choice
         self.values |= {k: v for k, v in values.items() if k in ("primitive", "factor", "thread", "other", "second")}
         self.generated = bool(values.get("generated", self.generated))
         visit, time = as_integer(values.get("visit")), as_integer(values.get("time"))
@@ -160,7 +162,13 @@ class ScheduleView(Picture):
             self.values["other"] = others[-1] if others else ""
         seconds = self._seconds()
         if self.values.get("second") not in seconds:
-            self.values["second"] = seconds[-1] if seconds else ""
+            self.values["second"] = self._usual_second(seconds)
+
+    def _usual_second(self, seconds: tuple[str, ...]) -> str:
+        """Of another stage the innermost loop; of the same one the loop inside of the chosen one, or around it."""
+        if self.values["primitive"] in ("compute_at", "compute_with") or not seconds:
+            return seconds[-1] if seconds else ""
+        return seconds[min(self.schedule.leaves(self.stage).index(self.axis), len(seconds) - 1)]
 
     def _others(self) -> tuple[str, ...]:
         """Stages (for `cache_read`: tensors) that an edit may name besides."""
@@ -497,13 +505,14 @@ def stage_graph_svg(schedule: Schedule) -> str:
     width = max([96.0, *(wide(each) + 16 for each in shown.values())])
     parts: list[str] = []
     middle = {name: 12 + n * (width + 34) + width / 2 for n, name in enumerate(names)}
-    arcs = any(
-        user.name in middle and user.name != name
+    arcs = [
+        abs(middle[user.name] - middle[name])
         for name in names
         for user in graph.consumers(graph.stages_on(graph.stage(name).target)[0].name)
-    )
+        if user.name in middle and user.name != name
+    ]
     attached = any(graph.stage(name).attach.kind != "root" for name in names)
-    y = 64 if arcs else 18
+    y = 24 + max(min(44.0, across / 3) for across in arcs) / 2 if arcs else 18.0
     edges: list[str] = []
     below: list[tuple[float, str]] = []
     for name in names:
@@ -531,7 +540,7 @@ def stage_graph_svg(schedule: Schedule) -> str:
         out = name in graph.outputs
         x = middle[name] - width / 2
         parts.append(
-            f'<rect x="{x:.0f}" y="{y - 14}" width="{width}" height="28" rx="4" fill="{ACCENT}" fill-opacity=".12" stroke="currentColor" stroke-width="{2 if out else 1}"/>'
+            f'<rect x="{x:.0f}" y="{y - 14:.0f}" width="{width}" height="28" rx="4" fill="{ACCENT}" fill-opacity=".12" stroke="currentColor" stroke-width="{2 if out else 1}"/>'
         )
         parts.append(letters(middle[name], y + 4, shown[name], "middle"))
     total = max([24 + len(names) * (width + 34), *(x + wide(said) / 2 for x, _, said in placed)])

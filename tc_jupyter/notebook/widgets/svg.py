@@ -57,7 +57,7 @@ def svg(
 
 def growing(width: float) -> str:
     """The style of a picture of so many units, whose letters grow with the width of the page, to what a back row reads."""
-    return f"font-size:clamp(1em,calc(100cqi / {width / EM + 1:.1f}),{LARGEST}em)"
+    return f"font-size:clamp(1em,{100 / (width / EM + 1):.2f}cqi,{LARGEST}em)"
 
 
 def letters(

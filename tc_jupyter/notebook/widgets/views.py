@@ -13,6 +13,7 @@ from tc_jupyter.program import Program
 from .benchmark import BenchmarkView
 from .card import Card
 from .code import Code
+from .gradient import Gradient
 from .iteration_space import IterationSpace
 from .live import Shown, widget_of
 from .partitions import Partitions
@@ -26,6 +27,7 @@ VIEWS: dict[str, Callable[..., Picture]] = {
     "iteration_space": IterationSpace,
     "schedule": ScheduleView,
     "code": Code,
+    "gradient": Gradient,
     "benchmark": BenchmarkView,
     "tuning": Tuning,
     "partitions": Partitions,

@@ -599,6 +599,8 @@ def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, plac
     ]
     if len(makers) != 1 or makers[0].name in graph.outputs or not windows.is_plain_inside(makers[0]):
         return schedule
+    if any(True for _ in graph.attached(makers[0].name)):
+        return schedule  # what it copies is a sum, which every tile would compute again
     try:
         return schedule.compute_at(makers[0].name, copy, place)
     except CompileError:

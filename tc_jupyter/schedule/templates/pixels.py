@@ -15,6 +15,7 @@ values one after the other, so that what they share is computed once. Measured o
 from __future__ import annotations
 
 from tc_jupyter.program import IndexVar, Read, Statement
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import Facts, constant, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
@@ -44,20 +45,20 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         return None
     roles = _mixed(stage) or _planes(schedule, stage)
     reads = [read for read in stage.statement.reads() if read.indices]
-    if roles is None:
+    if not roles or not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
         return None
-    if not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
-        return None
-    place, value = roles
+    place, *values = roles
     length = extent_of(stage, place, facts)
     if length is not None and length.typical <= FEW:
         return None
     rest = [leaf for leaf in stage.leaves if leaf not in roles]
     schedule = schedule.split(name, place, lanes_of(schedule, stage, target))
-    schedule = schedule.reorder(name, *rest, f"{place}.outer", value, f"{place}.inner")
+    schedule = schedule.reorder(name, *rest, f"{place}.outer", *values, f"{place}.inner")
     for leaf in (*rest, f"{place}.outer"):
         schedule = schedule.parallel(name, leaf)
-    return schedule.unroll(name, value).vectorize(name, f"{place}.inner")
+    for value in values:
+        schedule = schedule.unroll(name, value)
+    return schedule.vectorize(name, f"{place}.inner")
 
 
 def summed(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
@@ -145,6 +146,18 @@ def sums_values(statement: Statement) -> bool:
     )
 
 
+def is_value(statement: Statement, index: str) -> bool:
+    """Whether a reduction runs over the values of the elements of a row: the last subscript, after the last one of the result."""
+    if not statement.output_indices:
+        return False
+    row = statement.output_indices[-1].name
+    found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
+    ends = [where[-2:] for where in found if len(where) > 1]
+    return len(ends) == len(found) > 0 and all(
+        row in index_names(place) and isinstance(last, IndexVar) and last.name == index for place, last in ends
+    )
+
+
 def needs_values_apart(statement: Statement) -> bool:
     """Whether the values of an element of the result, if it has few, do not all stand in the operands as they do in the result."""
     if statement.reduction_indices or len(statement.output_indices) < 2:
@@ -153,11 +166,17 @@ def needs_values_apart(statement: Statement) -> bool:
     return not all(_is_same(read, place, value) for read in statement.reads())
 
 
+def fills_no_vector(stage: Stage) -> bool:
+    """Whether a vector along the last index would hold the few values of one element, which stand elsewhere in the operands."""
+    last = stage.statement.output_indices[-1:]
+    few = bool(last) and constant_extent(stage, last[0].name) in PIXEL
+    return few and needs_values_apart(stage.statement)
+
+
 def _mixed(stage: Stage) -> tuple[str, str] | None:
     """Index of the elements and of their values where the result holds value beside value, and not all operands do."""
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
-    few = len(outputs) > 1 and constant_extent(stage, outputs[-1]) in PIXEL
-    return (outputs[-2], outputs[-1]) if few and needs_values_apart(stage.statement) else None
+    return (outputs[-2], outputs[-1]) if len(outputs) > 1 and fills_no_vector(stage) else None
 
 
 def _planes(schedule: Schedule, stage: Stage) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ import tc_jupyter as tc
 from tc_jupyter.ide.made_lines import lines_of, lines_of_locations
 from tc_jupyter.notebook.widgets.benchmark import BenchmarkView, random_arguments
 from tc_jupyter.notebook.widgets.code import Code
+from tc_jupyter.notebook.widgets.gradient import Gradient
 from tc_jupyter.notebook.widgets.peers import einsum_of
 from tc_jupyter.notebook.widgets.views import view
 
@@ -35,6 +36,21 @@ def test_lines_are_linked_to_the_cell(kind):
     assert linked == {int(n) for n in re.findall(r'data-line="(\d+)"', left)}
     assert linked <= {1, 2}
     assert linked == {1, 2}
+
+
+def test_the_gradient_is_the_text_of_a_cell():
+    f = function(CONV)
+    picture = Gradient(f)
+    found = picture.content(live=True)
+    assert found.data["text"] == f"%%tc\n{f.vjp().text}"
+    assert 'data-copy="gradient"' in found.html
+    assert "dX" not in found.html
+    picture.apply({"kind": "jvp"})
+    assert picture.content().text == f"%%tc\n{f.jvp().text}"
+    none = Gradient(function("def f(int32(N) X) -> (Y) { Y(i) = X(i) }")).content()
+    assert none.text == "`f` has no gradient: no parameter is a float"
+    with pytest.raises(ValueError, match="expected 'vjp' or 'jvp'"):
+        view(f, "gradient", kind="other")
 
 
 def test_blocks_and_threads_are_drawn_on_the_points_that_they_run():

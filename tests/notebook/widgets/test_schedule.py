@@ -210,3 +210,16 @@ def test_the_order_of_loops_with_shorter_last_parts_is_drawn():
     picture.apply({"stage": "T"})
     assert picture.bounds().stage("T").computed == picture.bounds().stage("T").elements + 1
     assert "at the points that are needed" in picture.content().html
+
+
+def test_a_tile_is_of_a_loop_and_the_one_inside():
+    """As a teacher does it: choose `tile`, press apply; of the last loop the one around it is taken."""
+    picture = ScheduleView(function(MATMUL), M=8, N=8, K=4)
+    picture.apply({"primitive": "tile"})
+    assert (picture.axis, picture.values["second"]) == ("i", "j")
+    picture.apply({"axis": "k"})
+    assert picture.values["second"] == "j"
+    picture.apply({"axis": "i", "second": "k"})
+    assert picture.values["second"] == "k"
+    picture.apply({"second": "j", "apply": True})
+    assert ".tile('C', 'i', 'j', 4, 4)" in picture.schedule.to_python("mm")

@@ -1,0 +1,9 @@
+"""Defs as a library for C, C++ and CUDA, which needs neither Python nor this package when it runs.
+
+Comes in: definitions, processors, calls for which code is to be made beside that for all sizes. Goes out: a folder with a header,
+the machine code, what calls it, and what builds and uses it.
+"""
+
+from .project import Exported, export, refuse_open
+
+__all__ = ["Exported", "export", "refuse_open"]
