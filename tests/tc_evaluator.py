@@ -10,6 +10,7 @@ What the pages leave open (whether a guard is seen to imply a bound) raises `Unc
 from __future__ import annotations
 
 import cmath
+import dataclasses
 import itertools
 import math
 import random
@@ -122,10 +123,20 @@ class Statement:
 
 
 @dataclass
+class Block:
+    """`along t in low:high { ... }`; of each block around the statements its step, 1 or -1, and the ends."""
+
+    heads: list
+    statements: list
+
+
+@dataclass
 class CallDef:
     targets: list
     callee: str
     args: list
+    count: str | None = None
+    """How often a def is applied, of `f^n(X)`."""
 
 
 @dataclass
@@ -315,8 +326,27 @@ class Parser:
         self.need("{")
         statements = []
         while not self.take("}"):
-            statements.append(self.statement())
+            statements.append(self.block() if self.begins_block() else self.statement())
         return Def(name, parameters, results, statements)
+
+    def begins_block(self):
+        return self.peek() == "along" and "in" in (self.peek(2), self.peek(3)) and self.peek(1) not in ("=", "(")
+
+    def block(self):
+        self.need("along")
+        way = -1 if self.take("-") else 1
+        step = self.next()
+        self.need("in")
+        low = self.expression()
+        self.need(":")
+        high, statements = self.expression(), []
+        self.need("{")
+        while not self.take("}"):
+            statements.append(self.block() if self.begins_block() else self.statement())
+        head, inner = (step, way, low, high), [each for each in statements if isinstance(each, Block)]
+        if inner and len(statements) > 1:
+            raise Rejected("TC501")
+        return Block([head, *inner[0].heads], inner[0].statements) if inner else Block([head], statements)
 
     def reducer(self):
         name, parameters = self.next(), []
@@ -392,6 +422,10 @@ class Parser:
             while self.take(","):
                 targets.append(self.next())
             self.need("=")
+            if self.peek(1) == "^":
+                callee, _ = self.next(), self.need("^")
+                count, args = self.callee()
+                return CallDef(targets, callee, args, count)
             return CallDef(targets, *self.callee())
         target, left, places = self.target()
         extreme, targets = None, [target]
@@ -420,7 +454,7 @@ class Parser:
 
     def order(self, statement):
         """`along i, -j`, unless `along` is the target of the next statement."""
-        if self.peek() != "along" or self.peek(1) in ("=", "(", ","):
+        if self.peek() != "along" or self.peek(1) in ("=", "(", ",") or self.begins_block():
             return
         more = self.take("along")
         while more:
@@ -505,7 +539,12 @@ class Parser:
         if self.kind() == "op" and self.peek() in ("-", "!"):
             return Unary(self.next(), self.unary())
         value = self.inverted()
-        return Binary("^", value, self.unary()) if self.take("^") else value
+        if not self.take("^"):
+            return value
+        if self.peek().isdigit() and self.peek(1) == "(":
+            count, (_, args) = self.peek(), self.callee()
+            return Binary("^", value, Apply(count, tuple(map(Name, args))))
+        return Binary("^", value, self.unary())
 
     def inverted(self):
         if not self.take("~"):
@@ -1174,6 +1213,46 @@ def is_literal_integer(e):
             return False
 
 
+def put_all(e, values, settles=False):
+    """`e` with values in the place of the elements of several tensors."""
+    for name, value in values.items():
+        e = put_for(e, name, value, settles)
+    return e
+
+
+def replace_in(s, change):
+    """A statement with other expressions."""
+    return dataclasses.replace(
+        s,
+        value=change(s.value),
+        ranges={name: tuple(map(change, ends)) for name, ends in s.ranges.items()},
+        lets={name: change(e) for name, e in s.lets.items()},
+        exists=[change(e) for e in s.exists],
+        places={name: change(e) for name, e in s.places.items()},
+        filters=[change(e) for e in s.filters],
+    )
+
+
+def with_subscript(e, names, steps):
+    """`e` with the steps as the first subscripts of some tensors."""
+    match e:
+        case Name() if e.name in names:
+            return Apply(e.name, steps)
+        case Extent() if e.name in names:
+            return Extent(e.name, e.dimension + len(steps))
+        case Apply():
+            args = tuple(with_subscript(a, names, steps) for a in e.args)
+            return Apply(e.name, (*steps, *args) if e.name in names else args)
+        case Unary():
+            return Unary(e.op, with_subscript(e.value, names, steps))
+        case Binary():
+            return Binary(e.op, with_subscript(e.left, names, steps), with_subscript(e.right, names, steps))
+        case Choice() | Bordered():
+            return type(e)(*(with_subscript(c, names, steps) for c in children(e)))
+        case _:
+            return e
+
+
 def put_for(e, tensor, value, settles=False):
     """`e` with a value in the place of the elements of a tensor; `settles`: a choice between it and an integer is it."""
     if settles:
@@ -1254,7 +1333,7 @@ class Run:
     """One call of a def."""
 
     def __init__(self, defs, one, arguments):
-        self.defs, self.one = defs, one
+        self.defs, self.one, self.in_block = defs, one, False
         self.sizes, self.tensors, self.scalars = {}, {}, {}
         self.adopted = {}
         """Types that literals take from the next statement on their target."""
@@ -2492,9 +2571,18 @@ class Run:
             self.types, self.code, self.discharged = {}, {}, {}
             if isinstance(s, Constant):
                 self.constant(s)
+            elif isinstance(s, Block):
+                self.block(s, declared, given)
             elif isinstance(s, CallDef):
                 self.need_known(s.args, waiting)
-                self.call(s.targets, s.callee, s.args, declared)
+                if s.count is not None:
+                    self.iterate(s.targets, s.callee, s.args, s.count, declared)
+                else:
+                    self.call(s.targets, s.callee, s.args, declared)
+            elif self.is_power(s):
+                names = [a.name for a in s.value.right.args]
+                self.need_known(names, waiting)
+                self.iterate([s.target], s.value.left.name, names, s.value.right.name, declared)
             elif self.is_call(s):
                 if not all(isinstance(a, Name) for a in s.value.args):
                     raise Unclear("an argument that is an expression")
@@ -2547,6 +2635,104 @@ class Run:
             reason.temporary = not any(places and name in declared for name, places in self.unwritten.items())
             raise reason
         return {r.name: self.result(r) for r in self.one.results}
+
+    def block(self, block, declared, given):
+        """The statements once for each step; what they make has all steps, also where the text has no index for them."""
+        members = self.with_step(block)
+        made = {s.target for s in members} - self.tensors.keys()
+        before, found = dict.fromkeys(self.tensors), []
+        for number, s in enumerate(members):
+            ahead = {other.target for other in members[number:]} - {other.target for other in members[:number]}
+            asked = replace_in(s, lambda e, names=ahead: put_all(e, dict.fromkeys(names, ANY)))
+            for name in s.ranges:  # an index of nothing but what is made in order
+                if name not in s.left and name in {n for n in self.indices_in(s.value)}:
+                    asked.value = Binary("+", asked.value, Name(name))
+            self.types, self.code, self.discharged = {}, {}, {}
+            ranges = self.ranges_of(asked)
+            if any(high < low for low, high in ranges.values()):
+                raise Refused("range")
+            found.append(ranges)
+            if s.target in made and s.target not in self.tensors:
+                lows, shape = [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left]
+                if s.places:
+                    raise Unclear("an expression on the left of a block")
+                self.tensors[s.target] = Array("float64", lows, shape)
+                self.dims[s.target] = [None] * len(shape)
+        types = self.types_of_block([s for s in members if s.target in made], declared)
+        for name in made:
+            shape = self.tensors[name].shape
+            self.tensors[name] = Array(types[name], [low for low, _ in self.tensors[name].box], shape)
+        self.log += [(s.target, ranges) for s, ranges in zip(members, found, strict=True)]
+        logged = len(self.log)
+        rows = [range(*found[0][step])[::way] for step, way, _, _ in block.heads if found]
+        for steps in itertools.product(*rows):
+            seen = set(before)
+            for s, ranges in zip(members, found, strict=True):
+                moving = self.moving(s)
+                fixed = {
+                    n: tuple(Number(e, "int64", False) for e in ends) for n, ends in ranges.items() if n not in moving
+                }
+                for (name, *_), t in zip(block.heads, steps, strict=True):
+                    fixed[name] = (Number(t, "int64", False), Number(t + 1, "int64", False))
+                own = {n: s.ranges[n] for n in moving if n in s.ranges}
+                fresh = s.fresh or s.target not in seen
+                now = Statement(
+                    s.target, s.left, s.op, fresh, s.value, {**own, **fixed}, {}, s.exists, s.places, s.unique, s.at,
+                    s.extreme, s.along, s.targets, s.rest, s.filters,
+                )  # fmt: skip
+                seen.add(s.target)
+                self.types, self.code, self.discharged = {}, {}, {}
+                self.in_block = True
+                self.statement(now, declared, given)
+                self.in_block = False
+                del self.log[logged:]
+
+    def with_step(self, block):
+        """The statements with the step as the first index of what has none."""
+        names, places = [name for name, *_ in block.heads], {}
+        steps = tuple(map(Name, names))
+        for s in block.statements:
+            if s.targets or s.extreme or s.op in (*POSITIONS, *TRUTHS, "lse"):
+                raise Unclear("several targets in a block")
+            places.setdefault(s.target, set()).add(tuple(name in (s.left or []) for name in names))
+        if any(len(each) > 1 for each in places.values()):
+            raise Rejected("TC227")
+        if any(any(has) and not all(has) for each in places.values() for has in each):
+            raise Rejected("TC227")
+        hidden = {name for name, (has,) in places.items() if not has[0]}
+        if hidden & ({r.name for r in self.one.results} | self.tensors.keys()):
+            raise Rejected("TC227")
+        found = []
+        for s in block.statements:
+            s = replace_in(s, lambda e: with_subscript(e, hidden, steps))
+            left = [*names, *(s.left or [])] if s.target in hidden else s.left or []
+            ranges = {**s.ranges, **{name: (low, high) for name, _, low, high in block.heads}}
+            try:
+                found.append(self.prepared(dataclasses.replace(s, left=left, ranges=ranges)))
+            except Rejected as reason:  # it asks for types, of which those that a block makes are not known yet
+                raise Unclear("an operator whose meaning is that of types that a block makes") from reason
+        return found
+
+    def types_of_block(self, members, declared):
+        known = {
+            s.target: declared[s.target].dtype for s in members if s.target in declared and declared[s.target].dtype
+        }
+        stated = set(known)
+        for _ in range(4):
+            for s in members:
+                held = {name: Number(1, dtype, False) for name, dtype in known.items()}
+                value = put_all(s.value, {each.target: ANY for each in members} | held, True)
+                self.types = {}
+                try:
+                    own = self.type_of(value)
+                except Rejected as reason:
+                    raise Unclear("the type of what a block makes") from reason
+                dtype = "int32" if own.dtype == "bool" and s.op in ("+", "*") else own.dtype
+                if s.target not in stated and own.weak is None and fits(known.get(s.target, dtype), dtype):
+                    known[s.target] = dtype
+        if known.keys() != {s.target for s in members}:
+            raise Unclear("the type of what a block makes")
+        return known
 
     def constant(self, s):
         name, dims = s.tensor.name, s.tensor.dims
@@ -2670,6 +2856,33 @@ class Run:
             and value.name not in self.tensors
             and not (value.name in FUNCTIONS and all(isinstance(a, Name) and a.name in self.scalars for a in value.args))
         )  # fmt: skip
+
+    def is_power(self, s):
+        value = s.value
+        return (
+            s.left is None and s.op == "=" and isinstance(value, Binary) and value.op == "^" and isinstance(value.left, Name)
+            and value.left.name in self.defs and value.left.name not in self.tensors and isinstance(value.right, Apply)
+        )  # fmt: skip
+
+    def iterate(self, targets, callee, args, count, declared):
+        """A def applied to what it returns: call after call."""
+        number = int(count) if count.isdigit() else self.end(Name(count))
+        if number < 0:
+            raise Refused("steps")
+        names = list(args)
+        start = [self.tensors[a].moved() if a in self.tensors else self.scalars[a] for a in args[: len(targets)]]
+        for step in range(max(number, 1)):  # one call says whether it may be applied
+            made = [f"{target}.{step}" for target in targets]
+            self.call(made, callee, names, declared)
+            for name, first in zip(made, start, strict=True):
+                if self.tensors[name].dtype != first.dtype or len(self.tensors[name].shape) != len(first.shape):
+                    raise Rejected("TC226")
+                if list(self.tensors[name].shape) != list(first.shape):
+                    raise Refused("sizes")
+            names[: len(made)] = made
+        for target, name, first in zip(targets, names, start, strict=False):
+            self.tensors[target] = (self.tensors[name] if number else first).moved()
+            self.dims[target] = [None] * len(first.shape)
 
     def call(self, targets, callee, args, declared):
         held = []
@@ -2824,8 +3037,10 @@ class Run:
         raise Unclear("the type of what is carried")
 
     def writes(self, s, place):
-        """An element is written; not where a statement needs what is there."""
-        reads = any(isinstance(each, Apply | Name) and each.name == s.target for each in walk(s.value))
+        """An element is written; not where a statement needs what is there, unless its points have an order."""
+        reads = not (s.along or self.in_block) and any(
+            isinstance(each, Apply | Name) and each.name == s.target for each in walk(s.value)
+        )
         if (s.op == "=" or s.fresh) and not reads:
             self.unwritten.get(s.target, set()).discard(place)
 

@@ -49,6 +49,9 @@ POSITION = Code("TC223", "position", _E, "it is not certain what the position of
 DATA_ORDER = Code("TC224", "data-order", _E, "data decide which element of its own target a statement reads")
 BEFORE_START = Code("TC225", "before-start", _E, "a statement may read an element of its target that does not exist")
 STATE = Code("TC226", "state", _E, "a def cannot be applied to what it returns")
+STEP = Code(
+    "TC227", "step", _E, "a tensor that a block writes has no index for the step, and is more than a temporary of it"
+)
 FLOAT_INDEX = Code("TC231", "float-index", _W, "a floating value is used as an index")
 ACCUMULATE_UNSET = Code("TC232", "accumulate-unset", _W, "the first statement on a tensor accumulates")
 LIKELY_TYPO = Code("TC233", "likely-typo", _W, "an index resembles another name")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.syntax import (
+    block_text,
     own_operators,
     parse_sac,
     parse_tc,
@@ -91,16 +92,30 @@ def _tc_items(parsed: tree.Parsed, source: SourceText) -> Iterable[_Item]:
         opening = _find(source.text, "{", item.signature_span.start, first, parsed.comments)
         head = Span(item.span.start, opening + 1)
         yield from _tc_head(item, head, parsed.comments, source, gap=number > 0)
-        for statement in item.statements:
-            yield _Item(statement.span, statement_text(statement), _INDENT)
-        closing = _find(
-            source.text,
-            "}",
-            item.statements[-1].span.end if item.statements else head.end,
-            item.span.end,
-            parsed.comments,
-        )
-        yield _Item(Span(closing, closing + 1), "}")
+        yield from _tc_body(item, head.end, parsed.comments, source)
+
+
+def _tc_body(item: tree.Def, end: int, comments: tuple[Span, ...], source: SourceText) -> Iterable[_Item]:
+    """The statements from place `end` on, the heads and braces of the blocks around them, and the last `}`."""
+    around: tuple[tree.Block, ...] = ()
+    for statement in (*item.statements, None):
+        blocks = statement.blocks if isinstance(statement, tree.Comprehension) else around if statement else ()
+        common = next((k for k, pair in enumerate(zip(around, blocks, strict=False)) if pair[0] != pair[1]), None)
+        common = min(len(around), len(blocks)) if common is None else common
+        for depth in (*reversed(range(common, len(around))), *(() if statement else (-1,))):
+            closing = _find(source.text, "}", end, item.span.end, comments)
+            end = closing + 1
+            yield _Item(Span(closing, end), "}", _INDENT * (depth + 1))
+        for depth in range(common, len(blocks)):
+            opening = _find(source.text, "{", blocks[depth].span.end, item.span.end, comments)
+            end = opening + 1
+            yield _Item(Span(blocks[depth].span.start, end), f"{block_text(blocks[depth])} {{", _INDENT * (depth + 1))
+        if statement is not None:
+            indent = _INDENT * (len(blocks) + 1)
+            text = statement_text(statement).replace("\n", "\n" + _INDENT * len(blocks))
+            yield _Item(statement.span, text, indent)
+            end = statement.span.end
+        around = blocks
 
 
 def _tc_head(item: tree.Def, head: Span, comments: tuple[Span, ...], source: SourceText, gap: bool) -> Iterable[_Item]:

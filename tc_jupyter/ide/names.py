@@ -130,6 +130,8 @@ class _TcDef:
         self.constants = constants.keys() - own.keys()  # those of the cell
         self.kinds = constants | own
         self.statement: Span | None = None
+        self.blocks: tuple[tree.Block, ...] = ()
+        self.told_blocks = set[int]()
         self.add(item.name, "def", ("def", item.name.name), introduces=True)
         for param in item.params:
             self.signature_name(param.name, param.type, introduces=True)
@@ -185,6 +187,7 @@ class _TcDef:
                 self.broken(statement)
 
     def comprehension(self, statement: tree.Comprehension) -> None:
+        self.blocks = statement.blocks
         lets = frozenset(clause.name.name for clause in statement.clauses if isinstance(clause, tree.Let))
         for target, indices in statement.targets:
             self.own(target, introduces=True)
@@ -208,6 +211,12 @@ class _TcDef:
             self.clause(clause, lets)
         for each in statement.along:
             self.word(each.index, lets)
+        for block in statement.blocks:
+            if block.number not in self.told_blocks:
+                self.told_blocks.add(block.number)
+                self.word(block.index, lets)
+                self.expression(block.lower, lets)
+                self.expression(block.upper, lets)
 
     def clause(self, clause: tree.Clause, lets: frozenset[str]) -> None:
         match clause:
@@ -254,6 +263,9 @@ class _TcDef:
 
     def local(self, name: tree.Name) -> Key:
         assert self.statement is not None
+        block = next((each for each in reversed(self.blocks) if each.index.name == name.name), None)
+        if block is not None:
+            return "in", self.number, block.span.start, name.name
         return "in", self.number, self.statement.start, name.name
 
     def word(self, name: tree.Name, lets: frozenset[str]) -> None:

@@ -83,6 +83,7 @@ from tc_jupyter.schedule import (
     proved_inside,
     root_of,
     scope_of,
+    steps_kept,
     total_dimensions,
     variable,
     view_shift,
@@ -159,13 +160,14 @@ def lower_later(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tu
 @dataclass(slots=True)
 class _Place:
     """The storage of a tensor inside a kernel: its buffer, the logical index of element 0, tiles of a packed layout, a window in
-    shared memory, whose elements lie in a ring.
+    shared memory, whose elements lie in a ring, and the dimension over the steps of a block with how many of them there are.
     """
 
     buffer: Buffer
     base: tuple[SizeExpr, ...]
     layout: tuple[tuple[int, int], ...] | None = None
     ring: Window | None = None
+    steps: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -282,7 +284,12 @@ class _Nest:
             return _Place(Buffer(tensor.name, tensor.dtype, shape, strided=True), box.origin)
         stage = self.graph.stages_on(tensor.name)[0]
         bounds = self.bounds[stage.name]
-        return self._allocation(tensor, stage, bounds, "global", [extent for _, extent in bounds.box])
+        extents = [extent for _, extent in bounds.box]
+        steps = steps_kept(self.graph, tensor.name)
+        if steps is not None:
+            extents[steps[0]] = constant(steps[1])
+        place = self._allocation(tensor, stage, bounds, "global", extents)
+        return replace(place, steps=steps)
 
     def _allocation(
         self, tensor: Tensor, stage: Stage, bounds: StageBounds, scope: str, extents: list[SizeExpr]
@@ -359,6 +366,9 @@ class _Nest:
         if place.ring is not None:
             ring = place.ring
             local[ring.dimension] = mod(local[ring.dimension] + ring.loop * ring.step, ring.room)
+        if place.steps is not None:
+            dimension, count = place.steps
+            local[dimension] = mod(local[dimension], constant(count))
         return tuple(self.expr(value) for value in _packed(local, place.layout))
 
     # --- expressions -------------------------------------------------------------------------------------------------
@@ -407,6 +417,9 @@ class _Nest:
             ring = place.ring
             moved = Binary("+", positions[ring.dimension], self.expr(ring.loop * ring.step), DType.INT64)
             positions[ring.dimension] = Binary("%", moved, to_expr(constant(ring.room)), DType.INT64)
+        if place.steps is not None:
+            dimension, count = place.steps
+            positions[dimension] = Binary("%", positions[dimension], to_expr(constant(count)), DType.INT64)
         return Read(place.buffer.name, _packed_expr(positions, place.layout), read.dtype, read.span)
 
     def _affine(self, subscript: Expr, scope: Scope) -> SizeExpr | None:
@@ -456,9 +469,14 @@ class _Nest:
             for each in self.graph.stages
             if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf)
         ]
+        steps = stage.statement.steps if stage.attach.kind == "root" else ()
+        waits = leaf in {name for name, _ in steps[-1:]} and self._has_threads((stage, *with_it))
         if not families and not with_it:
-            return block
-        beside = tuple(self._stage(each) for each in with_it)
+            return Block((*block.body, Barrier()), block.comment) if waits else block
+        beside: tuple[Stmt, ...] = tuple(self._stage(each) for each in with_it)
+        if waits:
+            block = Block((*block.body, Barrier()), block.comment)
+            beside = tuple(part for each in beside for part in (each, Barrier()))
         moved = tuple(stmt for family in families for stmt in self._moved_on(family[0]))
         result: Block = Block((*produced, block, *beside, *moved))
         for family in reversed(families):
@@ -466,6 +484,10 @@ class _Nest:
             if place.buffer.scope != "global" and self.window(family[0]) is None:  # which are there before the loop
                 result = Block((Allocate(place.buffer, result),))
         return result
+
+    def _has_threads(self, stages: Iterable[Stage]) -> bool:
+        """Whether the threads of a block share what stages make."""
+        return any(kind in GPU_AXES[3:] for each in stages for _, kind in each.annotations)
 
     def _moved_on(self, stage: Stage) -> tuple[Stmt, ...]:
         """The kept elements of a window in registers move to where the next visit expects them."""

@@ -20,6 +20,7 @@ from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import REDUCTIONS, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
+from .blocks import groups, without_blocks
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
@@ -28,6 +29,7 @@ from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
 from .integers import sizes_of
+from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
@@ -43,6 +45,7 @@ from .typing import (
     fits,
     settle,
     unify,
+    weak_float,
     weak_integer,
     without_idle_casts,
 )
@@ -185,8 +188,11 @@ class _UnitChecker:
                 if name in self.defs:
                     yield name
             if isinstance(statement, tree.Comprehension):
-                applied = (each for each in tree.walk(statement.value) if isinstance(each, tree.Apply))
-                yield from (each.function.name for each in applied if each.function.name in self.defs)
+                nodes = list(tree.walk(statement.value))
+                applied = [each.function.name for each in nodes if isinstance(each, tree.Apply)]
+                powers = [each.left for each in nodes if isinstance(each, tree.Binary) and each.op == "^"]
+                applied += [each.name for each in powers if isinstance(each, tree.Name)]
+                yield from (each for each in applied if each in self.defs)
 
     def check(self, name: str) -> None:
         """Check one def whose callees are done; once more where literals take their types from later statements."""
@@ -285,6 +291,11 @@ class _UnitChecker:
         return None
 
 
+_DIMENSION_HELP = (
+    "a dimension is made of integers, sizes and integer scalars with `+ - * / %`, `min`, `max`, `abs` and `? :`"
+)
+
+
 @dataclass(slots=True)
 class _Draft:
     """A program while it grows."""
@@ -316,8 +327,13 @@ class _DefChecker:
 
     def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
-        self.node = node
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
+        callees = (
+            unit.callable_names - (TC_FUNCTIONS.keys() - unit.defs.keys()) - {each.name.name for each in node.params}
+        )
+        self.node = node = without_blocks(node, self.scope.diagnostics, callees)
+        self.groups = groups(node.statements)
+        self.prepared = set[int]()
         self.draft = _Draft()
         self.declared: dict[str, tuple[DType, tuple[Expr, ...]] | None] = {}
         self.starts: dict[str, tuple[Expr | None, ...]] = {}  # declared first indices of results
@@ -512,8 +528,8 @@ class _DefChecker:
             return None
         return start, extent
 
-    def end(self, node: tree.Expression) -> Expr | None:
-        """The extent of a dimension, or an end of its box; `None` after a message."""
+    def end(self, node: tree.Expression, what: str = "a dimension", help: str = _DIMENSION_HELP) -> Expr | None:
+        """The extent of a dimension, or an end of its box, or what else is made of sizes; `None` after a message."""
         if isinstance(node, tree.Name) and node.name in self.scope.sizes:
             return Size(node.name, node.span)
         if isinstance(node, tree.Number) and type(node.value) is int:
@@ -521,7 +537,7 @@ class _DefChecker:
         target = tree.Name("", node.span)
         names = StatementNames("", tree.Comprehension(target, None, "=", node, span=node.span))
         checker = ExpressionChecker(self.scope, names)
-        checker.bound_is, checker.bound_help = "a dimension", _DIMENSION_HELP
+        checker.bound_is, checker.bound_help = what, help
         hidden = {name: info for name, info in self.scalars.items() if name not in self.scope.tensors}
         self.scope.tensors |= hidden
         found = checker.bound(node)
@@ -703,11 +719,13 @@ class _DefChecker:
                 for name in node.names & self.scope.tensors.keys():
                     self.scope.tensors[name].read = True
             case tree.CallStatement():
-                arguments = tuple(node.arguments)
-                self.call(node.targets, node.callee, arguments, node.span)
+                self.call(node.targets, node.callee, node.arguments, node.span, node.count)
             case tree.Constant():
                 self.constant(node)
             case tree.Comprehension():
+                if (power := self.iteration(node)) is not None:
+                    self.single_call(node, *power)
+                    return
                 if (itself := self.calls_itself(node)) is not None:
                     self.recursive(itself)
                     self.unknown_tensor(node.target.name, node.span)
@@ -724,7 +742,49 @@ class _DefChecker:
                     self.with_reducer(node)
                 else:
                     self.one_target(node)
+                    self.know_block(node)
                     _StatementChecker(self, self.with_indices(node)).check()
+
+    def know_block(self, node: tree.Comprehension) -> None:
+        """Before the first statement of a block, find the types of what statements read that later ones make."""
+        number = node.blocks[0].number if node.blocks else -1
+        if number < 0 or number in self.prepared:
+            return
+        self.prepared.add(number)
+        made: dict[str, TensorInfo] = {}
+        for each in self.groups[number]:
+            name = each.target.name
+            if name in self.scope.tensors or name in made:
+                continue
+            kind = "result" if name in self.declared else "temporary"
+            if kind == "temporary":
+                self.new_tensor(each.target, "temporary")
+            rank, span = len(each.indices or ()), each.target.span
+            dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
+            made[name] = TensorInfo(name, None, rank, dims, kind, span, written=True, ahead=True)
+        self.scope.tensors |= made
+        for known, dtype in types_of_block(self, self.groups[number], made).items():
+            made[known].dtype, made[known].literal = dtype, None
+
+    def value_of(self, node: tree.Comprehension) -> Typed | None:
+        """The value of a statement with its type, as far as one can say; no message is given."""
+        scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
+        read = {info.name for info in scope.tensors.values() if info.read}
+        other = _StatementChecker(self, node)
+        other.names.settles = True
+        other.left()
+        other.lets()
+        value = other.expressions.value(node.value)
+        wrong = any(item.is_error for item in scope.diagnostics[count:])
+        del scope.diagnostics[count:]
+        scope.suggestions.left = asked
+        for info in scope.tensors.values():
+            info.read = info.name in read
+        if value is None or wrong:
+            return None
+        found = value if value.weak else settle(value)
+        counts = found.dtype is BOOL and other.operator in ("+", "*")
+        return replace(found, dtype=INT32) if counts else found
 
     # positions of extreme values
 
@@ -1039,6 +1099,19 @@ class _DefChecker:
             return name not in self.scope.tensors
         return name in self.unit.known and name not in self.scope.tensors and name not in TC_FUNCTIONS
 
+    def iteration(self, node: tree.Comprehension) -> tuple[tree.Apply[tree.Expression], tree.Name] | None:
+        """The call of a def and how often it is applied, if a statement is `V = f^n(U)`."""
+        value = node.value
+        if node.indices is not None or node.operator != "=" or not isinstance(value, tree.Binary) or value.op != "^":
+            return None
+        function, power = value.left, value.right
+        if not isinstance(function, tree.Name) or not isinstance(power, tree.Apply):
+            return None
+        known = function.name in self.unit.defs or function.name in self.unit.known
+        if not known or function.name in self.scope.tensors or function.name in self.scope.sizes:
+            return None
+        return replace(power, function=function), power.function
+
     def calls_itself(self, node: tree.Comprehension) -> tree.Name | None:
         """A def inside a value that is not checked before this one, because it calls this one."""
         if self.is_call(node):
@@ -1093,7 +1166,9 @@ class _DefChecker:
             self.numbers[name] = found
         return found is not None
 
-    def single_call(self, node: tree.Comprehension, value: tree.Apply[tree.Expression]) -> None:
+    def single_call(
+        self, node: tree.Comprehension, value: tree.Apply[tree.Expression], count: tree.Name | None = None
+    ) -> None:
         if node.clauses:
             span = node.clauses[0].span
             self.scope.report(
@@ -1111,23 +1186,47 @@ class _DefChecker:
                 self.unknown_tensor(node.target.name, node.span)
                 return
             names.append(argument)
-        self.call((node.target,), value.function, tuple(names), node.span)
+        self.call((node.target,), value.function, tuple(names), node.span, count)
 
     def call(
-        self, targets: tuple[tree.Name, ...], callee: tree.Name, arguments: tuple[tree.Name, ...], span: Span
+        self,
+        targets: tuple[tree.Name, ...],
+        callee: tree.Name,
+        arguments: tuple[tree.Name, ...],
+        span: Span,
+        count: tree.Name | None = None,
     ) -> None:
-        """Inline a call, or say why it cannot be; its targets exist afterwards in any case."""
+        """Inline a call, or `count` of them in a row, or say why it cannot be; its targets exist afterwards in any case."""
         self.mentioned |= {name.name for name in arguments}
         passed = [self.passed(argument) for argument in arguments]
         program = self.callee(callee, passed, span)
         fresh = [self.new_target(target, targets[:i]) for i, target in enumerate(targets)]
         if program is not None and self.counts_fit(program, targets, arguments, span) and all(fresh):
             found = [item for item in passed if item is not None]
-            if len(found) == len(passed) and self.arguments_fit(program, found):
-                self.inline(program, callee.name, found, targets, span)
+            fits = len(found) == len(passed) and self.arguments_fit(program, found)
+            number = None if count is None or not fits else self.steps(program, count)
+            if fits and (count is None or number is not None):
+                self.inline(program, callee.name, found, targets, span, number)
         for target in targets:
             if target.name not in self.scope.tensors:
                 self.unknown_tensor(target.name, span)
+
+    def steps(self, program: Program, count: tree.Name) -> Expr | None:
+        """How often a def is applied; `None` after a message."""
+        reason = no_iteration(program)
+        if reason:
+            message = f"`{program.name}` cannot be applied to what it returns: {reason}"
+            help = "the first parameters, as many as there are results, have the types and shapes of the results"
+            self.scope.report(codes.STATE, count.span, message, help=help)
+            return None
+        if count.name.isdigit():
+            return int64(int(count.name))
+        self.mentioned.add(count.name)
+        return self.end(
+            count,
+            "the number of steps",
+            "a number of steps is a size, an integer scalar of the signature, or a literal",
+        )
 
     def callee(self, name: tree.Name, passed: Sequence[Passed | None], span: Span) -> Program | None:
         """The program that is called; `None` after a message."""
@@ -1332,12 +1431,23 @@ class _DefChecker:
         return Fix(f"convert `{name}` before", edits)
 
     def inline(
-        self, program: Program, written: str, passed: list[Passed], targets: tuple[tree.Name, ...], span: Span
+        self,
+        program: Program,
+        written: str,
+        passed: list[Passed],
+        targets: tuple[tree.Name, ...],
+        span: Span,
+        count: Expr | None = None,
     ) -> None:
         draft, name = self.draft, program.name
         number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
         prefix = name if number == 1 else f"{name}#{number}"
-        copy = inline_call(program, [each.stored for each in passed], prefix, span)
+        stored = [each.stored for each in passed]
+        copy = (
+            inline_call(program, stored, prefix, span)
+            if count is None
+            else inline_iteration(program, stored, count, prefix, span)
+        )
         for position, message in copy.contradictions:
             self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
         arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)
@@ -1440,6 +1550,53 @@ class _DefChecker:
         return any(
             size.name in self.scope.used_sizes and self.scope.sizes.get(size.name) == size.span for size in sizes
         )
+
+
+def types_of_block(
+    owner: _DefChecker, statements: Sequence[tree.Comprehension], made: Mapping[str, TensorInfo]
+) -> dict[str, DType]:
+    """The types of what a block makes: the declared ones, else the common types of the values without what it reads of itself."""
+    stated = {name: found[0] for name in made if (found := owner.declared.get(name)) is not None}
+    known, whole = _types_from(owner, statements, made, stated, weak_integer(1, owner.node.span))
+    if not whole:
+        truths, whole = _types_from(owner, statements, made, stated, Typed(Const(False, BOOL), BOOL))
+        known = truths if whole else {name: each for name, each in known.items() if not each.weak}
+    return {name: known[name].dtype if name in known else DType.FLOAT32 for name in made}
+
+
+def _types_from(
+    owner: _DefChecker,
+    statements: Sequence[tree.Comprehension],
+    made: Mapping[str, TensorInfo],
+    stated: Mapping[str, DType],
+    start: Typed,
+) -> tuple[dict[str, Typed], bool]:
+    """Values of the types of what a block makes, where what is not known yet is `start`; and whether no statement was wrong."""
+    known = {name: Typed(Const(0, dtype), dtype) for name, dtype in stated.items()}
+    whole = True
+    for _ in range(_PASSES):
+        before = {name: each.dtype for name, each in known.items()}
+        for name, info in made.items():
+            held, one = known.get(name, start), weak_integer(1, info.span)  # of literals only the type counts
+            info.dtype = held.dtype
+            info.literal = None if not held.weak else weak_float(one) if held.weak == "float" else one
+        found = [(each.target.name, owner.value_of(each)) for each in statements if each.target.name in made]
+        for name, value in found:
+            held = known.get(name)
+            if (
+                name not in stated
+                and value is not None
+                and (held is None or held.weak or fits(held.dtype, value.dtype))
+            ):
+                known[name] = value
+        whole = all(value is not None for _, value in found)
+        if before == {name: each.dtype for name, each in known.items()}:
+            break
+    return known, whole
+
+
+_PASSES = 4
+"""How often the types of a block are looked for: each is one that the others were found with."""
 
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
@@ -1833,7 +1990,10 @@ class _StatementChecker:
     def know_target(self) -> None:
         """A statement with an order may read what it has made so far, whose type is that of all else, or the declared one."""
         info = self.scope.tensors.get(self.node.target.name)
-        self.first = info is None or not info.written
+        self.first = info is None or not info.written or info.ahead
+        if info is not None and info.ahead:
+            info.ahead, self.carried = False, info.dtype
+            return
         if info is None or not self.first or not self.node.along or info.is_input:
             return
         declared = self.owner.declared.get(info.name)
@@ -2091,9 +2251,11 @@ class _StatementChecker:
             unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
             left_span=self.left_place(),
             needs_points=self.node.at is not None,
-            order=self.order if self.is_self_read(value) else (),
+            order=self.order if self.node.blocks or self.is_self_read(value) else (),
             **self.folding(dtype),
             filters=filters,
+            block=self.block_name(),
+            ahead=self.ahead(),
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -2386,6 +2548,19 @@ class _StatementChecker:
                 fix = None if self.computed else orders.added(self.node, self.names.left)
                 self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
 
+    def block_name(self) -> str:
+        """The steps of the block around the statement and its number; nothing outside of blocks."""
+        steps = ",".join(block.index.name for block in self.node.blocks)
+        return f"{steps}#{self.node.blocks[0].number}" if self.node.blocks else ""
+
+    def ahead(self) -> tuple[str, ...]:
+        """The targets of this statement and of later ones of its block, but for those that earlier statements make, too."""
+        members = [each for block in self.node.blocks[:1] for each in self.owner.groups[block.number]]
+        place = next((k for k, each in enumerate(members) if each.span == self.node.span), 0)
+        known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
+        early = known - {self.node.target.name}
+        return tuple(dict.fromkeys(each.target.name for each in members[place:] if each.target.name not in early))
+
     def is_self_read(self, value: Typed) -> bool:
         """Whether a value has elements of the target in it."""
         nodes = walk(value.expr)
@@ -2393,11 +2568,13 @@ class _StatementChecker:
 
     def reads_on_data(self, value: Typed) -> None:
         """TC224: which element of its own target a statement reads, must be known without data."""
+        made = (self.node.target.name, *self.ahead())
         for item in walk(value.expr) if self.order else ():
-            inside = isinstance(item, Read) and item.tensor == self.node.target.name and item.indices
-            data = [part for index in inside or () for part in walk(index) if isinstance(part, Read) and part.indices]
+            if not isinstance(item, Read) or item.tensor not in made:
+                continue
+            data = [part for index in item.indices for part in walk(index) if isinstance(part, Read) and part.indices]
             if data:
-                message = f"`{data[0].tensor}` decides which element of `{self.node.target.name}` is read"
+                message = f"`{data[0].tensor}` decides which element of `{item.tensor}` is read"
                 help = "whether it is made before is known where subscripts are made of indices, sizes and numbers"
                 self.scope.report(codes.DATA_ORDER, item.span, message, help=help)
 
@@ -2487,11 +2664,6 @@ class _StatementChecker:
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
-
-
-_DIMENSION_HELP = (
-    "a dimension is made of integers, sizes and integer scalars with `+ - * / %`, `min`, `max`, `abs` and `? :`"
-)
 
 
 def _sum(start: Expr, extent: Expr) -> Expr:

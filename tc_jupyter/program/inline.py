@@ -248,6 +248,8 @@ class _Copy:
             exists=tuple(map(self.expr, statement.exists)),
             left=tuple(map(self.expr, statement.left)),
             filters=tuple(map(self.expr, statement.filters)),
+            block=f"{prefix}.{statement.block}" if statement.block else "",
+            ahead=tuple(self.tensors[name] for name in statement.ahead),
             left_span=self.span,
             span=self.span,
             combine=None if statement.combine is None else rewrite(statement.combine, self.combining),

@@ -130,6 +130,9 @@ class Statement:
         order: for a statement that reads elements of its target which it has made before: the output indices whose values are
             taken one after the other, outermost first, each with 1 for upwards and -1 for downwards. Points that differ in
             other indices alone are independent.
+        block: the name of the block (`along t in 0:T { ... }`) whose statements are done in turns for each value of the first
+            index of `order`; empty for a statement of its own.
+        ahead: tensors that this statement or a later one of its block makes. What is read of them gives no index its range.
     """
 
     name: str
@@ -151,6 +154,8 @@ class Statement:
     needs_points: bool = False
     order: tuple[tuple[str, int], ...] = ()
     filters: tuple[Expr, ...] = ()
+    block: str = ""
+    ahead: tuple[str, ...] = ()
 
     @property
     def output_indices(self) -> tuple[Index, ...]:
@@ -207,6 +212,15 @@ class Statement:
     def self_reads(self) -> tuple[Read, ...]:
         """The reads of elements of the target that points before have made; none where the points are independent."""
         return tuple(read for read in self.reads() if read.tensor == self.target) if self.order else ()
+
+    @property
+    def steps(self) -> tuple[tuple[str, int], ...]:
+        """The part of the order that all statements of the block have: its steps."""
+        return self.order[: 1 + self.block.partition("#")[0].count(",")] if self.block else ()
+
+    def is_made(self, tensor: str) -> bool:
+        """Whether elements of a tensor are made in order while this statement runs: by itself, or by its block."""
+        return bool(self.order) and (tensor == self.target or tensor in self.ahead)
 
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""

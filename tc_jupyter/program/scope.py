@@ -27,6 +27,7 @@ class TensorInfo:
         written: a statement before the present one wrote it; inputs count as written.
         names: what it is, for messages: `parameter`, `result`, `temporary`.
         starts: the first indices of a parameter with a box.
+        ahead: its type is known before the statement of a block that makes it.
         literal: what its first statement writes, while a later statement has still to say of which type that is.
     """
 
@@ -40,6 +41,7 @@ class TensorInfo:
     read: bool = False
     literal: Typed | None = None
     starts: tuple[Expr, ...] = ()
+    ahead: bool = False
 
     @property
     def is_input(self) -> bool:

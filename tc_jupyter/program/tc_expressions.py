@@ -535,8 +535,9 @@ class ExpressionChecker:
 
     def _iteration(self, node: tree.Binary[tree.Expression], function: tree.Name) -> None:
         """`f^n(X)` for a def `f`."""
-        help = f"call `{function.name}` in a loop of Python"
-        self.scope.report(codes.UNSUPPORTED, node.span, f"the def `{function.name}` has no powers", help=help)
+        help = f"write a statement before this one, as in `V = {function.name}^n(X)`, and read `V` here"
+        message = f"a power of the def `{function.name}` is a statement of its own"
+        self.scope.report(codes.UNSUPPORTED, node.span, message, help=help)
 
     def _power(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> Typed | None:
         """`x^n`."""

@@ -286,6 +286,7 @@ def _statements(program: Program) -> _Inference:
                 state.infer(statement)
             if statement.name not in state.indices:
                 state.leave_out(statement)
+            state.look_back(statement)
         if not state.learned or number == MOST_PASSES - 1:
             return state
         given |= state.learned
@@ -405,6 +406,20 @@ class _Inference:
         self.rounds[name] = tuple(solver.rounds)
         self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors or ()))
 
+    def look_back(self, last: Statement) -> None:
+        """After the last statement of a block, it is known of all of them what they read of what later ones make."""
+        members = [each for each in self.program.statements if last.block and each.block == last.block]
+        if not members or members[-1] is not last:
+            return
+        for each in members:
+            if not any(read.tensor in each.ahead and read.tensor != each.target for read in each.reads()):
+                continue
+            with self.within_limits(each.span):
+                solver = self.solved(each)
+                if each.target in self.boxes and solver.is_complete:
+                    solver.add_write(self.boxes[each.target])
+                    self.accesses[each.name], self.bounds[each.name] = solver.accesses, tuple(solver.bounds)
+
     def solved(self, statement: Statement) -> _Rounds:
         """The rounds of a statement, with what is known so far."""
         others = [each for each in self.program.statements if each.target == statement.target and each.computed]
@@ -520,7 +535,7 @@ class _Rounds:
 
     def is_own(self, access: Access) -> bool:
         """Whether an access reads what the statement itself makes, which shapes nothing."""
-        return bool(self.statement.order) and access.tensor == self.statement.target
+        return self.statement.is_made(access.tensor)
 
     def run(self) -> None:
         self.take_where()

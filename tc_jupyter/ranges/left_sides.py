@@ -215,13 +215,23 @@ class Written:
 def written_by(program: Program, ranges: Ranges, tensor: str) -> Written | None:
     """Whether all elements of a tensor are written; `None` where its first statement says so by itself."""
     before: list[Statement] = []
+    order = ""  # of the statement, or block, that goes on from what is written before it
     for statement in program.statements:
-        own = statement.target == tensor
-        if own and not (before and (statement.accumulate or tensor in statement.tensors_read())):
-            before.append(statement)
-        elif not own and before and tensor in statement.tensors_read():
+        own, reads = statement.target == tensor, tensor in statement.tensors_read()
+        goes_on = statement.is_made(tensor) or (statement.block != "" and _makes(program, statement.block, tensor))
+        if order and (statement.block or statement.name) != order:
             break
+        if own and not (before and (statement.accumulate or (reads and not goes_on))):
+            before.append(statement)
+        elif not own and before and reads and not goes_on:
+            break
+        if before and reads and goes_on:
+            order = statement.block or statement.name
     return _written(program, ranges, tensor, before)
+
+
+def _makes(program: Program, block: str, tensor: str) -> bool:
+    return any(each.block == block and each.target == tensor for each in program.statements)
 
 
 def _written(program: Program, ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> Written | None:

@@ -7,6 +7,9 @@ For a read `e(v)` at the point `v` of a first statement, the set
 must be empty. A later statement may also read what an earlier one has left there; then only points that differ in indices without
 an order are in each other's way. A point of the set with small numbers is the witness.
 
+In a block the point `w` may be one of another statement: it is before `v` where its step is, or where the steps are the same and
+its statement stands before that of `v`.
+
 Worked example: `Y(i) = (i < N - 1 ? Y(i+1) : 0) + X(i) along i` has the point `i = 0`, which reads `Y(1)`, at `N = 2`.
 
 Source: Feautrier, "Dataflow analysis of array and scalar references", IJPP 1991, on one statement.
@@ -36,11 +39,15 @@ _CLAUSE = re.compile(r"\balong\s+-?\s*\w+(?:\s*,\s*-?\s*\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class WrongOrder:
-    """A read that is not before its element is made: the numbers of a witness, or why there is no answer."""
+    """A read that is not before its element is made: the numbers of a witness, or why there is no answer.
+
+    `writer` is the statement of a block that makes the element, if it is another one.
+    """
 
     access: Access
     found: Mapping[str, int]
     reason: str = ""
+    writer: Statement | None = None
 
 
 def order_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
@@ -48,7 +55,7 @@ def order_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for statement in program.statements:
         if statement.order and ranges.is_complete(statement.name):
-            wrong = wrong_order(ranges, statement, statement.order)
+            wrong = wrong_order(ranges, statement, statement.order) or wrong_in_block(program, ranges, statement)
             found += [] if wrong is None else [_message(program, ranges, statement, wrong)]
     return found
 
@@ -66,6 +73,63 @@ def wrong_order(ranges: Ranges, statement: Statement, order: Order) -> WrongOrde
             return WrongOrder(access, {}, unknown.reason or "the set library does not answer")
         if found is not None:
             return WrongOrder(access, found)
+    return None
+
+
+def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> WrongOrder | None:
+    """A read of an element that another statement of the block makes later, or of which this is not known."""
+    members = [each for each in program.statements if statement.block and each.block == statement.block]
+    place = next((k for k, each in enumerate(members) if each is statement), 0)
+    for access in ranges.accesses[statement.name]:
+        if access.exists or any(map(has_data, access.index)):
+            continue
+        before = program.statements[: program.statements.index(statement)]
+        early = any(each.target == access.tensor for each in before)
+        for number, writer in enumerate(members):
+            if writer is statement or writer.target != access.tensor or not ranges.is_complete(writer.name):
+                continue
+            late = number > place and not early
+            if _is_earlier(statement, access, writer, late):
+                continue
+            try:
+                found = _late(ranges, statement, access, writer, late)
+            except Unknown as unknown:
+                return WrongOrder(access, {}, unknown.reason or "the set library does not answer", writer)
+            if found is not None:
+                return WrongOrder(access, found, "", writer)
+    return None
+
+
+def _is_earlier(statement: Statement, access: Access, writer: Statement, late: bool) -> bool:
+    """Whether distances alone say that another statement makes an element before it is read."""
+    outputs = [item.name for item in writer.output_indices]
+    for name, way in statement.steps:
+        by = (access.index[outputs.index(name)] - index_of(statement, name)) * way
+        if not by.is_constant or by.offset > 0:
+            return False
+        if by.offset:
+            return True
+    return not late
+
+
+def _late(
+    ranges: Ranges, statement: Statement, access: Access, writer: Statement, late: bool
+) -> Mapping[str, int] | None:
+    """The smallest pair of a point and one of another statement that makes later what it reads; raises `Unknown`."""
+    here = ranges.indices[statement.name]
+    outputs = [item.name for item in writer.output_indices]
+    there = {name: index(f"{name}'", len(here) + place) for place, name in enumerate(outputs)}
+    dims = (*(r.index for r in here), *(f"{name}'" for name in outputs))
+    inside = [*_inside(statement, here, {}), *_inside(writer, ranges.indices[writer.name], there)]
+    same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
+    steps = [(there[name] - index_of(statement, name)) * way for name, way in statement.steps]
+    pairs = [([step - 1], steps[:place]) for place, step in enumerate(steps)]
+    pairs += [([], steps)] if late else []
+    for wrong, equal in pairs:
+        for alternative in access.condition.alternatives()[0]:
+            found = IntegerSet.build(dims, [*inside, *alternative, *wrong], [*same, *equal], True).smallest()
+            if found is not None:
+                return found
     return None
 
 
@@ -169,6 +233,9 @@ def _message(program: Program, ranges: Ranges, statement: Statement, wrong: Wron
         message = f"it is not certain that `{read}` is made before it is read, `{along}`: {wrong.reason}"
     else:
         message = f"`{read}` is not made before it is read, `{along}`: {_witness(program, statement, wrong)}"
+    if statement.block:
+        help_text = "a step reads what earlier steps made, and what earlier statements of the same step did"
+        return Diagnostic(codes.WRONG_ORDER, wrong.access.span, message, "", (), help_text)
     other = _other_order(ranges, statement)
     help_text = "every element that a statement reads of its target has to come before, in the order behind `along`"
     if other is not None:
@@ -181,10 +248,16 @@ def _witness(program: Program, statement: Statement, wrong: WrongOrder) -> str:
     """One sentence with the numbers: "at `N = 3`, `Y(1)` reads `Y(2)`, which comes later"."""
     found = wrong.found
     names = [item.name for item in statement.output_indices]
-    here, there = [found[name] for name in names], [found[f"{name}'"] for name in names]
+    writer = wrong.writer or statement
+    made = [item.name for item in writer.output_indices]
+    here, there = [found[name] for name in names], [found[f"{name}'"] for name in made]
     sizes = ", ".join(f"{name} = {found[name]}" for name in program.sizes if name in found)
-    own, other = (element_text(statement.target, map(str, values), "()") for values in (here, there))
+    own, other = (
+        element_text(each.target, map(str, values), "()") for each, values in ((statement, here), (writer, there))
+    )
     at = f"at `{sizes}`, " if sizes else ""
+    if writer is not statement:
+        return f"{at}`{own}` reads `{other}`, which comes later"
     if here == there:
         return f"{at}`{own}` reads itself"
     ordered = [name for name, _ in statement.order]

@@ -289,8 +289,7 @@ class _Checker:
 
     def is_own(self, bound: Bound | None) -> bool:
         """Whether a bound is about what the statement reads of its own target, which exists for certain or not at all."""
-        own = bool(self.statement.order) and bound is not None and bound.access.tensor == self.statement.target
-        return own and bound is not None and not self.is_write(bound.access)
+        return bound is not None and self.statement.is_made(bound.access.tensor) and not self.is_write(bound.access)
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
@@ -597,7 +596,7 @@ def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnost
         bound = item.bound
         if bound is None or item.kind == "PROVED" or id(bound.access) in found:
             continue
-        read, target = bound.access, checker.statement.target
+        read, target = bound.access, bound.access.tensor
         text = program.source.slice(read.span)
         end = "first" if bound.side == "lower" else "last"
         element = element_text(target, map(as_written, read.index), "()")

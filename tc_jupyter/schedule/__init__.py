@@ -10,6 +10,7 @@ from .extents import decided_at, loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root_of, total_dimensions
 from .moves import candidates, mutate
+from .orders import steps_kept
 from .padding import proved_copied, proved_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
 from .rolling import Window, window_of
@@ -85,6 +86,7 @@ __all__ = [
     "row_class",
     "schedule_of",
     "scope_of",
+    "steps_kept",
     "size_class",
     "stage_graph",
     "steps_from_data",

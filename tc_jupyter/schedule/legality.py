@@ -277,7 +277,8 @@ def order_problem(graph: StageGraph, only: str | None = None) -> Problem | None:
     Args:
         only: look only at the stages in the block of this stage.
     """
-    shared = [late for late in graph.stages if late.attach.kind == "with" and only in (None, late.name)]
+    waiting = [late for late in graph.stages if late.attach.kind == "with" and only in (None, late.name)]
+    shared = [late for late in waiting if not late.statement.block]  # those of a block are in the order that was proved
     if not shared:
         return None
     plain = without_inlined(graph)  # who reads an inlined stage reads what that reads

@@ -35,6 +35,7 @@ _REFUSED = {
     "compute_inline": "it reads elements that it makes",
     "compute_with": "loops that are shared have no order of their own",
     "separate": "it reads what the next statement makes",
+    "compute_root": "its block is one loop",
 }
 
 
@@ -50,6 +51,8 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
             stage for stage in named if stage.name in names[1:] and stage.statement.order and stage.target == names[0]
         ]
         return (own[0], "a copy would be made before what it copies") if own else None
+    if primitive == "compute_root":
+        named = [stage for stage in named if stage.statement.block and stage.attach.kind == "with"]
     ordered = next((stage for stage in named if stage.statement.order), None)
     return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
 
@@ -79,12 +82,48 @@ def _loops(stage: Stage | None) -> object:
 def moving(stage: Stage) -> frozenset[str]:
     """The indices in which elements that a stage reads of its own target differ from the one that it makes."""
     outputs = stage.statement.output_indices
-    return frozenset(
+    return frozenset(name for name, _ in stage.statement.steps) | frozenset(
         own.name
         for read in stage.statement.self_reads
         for own, at in zip(outputs, read.indices, strict=True)
         if not (isinstance(at, IndexVar) and at.name == own.name)
     )
+
+
+def steps_kept(graph: StageGraph, tensor: str) -> tuple[int, int] | None:
+    """The dimension of a temporary that is the step of its block, and how many steps of it are needed at one time.
+
+    `None` where all of them are: it is a result, or read outside of the block, or at other distances than numbers.
+    """
+    writers = graph.stages_on(tensor)
+    block = writers[0].statement.block if writers else ""
+    if not block or tensor in {graph.storage_name(name) for name in graph.program.results}:
+        return None
+    name, way = writers[0].statement.order[0]
+    outputs = [item.name for item in writers[0].statement.output_indices]
+    own = (each.statement.target == tensor and not each.statement.left for each in writers)
+    if name not in outputs or not all(own) or any(each.statement.block != block for each in writers):
+        return None
+    place, most = outputs.index(name), 0
+    ends = {each.root(name).dom for each in writers}
+    last = next(iter(ends))[1] - 1 if way > 0 else next(iter(ends))[0]
+    early = {each.name for each in graph.stages[: graph.position(writers[-1].name)]}
+    for stage in graph.stages:
+        for read in stage.statement.reads():
+            if graph.storage_name(read.tensor) != tensor:
+                continue
+            after = stage.statement.block != block and from_expr(read.indices[place], scope_of(graph)) == last
+            if after and read.tensor == tensor and len(ends) == 1 and stage.name not in early:
+                continue  # the last step is there when the loop has ended
+            by = (index(name) - from_expr(read.indices[place], Scope(indices={name: index(name)}))) * way
+            if stage.statement.block != block or read.tensor != tensor or not by.is_constant or by.offset < 0:
+                return None
+            most = max(most, by.offset)
+    return (place, most + 1) if most < MOST_STEPS else None
+
+
+MOST_STEPS = 8
+"""Steps of a temporary that take each other's place."""
 
 
 def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
@@ -93,6 +132,8 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
         return None
     message = f"the loops of `{stage.name}` do not keep its order"
     help = "loops along other indices may run in any order"
+    if stage.statement.block:
+        return Problem(codes.ILLEGAL_ORDER, f"{message}: the statements of a block are done step by step", help)
     try:
         witness = _witness(graph, stage)
     except Unknown as unknown:
@@ -196,4 +237,4 @@ def _named(graph: StageGraph, stage: Stage, read: Read, found: dict[str, int]) -
     return Witness(sizes, read.tensor, element, stage.name, there, stage.name, here, "reads")
 
 
-__all__ = ["changed_order", "moving", "order_problem_of", "refused"]
+__all__ = ["changed_order", "moving", "order_problem_of", "refused", "steps_kept"]

@@ -10,12 +10,12 @@ Worked example: `C(i,j) +=! A(i,k) * B(k,j)` after `split("C", "i", 16)` has roo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from tc_jupyter.program import Expr, Program, Statement, with_condition
+from tc_jupyter.program import Expr, IndexVar, Program, Statement, with_condition
 from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 from .interleaving import interleaved
@@ -366,8 +366,10 @@ class StageGraph:
 
 
 def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
-    """The default graph: every stage at root, its leaves are its roots."""
+    """The default graph: every stage at root, its leaves are its roots; those of a block share its loop."""
     stages: list[Stage] = []
+    first: dict[str, Attach] = {}
+    apart = independent_in_blocks(program, ranges)
     for statement in interleaved(program, ranges):
         names = {index.name for index in statement.indices}
         roots = tuple(
@@ -375,10 +377,55 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             for found in ranges.indices[statement.name]
             if found.lower is not None and found.upper is not None and found.index in names
         )
-        stages.append(
-            Stage(with_condition(statement), roots, leaves=_in_order(statement, roots), evaluates=statement.name)
-        )
+        leaves = _in_order(statement, roots)
+        outside = apart.get(statement.block, ())
+        leaves = (*outside, *(leaf for leaf in leaves if leaf not in outside))
+        attach = first.get(statement.block, Attach())
+        stages.append(Stage(with_condition(statement), roots, leaves=leaves, evaluates=statement.name, attach=attach))
+        if statement.block and leaves:
+            first.setdefault(
+                statement.block, Attach("with", statement.name, leaves[len(outside) + len(statement.steps) - 1])
+            )
     return StageGraph(program, dict(ranges.boxes), (), program).with_stages(tuple(stages))
+
+
+def independent_in_blocks(program: Program, ranges: Ranges) -> dict[str, tuple[str, ...]]:
+    """The indices of each block in which no statement reads anything of other values: their loops are around that of the step.
+
+    The last index of a statement, along which elements are neighbours, stays inside.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for block in dict.fromkeys(statement.block for statement in program.statements if statement.block):
+        members = [statement for statement in program.statements if statement.block == block]
+        names = [item.name for item in members[0].output_indices]
+        free = [name for name in names if all(_is_apart(name, members, each, ranges) for each in members)]
+        found[block] = tuple(free)
+    return found
+
+
+def _is_apart(name: str, members: Sequence[Statement], statement: Statement, ranges: Ranges) -> bool:
+    """Whether an index of a block is one of a statement, too, which reads of the block only elements at the same value."""
+    outputs = [item.name for item in statement.output_indices]
+    if name not in outputs[:-1] or statement.left or any(name == each for each, _ in statement.order):
+        return False
+    domains = [
+        (found.lower, found.upper)
+        for each in (members[0], statement)
+        for found in ranges.indices[each.name]
+        if found.index == name
+    ]
+    places = {
+        each.target: [item.name for item in each.output_indices].index(name)
+        for each in members
+        if name in [item.name for item in each.output_indices]
+    }
+    reads = [read for read in statement.reads() if read.tensor in {each.target for each in members}]
+    own = (read.tensor in places and _names(read.indices[places[read.tensor]], name) for read in reads)
+    return len(set(domains)) == 1 and all(own)
+
+
+def _names(subscript: Expr, name: str) -> bool:
+    return isinstance(subscript, IndexVar) and subscript.name == name
 
 
 def _in_order(statement: Statement, roots: tuple[IterVar, ...]) -> tuple[str, ...]:

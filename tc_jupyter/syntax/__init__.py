@@ -5,7 +5,7 @@ Comes in: the text of a cell. Goes out: a tree with a span on every node, and di
 
 from . import elsewhere
 from .parser import in_order, parse_tc
-from .printer import expression_text, reducer_text, statement_text, to_text
+from .printer import block_text, expression_text, reducer_text, statement_text, to_text
 from .sac_parser import parse_sac
 from .sac_printer import sac_to_text
 from .sac_tree import SacParsed, SacUnit
@@ -21,6 +21,7 @@ __all__ = [
     "SacParsed",
     "SacUnit",
     "Unit",
+    "block_text",
     "elsewhere",
     "expression_text",
     "in_order",

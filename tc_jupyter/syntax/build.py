@@ -16,6 +16,7 @@ from .tokens import Token
 from .tree import (
     Apply,
     Binary,
+    Block,
     Bordered,
     CallStatement,
     Clause,
@@ -223,10 +224,25 @@ class Build:
         minus, name = parts
         return Direction(name, 1 if minus is None else -1, name.span if minus is None else minus.span | name.span)
 
+    def head(self, parts: list[Any]) -> Block:
+        word, minus, name, _, lower, _, upper = parts
+        return Block(name, 1 if minus is None else -1, lower, upper, span=Span(word.start, upper.span.end))
+
     def call(self, parts: list[Any]) -> CallStatement:
         closing, arguments, _, callee = parts[-1], parts[-2], parts[-3], parts[-4]
         targets = tuple(part for part in parts[:-5] if isinstance(part, Name))
         return CallStatement(targets, callee, arguments or (), Span(targets[0].span.start, closing.end))
+
+    def iterated_call(self, parts: list[Any]) -> CallStatement:
+        *before, _, count, opening, arguments, closing = parts
+        node = self.call([*before, opening, arguments, closing])
+        return replace(node, count=Name(count.text, count.span))
+
+    def iterated(self, parts: list[Any]) -> Expression:
+        """`f^3(U)`, where the checker finds what `f^n(U)` is, too: a power of what looks like a read."""
+        base, power, count, opening, arguments, closing = parts
+        read = self.apply([Name(count.text, count.span), opening, arguments, closing])
+        return self.binary([base, power, read])
 
     def range(self, parts: list[Any]) -> Where:
         index, _, lower, _, upper = parts

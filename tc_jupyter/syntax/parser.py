@@ -26,11 +26,13 @@ from .foreign import chained, commanded, declared, domain, ended, paired, subscr
 from .mended import in_place, mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
+    BlockTokens,
     DefTokens,
     ReducerTokens,
     bracket_depth,
     closers,
     is_constant,
+    split_body,
     split_commas,
     split_constants,
     split_defs,
@@ -45,6 +47,7 @@ from .tree import (
     JOINING,
     Apply,
     Binary,
+    Block,
     Bordered,
     Broken,
     CallStatement,
@@ -100,6 +103,9 @@ _FUNCTION_OF_SAC = re.compile(
     r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
 )
 _CONSTANT = "a constant is written `const float(3) C = [1, 2, 1]`, with literals only"
+MOST_NESTED = 8
+"""Blocks inside of each other."""
+_BLOCK = "the statements of a block are done step by step, as in `along t in 1:T { h(t, b) = tanh(h(t-1, b)) }`"
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
@@ -166,7 +172,7 @@ def _lark() -> Any:
     from lark import Lark  # noqa: PLC0415  (slow: imported on the first parse)
 
     grammar = Path(__file__).with_name("tc.lark").read_text(encoding="utf-8")
-    starts = ["param", "result", "statement", "expr"]
+    starts = ["param", "result", "statement", "head", "expr"]
     transformer: Any = Build()
     return Lark(
         grammar,
@@ -274,9 +280,10 @@ class _CellParser:
             last = (piece.body or [piece.opening])[-1]
             fix = Fix("insert `}`", (Edit(Span(last.end, last.end), " }"),))
             self.report(codes.SYNTAX_ERROR, last.span, "`}` is missing", "after this", labels, fix=fix)
-        pieces = split_statements(piece.body)
+        pieces = self.in_blocks(split_body(piece.body))
         statements = tuple(
-            self.statement(tokens, pieces[place + 1 : place + _NEAR]) for place, tokens in enumerate(pieces)
+            self.within(self.statement(tokens, [later for later, _ in pieces[place + 1 : place + _NEAR]]), blocks)
+            for place, (tokens, blocks) in enumerate(pieces)
         )
         rest, listed = split_constants(piece.rest)
         self.constants += [self.constant(tokens) for tokens in listed]
@@ -290,6 +297,60 @@ class _CellParser:
         return Def(
             name, params, results, statements, wrong, Span(piece.word.start, end), Span(piece.word.start, header_end)
         )
+
+    def in_blocks(self, body: list[list[Token] | BlockTokens]) -> list[tuple[list[Token], tuple[Block, ...]]]:
+        """The statements of a body, each with the blocks around it."""
+        found: list[tuple[list[Token], tuple[Block, ...]]] = []
+        waiting: list[tuple[list[Token] | BlockTokens, tuple[Block, ...]]] = [(each, ()) for each in reversed(body)]
+        count, too_deep = 0, f"blocks are nested more than {MOST_NESTED} deep"
+        while waiting:
+            each, around = waiting.pop()
+            if not isinstance(each, BlockTokens):
+                found.append((each, around))
+                continue
+            head = self.head(each)
+            if (
+                head is not None
+                and len(around) == MOST_NESTED
+                and all(item.message != too_deep for item in self.diagnostics)
+            ):
+                self.report(codes.DEVICE_LIMIT, head.span, too_deep, help="write the inner ones as other defs")
+            elif head is not None and len(around) < MOST_NESTED:
+                around = (*around, replace(head, number=count))
+                count += 1
+            waiting += [(inner, around) for inner in reversed(each.body)]
+        return found
+
+    def head(self, piece: BlockTokens) -> Block | None:
+        """The head of a block; `None` after a message."""
+        place, node = piece.head[0].span, None
+        if self.fits(piece.head):
+            node, problem = _parse(piece.head, "head")
+            if problem is not None:
+                self.diagnostics.append(replace(problem, fix=None))
+        if node is not None and piece.opening is None:
+            end = piece.head[-1].end
+            fix = Fix("insert `{`", (Edit(Span(end, end), " {"),))
+            self.report(codes.SYNTAX_ERROR, place, "`{` is missing behind the head of a block", help=_BLOCK, fix=fix)
+        elif node is not None and piece.closing is None and piece.opening is not None:
+            labels = (Label(piece.opening.span, "opened here"),)
+            self.report(codes.SYNTAX_ERROR, place, "the `}` of a block is missing", "", labels, help=_BLOCK)
+        elif node is not None and not piece.body:
+            self.report(codes.SYNTAX_ERROR, place, "the block has no statement", help=_BLOCK)
+        return node
+
+    def within(self, statement: TcStatement, blocks: tuple[Block, ...]) -> TcStatement:
+        """A statement inside of blocks."""
+        if not blocks or isinstance(statement, Broken | Constant):
+            return statement
+        if isinstance(statement, Comprehension):
+            return replace(statement, blocks=blocks)
+        help = "write the statements of the def inside of the block"
+        message = "a call of a def inside of a block is not part of this version"
+        self.report(codes.UNSUPPORTED, statement.span, message, help=help)
+        names = frozenset(name.name for name in (*statement.targets, *statement.arguments))
+        targets = tuple(name.name for name in statement.targets)
+        return Broken(targets, names, self.source.slice(statement.span), statement.span)
 
     def reducer(self, piece: ReducerTokens) -> Def:
         """One `reduce`, whatever is wrong with it, as the def of a function of numbers."""

@@ -13,6 +13,7 @@ from typing import assert_never
 from .tree import (
     Apply,
     Binary,
+    Block,
     Bordered,
     Broken,
     CallStatement,
@@ -80,7 +81,29 @@ def def_text(item: Def) -> str:
     head = f"def {item.name.name}({', '.join(params)}) -> ({results}) {{"
     if len(head) > _WIDTH:
         head = f"def {item.name.name}(\n" + ",\n".join(_INDENT + param for param in params) + f"\n) -> ({results}) {{"
-    return "\n".join([head, *(_INDENT + statement_text(statement) for statement in item.statements), "}\n"])
+    return "\n".join([head, *body_lines(item.statements), "}\n"])
+
+
+def body_lines(statements: tuple[TcStatement, ...]) -> list[str]:
+    """The lines of a body; what stands inside of a block is indented by four blanks more."""
+    lines: list[str] = []
+    around: tuple[Block, ...] = ()
+    for statement in statements:
+        blocks = statement.blocks if isinstance(statement, Comprehension) else around
+        common = next((k for k, pair in enumerate(zip(around, blocks, strict=False)) if pair[0] != pair[1]), None)
+        common = min(len(around), len(blocks)) if common is None else common
+        lines += [_INDENT * (k + 1) + "}" for k in reversed(range(common, len(around)))]
+        lines += [_INDENT * (k + 1) + block_text(blocks[k]) + " {" for k in range(common, len(blocks))]
+        text = statement_text(statement).replace("\n", "\n" + _INDENT * len(blocks))
+        lines.append(_INDENT * (len(blocks) + 1) + text)
+        around = blocks
+    return lines + [_INDENT * (k + 1) + "}" for k in reversed(range(len(around)))]
+
+
+def block_text(block: Block) -> str:
+    """The head of a block."""
+    sign = "-" if block.step < 0 else ""
+    return f"along {sign}{block.index.name} in {_at(block.lower, 1)}:{_at(block.upper, 1)}"
 
 
 def reducer_text(item: Def, reducer: Reducer) -> str:
@@ -101,7 +124,8 @@ def statement_text(statement: TcStatement) -> str:
             return " ".join(statement.text.split())
         case CallStatement():
             targets = ", ".join(target.name for target in statement.targets)
-            return f"{targets} = {statement.callee.name}({', '.join(name.name for name in statement.arguments)})"
+            power = "" if statement.count is None else f"^{statement.count.name}"
+            return f"{targets} = {statement.callee.name}{power}({', '.join(name.name for name in statement.arguments)})"
         case Constant():
             return f"const {type_text(statement.type)} {statement.name.name} = {_values(statement.values)}"
         case Comprehension():

@@ -110,8 +110,13 @@ def _split_def(tokens: list[Token]) -> DefTokens:
 
 def _body_end(tokens: list[Token], first: int) -> int:
     """The place of the `}` of a def. Braces around a part of a statement, as in `A_{i,j}` and `i in {0, N}`, are none of it."""
-    i = first
-    while i < len(tokens) and tokens[i].type != "RBRACE":
+    i, depth = first, 0
+    while i < len(tokens) and (depth or tokens[i].type != "RBRACE"):
+        if tokens[i].type in ("BLOCK", "RBRACE"):
+            opening = _opening(tokens, i)
+            depth += 1 if opening else -(tokens[i].type == "RBRACE")
+            i = (opening or i) + 1
+            continue
         is_inside = (
             i > first
             and tokens[i].type == "LBRACE"
@@ -123,8 +128,19 @@ def _body_end(tokens: list[Token], first: int) -> int:
     return i
 
 
+def _opening(tokens: list[Token], i: int) -> int | None:
+    """The place of the `{` of the block that begins at a place, if one does and has one."""
+    if tokens[i].type != "BLOCK":
+        return None
+    near = range(i + 1, min(len(tokens), i + _MOST_IN_HEAD))
+    place = next((j for j in near if tokens[j].type in ("LBRACE", "RBRACE", "BLOCK", "ASSIGN", "UPDATE")), None)
+    return place if place is not None and tokens[place].type == "LBRACE" else None
+
+
 _MOST_IN_BRACES = 40
 """Tokens in braces that are no body."""
+_MOST_IN_HEAD = 200
+"""Tokens before the `{` of a block."""
 
 
 def _header_end(tokens: list[Token]) -> int:
@@ -207,8 +223,71 @@ def split_commas(tokens: list[Token]) -> list[list[Token]]:
     return pieces
 
 
+@dataclass(slots=True)
+class BlockTokens:
+    """The tokens of `along t in 0:T { ... }`: its head, and its body without braces, cut as that of a def.
+
+    `closing` is `None` where `}` is missing.
+    """
+
+    head: list[Token]
+    opening: Token | None
+    body: list[list[Token] | BlockTokens]
+    closing: Token | None = None
+
+
+def split_body(tokens: list[Token]) -> list[list[Token] | BlockTokens]:
+    """The statements and blocks of a body."""
+    open_blocks = [BlockTokens([], None, [])]
+    start = i = 0
+    while i < len(tokens):
+        token = tokens[i]
+        closes = token.type == "RBRACE" and len(open_blocks) > 1
+        if token.type != "BLOCK" and not closes:
+            i += 1
+            continue
+        open_blocks[-1].body += _plain_statements(tokens[start:i])
+        if closes:
+            open_blocks.pop().closing = token
+            start = i = i + 1
+            continue
+        opening = _opening(tokens, i)
+        start = i + 1 if opening is None else opening + 1
+        found = BlockTokens(tokens[i : start if opening is None else opening], tokens[opening or i], [])
+        if opening is None:  # its statements are read as others
+            found.head, found.opening = _head(tokens, i), None
+            start = i + len(found.head)
+        open_blocks[-1].body.append(found)
+        if opening is not None:
+            open_blocks.append(found)
+        i = start
+    open_blocks[-1].body += _plain_statements(tokens[start:])
+    return open_blocks[0].body
+
+
+def _head(tokens: list[Token], i: int) -> list[Token]:
+    """The head of a block without `{`: what stands before the next statement."""
+    near = tokens[i : i + _MOST_IN_HEAD]
+    pairs = closers(near)
+    ends = (j for j in range(1, len(near)) if near[j].type in _NAMES and starts_statement(near, j, pairs))
+    return near[: min(next(ends, len(near)), _MOST_IN_BRACES)]
+
+
 def split_statements(tokens: list[Token]) -> list[list[Token]]:
-    """The statements of a body."""
+    """The statements of a body, those of blocks among them."""
+    found: list[list[Token]] = []
+    waiting = [*reversed(split_body(tokens))]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, BlockTokens):
+            waiting += reversed(each.body)
+        else:
+            found.append(each)
+    return found
+
+
+def _plain_statements(tokens: list[Token]) -> list[list[Token]]:
+    """The statements of a body without blocks."""
     pairs = closers(tokens)
     cuts = [0]
     depth = named = 0

@@ -134,6 +134,8 @@ _ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:(?:[-+*/]|(?:arg)?(?:min|max)|a
 """What stands behind the target of a statement."""
 _DIRECTION = re.compile(r"\s*-?\s*[A-Za-z_][A-Za-z0-9_]*\b(?!\s*[(=])", re.ASCII)
 """What stands behind `along`: an index, with a sign or without."""
+_BLOCK = re.compile(r"\s*-?\s*[A-Za-z_][A-Za-z0-9_]*\s+in\b", re.ASCII)
+"""What stands behind `along` where it begins a block."""
 _REDUCER = re.compile(r"\breduce\s+([A-Za-z_]\w*)\s*\(", re.ASCII)
 _RANGE = re.compile(r"\s*[A-Za-z_]\w*\s+in\s+\S", re.ASCII)
 """The range of an index, which begins no statement."""
@@ -297,7 +299,15 @@ class _Scanner:
         """The terminal of a word that is reserved at some places only."""
         if word == "at" and self.is_position(end):
             return "AT"
+        if word == "along" and self.is_block(end):
+            return "BLOCK"
         return "ALONG" if word == "along" and self.is_order(end) else "NAME"
+
+    def is_block(self, end: int) -> bool:
+        """Whether `along` begins a block: behind a brace or a statement, before an index and its range."""
+        last = self.tokens[-1].type if self.tokens else ""
+        behind = last in ("LBRACE", "RBRACE", "UNIQUE", "LSQB") or last in ENDS_EXPRESSION
+        return behind and _BLOCK.match(self.text, end) is not None
 
     def is_order(self, end: int) -> bool:
         """Whether `along` stands behind a statement and names indices, and is no target of the next one."""

@@ -209,6 +209,23 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """`along -t in lower:upper { ... }`: the statements inside are done for one number `t` after the other.
+
+    Attributes:
+        number: counts the blocks of a def: two of them may have the same head.
+        span: of the head.
+    """
+
+    index: Name
+    step: int
+    lower: Expression
+    upper: Expression
+    number: int = 0
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Comprehension:
     """`target(indices) operator value where clauses`; `indices` is `None` when there are no parentheses.
 
@@ -219,6 +236,7 @@ class Comprehension:
     Attributes:
         before: the other targets, which stand before it, with their indices: `V(n)` of `V(n), P(n) argmax=! X(n, m)`.
         rest: the other values of a reducer, which stand behind it: `Y(n, m)` of `A(n), B(n) r=! (X(n, m), Y(n, m))`.
+        blocks: the blocks around it, outermost first.
     """
 
     target: Name
@@ -233,6 +251,7 @@ class Comprehension:
     along: tuple[Direction, ...] = ()
     before: tuple[Target, ...] = ()
     rest: tuple[Expression, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -242,12 +261,13 @@ class Comprehension:
 
 @dataclass(frozen=True, slots=True)
 class CallStatement:
-    """`P, Q = split(X)`: a call of a def with several results."""
+    """`P, Q = split(X)`: a call of a def with several results; `P, Q = step^n(X, Y)` with a `count`."""
 
     targets: tuple[Name, ...]
     callee: Name
     arguments: tuple[Name, ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    count: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,3 +110,14 @@ def test_a_limit_of_rows_alone_makes_no_versions() -> None:
         "def f(float(H, W) X) -> (Y) { Y(i, j) = X(clamp(i - 1), j) where i in 0:H }", target="cpu"
     ).f.source("passes")
     assert "-- interiors" not in passes
+
+
+def test_parts_of_a_row_of_known_length_keep_their_own_borders():
+    """The first and the last column are loops with one variable: what is inside in one of them is not in the other."""
+    text = """def f(float(200, 200) U) -> (V) {
+        V(y, x) = U(max(y - 1, 0), x) + U(min(y + 1, 199), x) + U(y, max(x - 1, 0)) + U(y, min(x + 1, 199)) where y in 0:200, x in 0:200
+    }"""
+    u = np.arange(40000, dtype="f").reshape(200, 200) % 17
+    wide = np.pad(u, 1, mode="edge")
+    expected = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
+    np.testing.assert_array_equal(tc.compile(text, target="cpu").f(u), expected)

@@ -40,7 +40,7 @@ pytest.importorskip("llvmlite")
 TARGET = cpu.cpu_target()
 LANES = TARGET.vector_bits // 32
 TILE = tile_of(TARGET, 32, None, None)
-ALONE = tile_of(TARGET, 32, 1, None, has_rows=False)
+ALONE = tile_of(TARGET, 32, exactly(1), None, has_rows=False)
 WIDTH = streaming.VECTORS * LANES
 STRIP = transposing.STRIP_BITS // 32
 TOGETHER = reduction.ROWS

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.ranges import Fact, exactly
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.templates.contraction import small_tile
@@ -54,3 +58,13 @@ def test_tiles_fit_the_registers(target, bits):
         for columns in some:
             tile = small_tile(target, bits, rows, columns)
             assert tile.rows * tile.vectors + tile.vectors < target.vector_registers
+
+
+@pytest.mark.parametrize("width", [3, 9, 12, 20, 33])
+def test_accumulators_of_any_length_stay_in_registers(width):
+    """A row of accumulators has room for its last vector: a mask would keep it in memory, 10 times as slow."""
+    size = f"float(N,{width},{width})"
+    f = tc.compile(f"def f({size} A, {size} B) -> (C) {{ C(n,i,j) +=! A(n,i,k) * B(n,k,j) }}", target="cpu").f
+    a, b = (np.random.default_rng(each).integers(-3, 4, (5, width, width)).astype("f") for each in (1, 2))
+    assert not re.search(r"call .*masked.*ptr %C\.cache", f.source("llvm", a, b))
+    np.testing.assert_array_equal(f(a, b), a @ b)

@@ -7,7 +7,7 @@
  */
 import { ExternalTokenizer, type InputStream } from '@lezer/lr';
 import * as sac from './sac.parser.terms.js';
-import { assignedName, DigitName, name, Number as NumberTerm, ReduceOp } from './tc.parser.terms.js';
+import { assignedName, blockAlong, DigitName, name, Number as NumberTerm, ReduceOp } from './tc.parser.terms.js';
 import { vocabularies } from './vocabulary.js';
 
 const FLOAT = /^(?:(?:\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fF]?|0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+[fF]?)(?!\w)/;
@@ -39,6 +39,7 @@ const RESERVED = new Set([...vocabularies.tc.keywords, ...vocabularies.tc.consta
 const WIDEST = 120;
 const OPERATORS = new Set(['min', 'max', 'argmin', 'argmax', 'any', 'all', 'lse']);
 const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all|lse)=!|[A-Za-z_]\w*=!\s)/;
+const BLOCK = /^\s*-?\s*[A-Za-z_]\w*\s+in\b/;
 const DERIVED = /^(?:\.(?:vjp|jvp))+(?=[ \t]*\()/;
 /** Characters in which an operator with `=!` is looked for. */
 const LONGEST_OPERATOR = 64;
@@ -60,6 +61,10 @@ export const tcNames = new ExternalTokenizer((input, stack) => {
   }
   const text = word(input, 0, length);
   if (OPERATORS.has(text) && ASSIGNMENT.test(word(input, 0, length + 3))) {
+    return;
+  }
+  if (text === 'along' && BLOCK.test(word(input, length, LONGEST_OPERATOR))) {
+    input.acceptToken(blockAlong, length);
     return;
   }
   // the operator of a reducer, where a left side stands before it; elsewhere `y=!b` is `y = !b`

@@ -31,12 +31,14 @@ from tc_jupyter.program import (
     COMPARISONS,
     Binary,
     Call,
+    Cast,
     Const,
     DType,
     Expr,
     IndexVar,
     Read,
     Select,
+    Size,
     int64,
     rewrite,
     walk,
@@ -66,6 +68,8 @@ _ZERO, _ONE = int64(0), int64(1)
 def parts(kernel: Kernel, lanes: Lanes) -> Kernel:
     """Cut the loop around everything of a kernel with an order into parts, if it is serial."""
     loop = _outermost(kernel.body)
+    if loop is not None and kernel.ordered:
+        kernel, loop = _over_sizes(kernel, loop)
     if not kernel.ordered or loop is None or any(map(_is_local, (loop.min, loop.extent))):
         return kernel
     own = {each.buffer.name: each.buffer.scope for each in walk_statements(loop.body) if isinstance(each, Allocate)}
@@ -81,6 +85,21 @@ def parts(kernel: Kernel, lanes: Lanes) -> Kernel:
     inner = replace(loop, min=plus(loop.min, start), extent=minimum(length, rest))
     outer = For(var, _ZERO, ceil_div(maximum(_ZERO, loop.extent), length), Block((inner,)), "parallel", PARTS, chunk=1)
     return replace(kernel, body=with_body(kernel.body, (outer,)))
+
+
+def _over_sizes(kernel: Kernel, loop: For) -> tuple[Kernel, For]:
+    """The loop with integer scalars in its ends as sizes, of which the number of tasks is made."""
+    scalars = {name for name, dtype in kernel.scalars if dtype.is_integer}
+    found: dict[str, None] = {}
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, Read) and not node.indices and node.tensor in scalars:
+            found[node.tensor] = None
+            return Size(node.tensor)
+        return node.operand if isinstance(node, Cast) and isinstance(node.operand, Size) else None
+
+    loop = replace(loop, min=rewrite(loop.min, rule), extent=rewrite(loop.extent, rule))
+    return replace(kernel, sizes=tuple(dict.fromkeys((*kernel.sizes, *found)))), loop
 
 
 def _outermost(block: Block) -> For | None:

@@ -92,16 +92,21 @@ class _Tiles:
 
     def versions(self, tile: list[Stmt], own: frozenset[str]) -> list[Stmt]:
         """A tile away from the borders, and at one."""
-        plain: dict[Expr, Expr] = {}
-        tests: list[SizeExpr] = []
-        pays = False
+        found: list[tuple[_Border, tuple[For, ...], list[SizeExpr]]] = []
+        stays: set[Expr] = (
+            set()
+        )  # where loops over parts of a row have one variable, it may be inside in some of them only
         for border, loops in _borders(tile, ()):
             ends = [_least(condition, loops) for condition in border.conditions]
             known = [e for e in ends if e is not None and ((e.indices and is_held(e)) or nonnegative(e))]
             if len(known) == len(ends) and not any(nonnegative(-each - 1) for each in known):
-                plain[border.node] = border.value
-                pays = pays or border.costs(loops)
-                tests += [each for each in known if not nonnegative(each)]
+                found.append((border, loops, known))
+            else:
+                stays.add(border.node)
+        found = [each for each in found if each[0].node not in stays]
+        plain = {border.node: border.value for border, _, _ in found}
+        tests = [each for _, _, known in found for each in known if not nonnegative(each)]
+        pays = any(border.costs(loops) for border, loops, _ in found)
         left = tightest(tests)
         if not plain or len(left) > MOST_TESTS or (left and (not pays or _is_tiny(tile))):
             return tile
@@ -277,7 +282,8 @@ def _mostly(test: Binary) -> Iterator[_Border]:
         inside = interior(total, name)
         split = None if inside is None else inside.value.linear_in(name)
         if inside is not None and split is not None and split[0] != constant(0):
-            holds = (split[0].constant < 0) == bool(inside.value.names - inside.value.indices)
+            far = bool(inside.value.names - inside.value.indices) or abs(inside.value.offset) > FEW
+            holds = (split[0].constant < 0) == far
             end = inside.value if holds else -inside.value - 1
             yield _Border(test, Const(holds, DType.BOOL), (end, *inside.conditions))
             return

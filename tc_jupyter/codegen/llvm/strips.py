@@ -172,11 +172,8 @@ def whole_extent(outer: For, inner: For) -> Expr | None:
         or any(mentions(f, outer.var) for p in found for f in p)
     ):
         return None
-    # The outer loop must end where the whole does: at `ceil(n / lanes)` vectors, however that is written. If that is a number,
-    # it is known which of them are full.
+    # The outer loop must end where the whole does: at `ceil(n / lanes)` vectors, however that is written.
     whole = as_expr(Polynomial(tuple(found.items())))
-    if constant_value(outer.extent) is not None:
-        return None
     return whole if from_expr(outer.extent) == floor_div(from_expr(whole) + lanes - 1, lanes) else None
 
 

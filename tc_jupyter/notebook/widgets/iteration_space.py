@@ -618,7 +618,8 @@ def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], mos
     reads = [t for t in space.touches if not t.write and space.tensors[t.tensor].kind != "input"]
     if not reads:
         return "", layout.width, layout.height
-    tensor = space.tensors[reads[0].tensor]
+    made = {t.tensor for t in space.touches if t.write}
+    tensor = space.tensors[next((t.tensor for t in reads if t.tensor in made), reads[0].tensor)]
     own = next((t for t in space.touches if t.write and t.tensor == tensor.name), None)
     if own is not None:
         return _arrows_between(layout, places, own, [t for t in reads if t.tensor == tensor.name], most)

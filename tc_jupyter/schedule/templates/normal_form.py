@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar
-from tc_jupyter.program.integers import index_names
 from tc_jupyter.schedule.primitives import MOST_TERMS, factors_out, terms_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
@@ -62,10 +61,7 @@ def _fills_vectors(schedule: Schedule, stage: Stage, few: int) -> bool:
 
 
 def _is_of_each(stage: Stage) -> bool:
-    """Whether each result is a sum of the values of one element, with what is the same for all elements."""
+    """Whether each number of a row is a sum of the values of one element; in more dimensions register tiles take such rows."""
     statement = stage.statement
-    outputs = [index.name for index in statement.output_indices]
-    summed = {index.name for index in statement.reduction_indices}
-    names = [frozenset[str]().union(*map(index_names, read.indices)) for read in statement.reads()]
-    others = any(each & summed and each & set(outputs[:-1]) and outputs[-1] not in each for each in names)
-    return not others and all(pixels.is_value(statement, name) for name in summed)
+    names = {index.name for index in statement.reduction_indices}
+    return len(statement.output_indices) == 1 and all(pixels.is_value(statement, name) for name in names)

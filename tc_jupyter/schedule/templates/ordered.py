@@ -39,11 +39,55 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     stage = schedule.graph.stage(name)
     if not is_ordered(stage) or stage.attach.kind != "root":
         return None
+    if stage.statement.block:
+        return _block(schedule, stage, target)
     free = [root.name for root in stage.roots if root.kind == "output" and root.name not in moving(stage)]
     rest = [leaf for leaf in stage.leaves if leaf not in free]
     if not free:
         return schedule
     return _gpu(schedule, name, free, rest) if target.kind == "cuda" else _cpu(schedule, stage, free, rest, target)
+
+
+def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
+    """The loops of a block: tasks over the indices around that of the step, vectors over neighbours inside of it."""
+    members = [each for each in schedule.graph.stages if each.statement.block == stage.statement.block]
+    step = stage.statement.order[0][0]
+    outer = stage.leaves[: stage.leaves.index(step)]
+    if target.kind == "cuda":
+        for leaf, axis in zip(outer, ("blockIdx.x", "blockIdx.y", "blockIdx.z"), strict=False):
+            schedule = schedule.bind(stage.name, leaf, axis)
+        for each in members:
+            schedule = _in_threads(schedule, each, {*outer, *(name for name, _ in stage.statement.steps)})
+        return schedule
+    for leaf in outer:
+        schedule = schedule.parallel(stage.name, leaf)
+    for each in members:
+        last = each.statement.output_indices[-1].name
+        if last not in {name for name, _ in each.statement.order} and not each.statement.left:
+            schedule = _in_vectors(schedule, each, last, target)
+    return schedule
+
+
+def _in_threads(schedule: Schedule, stage: Stage, shared: set[str]) -> Schedule:
+    """The threads of one block over the elements of a step; between statements they wait for each other."""
+    own = {name for name, _ in stage.statement.order}
+    free = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output" and leaf not in shared | own]
+    if not free or stage.statement.left or own - shared:
+        return schedule
+    while len(free) > 1:
+        schedule = schedule.fuse(stage.name, free[0], free[1])
+        free = [f"{free[0]}.{free[1]}.fused", *free[2:]]
+    schedule = schedule.split(stage.name, free[0], BLOCK_THREADS)
+    return schedule.bind(stage.name, f"{free[0]}.inner", "threadIdx.x")
+
+
+def _in_vectors(schedule: Schedule, stage: Stage, last: str, target: Target) -> Schedule:
+    """Vectors over the last index of a statement of a block."""
+    lanes = max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
+    if stage.statement.reduction_indices:
+        return schedule
+    schedule = schedule.split(stage.name, last, lanes)
+    return schedule.vectorize(stage.name, f"{last}.inner")
 
 
 def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], target: Target) -> Schedule:
@@ -66,6 +110,8 @@ VECTORS = 4
 """Vectors of neighbours that go through the steps together."""
 THREAD_BLOCK = 256
 """Elements of a block on a GPU, which one thread goes through."""
+BLOCK_THREADS = 256
+"""Threads of a GPU that do the statements of a step together."""
 THREADS = 64
 """Threads of a block, each of which goes through the steps of a row of its own."""
 

@@ -1,0 +1,400 @@
+"""Blocks, `along t in 0:T { ... }`, as statements in which the step is an index.
+
+A tensor of which each step has one of its own gets the step as its first dimension. Statements that need nothing of what they
+themselves lead to are taken out of the loop: they stand before or behind it, and their points have no order. What is left goes in
+circles: a statement alone is one with `along`, several keep the block, whose number is that of the circle then.
+
+Worked example: of `along t in 0:T { Z(o) +=! X(t, i)*W(o, i)  R(o) +=! h(t-1, k)*U(o, k)  h(t, o) = tanh(Z(o) + R(o)) }` the first
+statement becomes `Z(t, o) +=! X(t, i)*W(o, i) where t in 0:T`, and `R` and `h` are done step by step.
+
+Source: Allen and Kennedy, "Automatic translation of FORTRAN programs to vector form", TOPLAS 1987 (loop distribution).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes
+from tc_jupyter.syntax import tree
+
+from .orders import offset
+
+_STAYS = "what stays has the step as an index, as `s` in `s(t, b) = (s(t-1, b) else 0) + X(t, b)`"
+
+
+def without_blocks(node: tree.Def, diagnostics: list[Diagnostic], callees: Container[str]) -> tree.Def:
+    """A def whose blocks are statements with the step as an index; what is wrong with them is added to the messages.
+
+    Args:
+        callees: the defs that may be called, which no block does.
+    """
+    if not any(isinstance(each, tree.Comprehension) and each.blocks for each in node.statements):
+        return node
+    found: list[tree.TcStatement] = []
+    results = {result.name.name for result in node.results}
+    count, everywhere = 0, Counter(name for each in node.statements for name in _names(each))
+    for block, run in _runs(node.statements):
+        if block is None:
+            found += run
+            continue
+        inside = [each for each in run if isinstance(each, tree.Comprehension)]
+        own = Counter(name for each in run for name in _names(each))
+        outside = {name for name, number in everywhere.items() if number > own[name]}
+        made = _Block(block, inside, results, outside, diagnostics)
+        before = len(diagnostics)
+        made.without_calls(callees)
+        statements = made.statements()
+        if len(diagnostics) > before:  # nothing else is said of what they make
+            found += [
+                tree.Broken((name.name,), frozenset(_names(each)), "", each.span)
+                for each in run
+                for name in _made(each)
+            ]
+            continue
+        found += made.in_circles(statements, count)
+        count += len(statements)
+    return replace(node, statements=tuple(found))
+
+
+def _block_of(statement: tree.TcStatement) -> tree.Block | None:
+    return statement.blocks[0] if isinstance(statement, tree.Comprehension) and statement.blocks else None
+
+
+def _runs(statements: Sequence[tree.TcStatement]) -> list[tuple[tree.Block | None, list[tree.TcStatement]]]:
+    """The statements of each block, and those between; a constant inside of a block stands before it."""
+    runs: list[tuple[tree.Block | None, list[tree.TcStatement]]] = []
+    for statement in statements:
+        block = _block_of(statement)
+        same = [place for place in range(len(runs))[-2:] if runs[place][0] == block]
+        if not same:
+            runs.append((block, [statement]))
+            continue
+        if same[-1] < len(runs) - 1 and block is not None:
+            runs[-2], runs[-1] = runs[-1], runs[-2]
+            same = [len(runs) - 1]
+        if same[-1] == len(runs) - 1:
+            runs[-1][1].append(statement)
+        else:
+            runs.append((block, [statement]))
+    return runs
+
+
+@dataclass(slots=True)
+class _Block:
+    """The statements of one block, as written, and the names in those outside of it."""
+
+    block: tree.Block
+    inside: list[tree.Comprehension]
+    results: set[str]
+    outside: set[str]
+    diagnostics: list[Diagnostic]
+
+    @property
+    def step(self) -> str:
+        return self.nest[-1].index.name
+
+    @property
+    def nest(self) -> tuple[tree.Block, ...]:
+        """The blocks around the statements, outermost first."""
+        return self.inside[0].blocks
+
+    def without_calls(self, callees: Container[str]) -> None:
+        """TC501 for calls of defs."""
+        targets = {target.name for target, _ in self.targets()} | self.outside
+        for each in self.inside:
+            called = (node for node in _reads(each) if node.function.name.partition(".")[0] in callees)
+            for node in (node for node in called if node.function.name not in targets):
+                help = "write the statements of the def inside of the block"
+                message = "a call of a def inside of a block is not part of this version"
+                self.report(codes.UNSUPPORTED, node.span, message, help)
+
+    def statements(self) -> list[tree.Comprehension]:
+        """The statements with the step as an index."""
+        if len(self.inside) > MOST_STATEMENTS:
+            message = f"the block has more than {MOST_STATEMENTS} statements"
+            self.report(codes.DEVICE_LIMIT, self.block.span, message, "write several blocks, or one def for each")
+            return []
+        beside = next((each for each in self.inside if each.blocks != self.nest), None)
+        if beside is not None:
+            help = (
+                "write all statements into the inner block, or name the inner order behind a statement, as in `along j`"
+            )
+            message = "statements beside a block inside of a block are not part of this version"
+            self.report(codes.UNSUPPORTED, beside.span, message, help)
+            return []
+        hidden = self.hidden()
+        return [self.with_step(each, hidden) for each in self.inside]
+
+    def report(self, code: codes.Code, span: Span, message: str, help: str, label: Label | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, span, message, "", () if label is None else (label,), help))
+
+    def hidden(self) -> dict[str, tuple[tree.Name, ...]]:
+        """The tensors of which each step has one of its own, with the steps that become their first indices."""
+        found: dict[str, tuple[tree.Name, ...]] = {}
+        for name, targets in groupby(sorted(self.targets(), key=lambda pair: pair[0].name), lambda pair: pair[0].name):
+            lacking = [(target, self.lacking(indices or ())) for target, indices in targets]
+            target, steps = next(((target, steps) for target, steps in lacking if steps), lacking[0])
+            if not steps:
+                continue
+            found[name] = steps
+            step, place = steps[-1].name, Label(self.block.span, "the block")
+            if any(other != steps for _, other in lacking):
+                message = f"some statements write `{name}` with the index `{step}`, and this one does not"
+                self.report(codes.STEP, target.span, message, _STAYS, place)
+            elif name in self.results or name in self.outside:
+                why = "is a result" if name in self.results else "stands outside of the block, too"
+                message = f"`{name}` has no index `{step}`, so it lives for one step, and it {why}"
+                self.told(target, message, place)
+            elif len(steps) < len(self.nest):
+                message = f"`{name}` has a step as an index, but not `{step}`"
+                self.report(
+                    codes.STEP, target.span, message, "a tensor has the steps of all blocks around it, or none", place
+                )
+        return found
+
+    def told(self, target: tree.Name, message: str, place: Label) -> None:
+        fix = None
+        indices = next((indices for name, indices in self.targets() if name is target), None)
+        used = (node for index in indices or () for node in tree.walk(index) if isinstance(node, tree.Name))
+        if any(node.name == self.step for node in used):
+            message = f"the step `{self.step}` has to be an index of `{target.name}` by itself"
+            help = "write another range of steps: `along t in 1:T + 1 { Y(t) = ... }`, not `along t in 0:T { Y(t + 1) = ... }`"
+            self.report(codes.STEP, target.span, message, help, place)
+            return
+        if indices:
+            edit = Edit(Span(target.span.end, target.span.end + 1), f"({self.step}, ")
+            fix = Fix(f"write it with the index `{self.step}`", (edit,))
+        elif indices is None:
+            fix = Fix(f"write `{target.name}({self.step})`", (Edit(target.span, f"{target.name}({self.step})"),))
+        self.diagnostics.append(Diagnostic(codes.STEP, target.span, message, "", (place,), _STAYS, fix))
+
+    def targets(self) -> Iterator[tree.Target]:
+        return (target for each in self.inside for target in each.targets)
+
+    def lacking(self, indices: Iterable[tree.Expression]) -> tuple[tree.Name, ...]:
+        """The steps that are no indices."""
+        names = {index.name for index in indices if isinstance(index, tree.Name)}
+        return tuple(block.index for block in self.nest if block.index.name not in names)
+
+    def with_step(self, node: tree.Comprehension, hidden: Mapping[str, tuple[tree.Name, ...]]) -> tree.Comprehension:
+        """A statement with the step as an index, which has the range of the block."""
+        span = node.target.span
+        targets: list[tree.Target] = [
+            (name, (*_placed(hidden[name.name], span), *(indices or ())) if name.name in hidden else indices)
+            for name, indices in node.targets
+        ]
+        arrays = {name.name for name, indices in self.targets() if indices is not None}
+        inside = partial(_with_index, hidden=hidden, arrays=arrays)
+        (target, indices), before = targets[-1], targets[:-1]
+        where = [tree.Where(replace(each.index, span=span), each.lower, each.upper, each.span) for each in self.nest]
+        clauses = [_mapped(each, inside) for each in node.clauses]
+        return replace(
+            node,
+            target=target,
+            indices=None if indices is None else tuple(map(inside, indices)),
+            value=inside(node.value),
+            clauses=(*where, *clauses),
+            at=None if node.at is None else inside(node.at),
+            before=tuple((name, None if each is None else tuple(map(inside, each))) for name, each in before),
+            rest=tuple(map(inside, node.rest)),
+            blocks=(),
+        )
+
+    # circles ---------------------------------------------------------------------------------------------------------------------
+
+    def in_circles(self, statements: Sequence[tree.Comprehension], first: int) -> Iterator[tree.Comprehension]:
+        """The statements in an order in which they may run one after the other, where circles stay together."""
+        needs = [self.needs(statements, number) for number in range(len(statements))]
+        directions = [tree.Direction(each.index, each.step, each.span) for each in self.nest]
+        for number, circle in enumerate(_circles(needs), first):
+            alone = len(circle) == 1
+            for place in circle:
+                node = statements[place]
+                if alone and place not in needs[place]:
+                    yield node
+                    continue
+                along = (*directions, *node.along)
+                plain = alone and not self.reads_neighbours(node)
+                blocks = () if plain else tuple(replace(each, number=number) for each in self.nest)
+                yield replace(node, along=along, blocks=blocks)
+
+    def reads_neighbours(self, node: tree.Comprehension) -> bool:
+        """Whether a statement reads its target at other indices than it writes, beside the step: a step is a nest of loops then."""
+        steps = {block.index.name for block in self.nest}
+        for name, indices in node.targets:
+            for read in _reads(node):
+                pairs = zip(indices or (), read.arguments, strict=False)
+                pairs = [(left, at) for left, at in pairs if isinstance(left, tree.Name) and left.name not in steps]
+                if read.function.name == name.name and any(offset(left.name, at) != 0 for left, at in pairs):
+                    return True
+        return False
+
+    def needs(self, statements: Sequence[tree.Comprehension], place: int) -> set[int]:
+        """The statements that a statement must stand behind; both of each other, where they have to stay together."""
+        node, found = statements[place], set[int]()
+        mine = {name.name for name, _ in node.targets}
+        for other, writer in enumerate(statements):
+            written = {name.name: indices or () for name, indices in writer.targets}
+            reads = [read for read in _reads(node) if read.function.name in written]
+            steps = [self.distance(written[read.function.name], read.arguments) for read in reads]
+            back = any(step is None or step < 0 for step in steps)
+            wrong = any(step is None or step > 0 for step in steps) or (other > place and 0 in steps)
+            after = other < place and (bool(steps) or bool(mine & written.keys()))
+            if (other != place and (back or wrong or after)) or (other == place and (back or wrong)):
+                found.add(other)
+        for other, reader in enumerate(statements):  # that reads what this one writes over, or comes too early
+            for read in _reads(reader):
+                indices = next(
+                    (indices or () for name, indices in node.targets if name.name == read.function.name), None
+                )
+                step = None if indices is None else self.distance(indices, read.arguments)
+                if indices is None or other == place:
+                    continue
+                if step is None or step > 0 or (step == 0 and other < place):
+                    found.add(other)
+        return found
+
+    def distance(self, written: Sequence[tree.Expression], read: Sequence[tree.Expression]) -> int | None:
+        """Whether an element is made in a later step than it is read (1), in the same one, or in an earlier one (-1).
+
+        `None` where that is not known.
+        """
+        for block in self.nest:
+            name = block.index.name
+            at = next((at for left, at in zip(written, read, strict=False) if _is(left, name)), None)
+            by = None if at is None else offset(name, at)
+            if by is None:
+                return None
+            if by:
+                return 1 if by * block.step > 0 else -1
+        return 0
+
+
+MOST_STATEMENTS = 256
+"""Statements of one block."""
+
+
+def _is(node: tree.Expression, name: str) -> bool:
+    return isinstance(node, tree.Name) and node.name == name
+
+
+def _placed(names: Sequence[tree.Name], span: Span) -> tuple[tree.Name, ...]:
+    return tuple(replace(name, span=span) for name in names)
+
+
+def _circles(needs: Sequence[set[int]]) -> list[list[int]]:
+    """The numbers in groups that need each other, each group behind what it needs, else as early as it was."""
+    reach = [set(each) for each in needs]
+    for middle in range(len(reach)):
+        for each in reach:
+            if middle in each:
+                each |= reach[middle]
+    left, found = list(range(len(needs))), list[list[int]]()
+    while left:
+        for place in left:
+            circle = [each for each in left if each == place or (each in reach[place] and place in reach[each])]
+            if not (reach[place] & set(left)) - set(circle):
+                found.append(circle)
+                left = [each for each in left if each not in circle]
+                break
+    return found
+
+
+# expressions ---------------------------------------------------------------------------------------------------------------------
+
+
+def _made(statement: tree.TcStatement) -> tuple[tree.Name, ...]:
+    return tuple(name for name, _ in statement.targets) if isinstance(statement, tree.Comprehension) else ()
+
+
+def _names(statement: tree.TcStatement) -> set[str]:
+    match statement:
+        case tree.Broken():
+            return set(statement.names)
+        case tree.CallStatement():
+            return {each.name for each in (*statement.targets, *statement.arguments)}
+        case tree.Constant():
+            return {statement.name.name}
+        case tree.Comprehension():
+            nodes = (node for part in _parts(statement) for node in tree.walk(part))
+            names = {name.name for name, _ in statement.targets}
+            for node in nodes:
+                if isinstance(node, tree.Name | tree.Apply | tree.Extent):
+                    names.add(_name_of(node).name)
+            return names
+
+
+def _name_of(node: tree.Name | tree.Apply[tree.Expression] | tree.Extent) -> tree.Name:
+    return node if isinstance(node, tree.Name) else node.function if isinstance(node, tree.Apply) else node.tensor
+
+
+def _parts(node: tree.Comprehension) -> tuple[tree.Expression, ...]:
+    left = (index for _, indices in node.targets for index in indices or ())
+    clauses = (part for clause in node.clauses for part in tree.parts(clause))
+    return (*left, node.value, *node.rest, *(() if node.at is None else (node.at,)), *clauses)
+
+
+def _reads(node: tree.Comprehension) -> Iterator[tree.Apply[tree.Expression]]:
+    nodes = (each for part in _parts(node) for each in tree.walk(part))
+    return (each for each in nodes if isinstance(each, tree.Apply))
+
+
+def _mapped(clause: tree.Clause, inside: partial[tree.Expression]) -> tree.Clause:
+    match clause:
+        case tree.Where():
+            return replace(clause, lower=inside(clause.lower), upper=inside(clause.upper))
+        case tree.Let() | tree.Exists():
+            return replace(clause, value=inside(clause.value))
+        case tree.Filter():
+            return replace(clause, condition=inside(clause.condition))
+        case tree.Unique():
+            return clause
+
+
+def _with_index(
+    node: tree.Expression, hidden: Mapping[str, tuple[tree.Name, ...]], arrays: set[str]
+) -> tree.Expression:
+    """An expression with the step as the first subscript of each tensor that has one of its own in each step."""
+    inner = partial(_with_index, hidden=hidden, arrays=arrays)
+    match node:
+        case tree.Name():
+            single = node.name in hidden and node.name not in arrays
+            return tree.Apply(node, _placed(hidden[node.name], node.span), node.span) if single else node
+        case tree.Unary():
+            return replace(node, operand=inner(node.operand))
+        case tree.Binary():
+            return replace(node, left=inner(node.left), right=inner(node.right))
+        case tree.Conditional():
+            parts = inner(node.condition), inner(node.then), inner(node.otherwise)
+            return replace(node, condition=parts[0], then=parts[1], otherwise=parts[2])
+        case tree.Apply():
+            return _applied(node, inner, hidden)
+        case tree.Bordered():
+            return replace(node, read=_applied(node.read, inner, hidden), otherwise=inner(node.otherwise))
+        case tree.Extent():
+            return replace(node, dimension=node.dimension + len(hidden.get(node.tensor.name, ())))
+        case tree.Number():
+            return node
+
+
+def _applied(
+    node: tree.Apply[tree.Expression], inner: partial[tree.Expression], hidden: Mapping[str, tuple[tree.Name, ...]]
+) -> tree.Apply[tree.Expression]:
+    steps = _placed(hidden.get(node.function.name, ()), node.function.span)
+    return replace(node, arguments=(*steps, *map(inner, node.arguments)))
+
+
+def groups(statements: Sequence[tree.TcStatement]) -> Mapping[int, tuple[tree.Comprehension, ...]]:
+    """The statements of each circle, by its number."""
+    found: dict[int, tuple[tree.Comprehension, ...]] = {}
+    for each in statements:
+        if isinstance(each, tree.Comprehension) and each.blocks:
+            found[each.blocks[0].number] = (*found.get(each.blocks[0].number, ()), each)
+    return found
+
+
+__all__ = ["groups", "without_blocks"]

@@ -1,0 +1,241 @@
+"""Statements step by step: `along t in 0:T { ... }`, against loops in Python, PyTorch, and every small order."""
+
+import itertools
+from random import Random
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.schedule import schedule_of
+from tests.tc_programs import drawn_blocks, judge
+
+RNN = """def rnn(float(T, B, I) X, float(H, I) W, float(H, H) U, float(B, H) h0) -> (h) {
+    along t in 0:T {
+        Z(b, o) +=! X(t, b, i) * W(o, i)
+        R(b, o) +=! (t > 0 ? h(t-1, b, k) : h0(b, k)) * U(o, k)
+        h(t, b, o) = tanh(Z(b, o) + R(b, o))
+    }
+}"""
+
+
+def drawn(seed, *shapes):
+    random = np.random.default_rng(seed)
+    return [(random.standard_normal(shape) / 2).astype(np.float32) for shape in shapes]
+
+
+def rnn_of(x, w, u, h):
+    found = []
+    for each in x:
+        h = np.tanh(each @ w.T + h @ u.T)
+        found.append(h)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("sizes", [(6, 3, 4, 5), (2, 1, 1, 1), (9, 2, 3, 37)])
+def test_recurrent_net(target, sizes):
+    steps, batch, width, hidden = sizes
+    args = drawn(0, (steps, batch, width), (hidden, width), (hidden, hidden), (batch, hidden))
+    f = tc.compile(RNN, target=target).rnn
+    np.testing.assert_allclose(f(*args), rnn_of(*args), rtol=1e-5, atol=1e-5)
+    assert f(args[0][:0], *args[1:]).shape == (0, batch, hidden)
+
+
+def test_lstm_is_that_of_torch():
+    torch = pytest.importorskip("torch")
+    f = tc.compile(
+        """def lstm(float(T, B, I) X, float(4, H, I) W, float(4, H, H) U, float(4, H) b) -> (h, c) {
+            along t in 0:T {
+                G(g, n, o) +=! X(t, n, i) * W(g, o, i)
+                R(g, n, o) +=! (h(t-1, n, k) else 0) * U(g, o, k) where k in 0:H, n in 0:B
+                A(g, n, o) = G(g, n, o) + R(g, n, o) + b(g, o)
+                c(t, n, o) = sigmoid(A(1, n, o)) * (c(t-1, n, o) else 0) + sigmoid(A(0, n, o)) * tanh(A(2, n, o))
+                h(t, n, o) = sigmoid(A(3, n, o)) * tanh(c(t, n, o))
+            }
+        }"""
+    ).lstm
+    x, w, u, b = drawn(1, (5, 2, 3), (4, 7, 3), (4, 7, 7), (4, 7))
+    net = torch.nn.LSTM(3, 7)
+    with torch.no_grad():
+        net.weight_ih_l0.copy_(torch.from_numpy(w.reshape(28, 3)))
+        net.weight_hh_l0.copy_(torch.from_numpy(u.reshape(28, 7)))
+        net.bias_ih_l0.copy_(torch.from_numpy(b.reshape(28)))
+        net.bias_hh_l0.zero_()
+        wanted, (_, last) = net(torch.from_numpy(x))
+    h, c = f(x, w, u, b)
+    np.testing.assert_allclose(h, wanted.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(c[-1], last[0].numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_what_needs_no_step_is_one_product_before_the_loop():
+    f = tc.compile(RNN, target="cpu").rnn
+    assert [statement.block != "" for statement in f.program.statements] == [False, True, True]
+    loops = f.source("loops")
+    assert loops.index("_Z(X") < loops.index("_R(U")
+    assert "R[1, B, H]" in loops  # of a temporary of the loop, one step is kept
+
+
+SCHEDULES = [
+    lambda s: s.split("R", "o", 4).reorder("R", "o.outer", "k", "o.inner"),
+    lambda s: s.compute_at("Z", "R", "t"),
+    lambda s: s.parallel("R", "b"),
+    lambda s: s.split("h", "o", 8).vectorize("h", "o.inner"),
+]
+
+
+@pytest.mark.parametrize("change", SCHEDULES)
+def test_schedules_inside_of_a_step(change):
+    args = drawn(2, (4, 3, 5), (9, 5), (9, 9), (3, 9))
+    f = tc.compile(RNN).rnn
+    scheduled = f.with_schedule(change(schedule_of(f.program, f.analysis.ranges)))
+    np.testing.assert_allclose(scheduled(*args), rnn_of(*args), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.compute_root("h"),
+        lambda s: s.parallel("R", "t"),
+        lambda s: s.reorder("R", "o", "t"),
+        lambda s: s.compute_inline("R"),
+        lambda s: s.rfactor("R", "k"),
+    ],
+)
+def test_schedules_that_break_the_order_are_refused(change):
+    f = tc.compile(RNN).rnn
+    with pytest.raises(tc.CompileError, match=r"TC40[17]"):
+        change(schedule_of(f.program, f.analysis.ranges))
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_block_inside_of_a_block(target):
+    f = tc.compile(
+        """def f(float(M, N) S, float gap) -> (D) {
+            along i in 0:M { along j in 0:N {
+                side = max((D(i-1, j) else 0), (D(i, j-1) else 0)) - gap
+                D(i, j) = max(side, (i > 0 && j > 0 ? D(i-1, j-1) : 0) + S(i, j))
+            } }
+        }""",
+        target=target,
+    ).f
+    (s,) = drawn(4, (6, 7))
+    wanted = np.zeros((7, 8))
+    for i, j in itertools.product(range(6), range(7)):
+        wanted[i, j] = max(max(wanted[i - 1, j], wanted[i, j - 1]) - 0.5, wanted[i - 1, j - 1] + s[i, j])
+    np.testing.assert_allclose(f(s, 0.5), wanted[:6, :7], rtol=1e-5, atol=1e-5)
+
+
+def test_gpu_threads_wait_for_each_other():
+    text = """def f(float(T, N) X) -> (y, D, s) {
+        along t in 0:T {
+            S +=! (t > 0 ? y(t-1, j) : 1) * X(t, j)
+            D(t, j) = S + 0.5*(D(t, j-1) else 0) + 0.5*(D(t-1, j) else 0) where j in 0:N along j
+            y(t, j) = X(t, j) + 0.1*D(t, wrap(j+1))
+            s(t) = S
+        }
+    }"""
+    (x,) = drawn(3, (3, 70))
+    f = tc.compile(text).f
+    assert "__syncthreads" in f.source("cuda")
+    simulated = f.simulate(x)
+    assert not simulated.findings
+    for mine, theirs in zip(simulated.outputs, tc.compile(text, target="interpreter").f(x), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+# every order ---------------------------------------------------------------------------------------------------------------------
+
+
+class Steps:
+    """A block of statements that read each other at drawn distances."""
+
+    def __init__(self, seed):
+        random = Random(seed)
+        self.way, self.first = random.choice((1, -1)), random.choice((0, 1))
+        self.names = ["A", "B", "C"][: random.randint(2, 3)]
+        self.reads = {
+            name: [
+                (
+                    random.choice(self.names),
+                    random.choice((-2, -1, -1, 0, 1)) * random.choice((1, self.way)),
+                    random.choice((-1, 0, 0, 1)),
+                )
+                for _ in range(random.randint(1, 2))
+            ]
+            for name in self.names
+        }
+
+    @property
+    def text(self):
+        lines = []
+        for name in self.names:
+            terms = [
+                f"({other}(t + {step}, i + {by}) else 1)".replace("+ -", "- ") for other, step, by in self.reads[name]
+            ]
+            lines.append(f"{name}(t, i) = {' + '.join(terms)} + X(t, i) where i in 0:N")
+        sign = "-" if self.way < 0 else ""
+        return f"def f(int32(T, N) X) -> ({', '.join(self.names)}) {{ along {sign}t in {self.first}:T {{ {'  '.join(lines)} }} }}"
+
+    def run(self, x):
+        """The values; `None` where an element is read before it is made."""
+        steps, width = x.shape
+        made = {name: {} for name in self.names}
+        for t in range(self.first, steps)[:: self.way]:
+            for name in self.names:
+                new = {}
+                for i in range(width):
+                    total = int(x[t, i])
+                    for other, step, by in self.reads[name]:
+                        at = (t + step, i + by)
+                        inside = self.first <= at[0] < steps and 0 <= at[1] < width
+                        if inside and at not in made[other]:
+                            return None
+                        total += made[other][at] if inside else 1
+                    new[t, i] = total
+                made[name] |= new
+        return {
+            name: [[made[name][t, i] for i in range(width)] for t in range(self.first, steps)] for name in self.names
+        }
+
+
+def check_order(seed):
+    block = Steps(seed)
+    legal = all(
+        block.run(np.ones(shape, np.int64)) is not None
+        for shape in itertools.product(range(block.first + 1, 6), range(1, 5))
+    )
+    found = tc.analyze(block.text)
+    codes = {each.code.number for each in found.diagnostics if each.is_error}
+    assert codes in ([set()] if legal else [{"TC260"}, {"TC211"}, {"TC211", "TC260"}]), (
+        f"{block.text}\n{[each.message for each in found.diagnostics]}"
+    )
+    if legal:
+        x = np.random.default_rng(seed).integers(-9, 9, (5, 6)).astype(np.int32)
+        for target in ("interpreter", "cpu"):
+            got = tc.compile(block.text, target=target).f(x)
+            for mine, name in zip(got, block.names, strict=True):
+                assert mine.tolist() == block.run(x)[name], block.text
+    return legal
+
+
+def test_an_order_is_accepted_where_it_is_one():
+    found = [check_order(seed) for seed in range(16)]
+    assert 2 <= sum(found) <= 14
+
+
+@pytest.mark.slow
+def test_an_order_is_accepted_where_it_is_one_many():
+    found = [check_order(seed) for seed in range(100, 340)]
+    assert 30 <= sum(found) <= 210
+
+
+def test_drawn_blocks():
+    found = [judge(*drawn_blocks(seed)) for seed in range(8)]
+    assert sum(each.startswith("computed") for each in found) >= 3
+
+
+@pytest.mark.slow
+def test_drawn_blocks_many():
+    found = [judge(*drawn_blocks(seed)) for seed in range(100, 180)]
+    assert sum(each.startswith("computed") for each in found) >= 40

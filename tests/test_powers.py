@@ -1,0 +1,70 @@
+"""A def applied again and again: `V = f^n(U)`, against calls in a loop."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tests.tc_programs import drawn_powers, judge
+
+JACOBI = """def jacobi(float(N, M) U) -> (V) {
+    V(i, j) = 0.25*(U(wrap(i+1), j) + U(wrap(i-1), j) + U(i, wrap(j+1)) + U(i, wrap(j-1))) where i in 0:N, j in 0:M
+}
+def solve(float(N, M) U, int32 steps) -> (V) { V = jacobi^steps(U) }"""
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_powers_are_calls_in_a_loop(target):
+    module = tc.compile(JACOBI, target=target)
+    u = np.random.default_rng(0).standard_normal((5, 18)).astype(np.float32)
+    for steps in (0, 1, 6):
+        np.testing.assert_allclose(module.solve(u, steps), module.jacobi.iterate(steps)(u), rtol=1e-6, atol=1e-6)
+    with pytest.raises(tc.CallError, match="`jacobi` cannot be applied -2 times"):
+        module.solve(u, -2)
+    assert module.solve(np.zeros((0, 3), np.float32), 4).shape == (0, 3)
+
+
+def test_two_steps_are_in_memory():
+    loops = tc.compile(JACOBI, target="cpu").solve.source("loops")
+    assert "jacobi.V[2, N, M]" in loops
+
+
+def test_on_a_gpu_the_threads_of_a_block_take_the_steps():
+    f = tc.compile(JACOBI).solve
+    u = np.random.default_rng(1).standard_normal((4, 9)).astype(np.float32)
+    simulated = f.simulate(u, 3)
+    assert not simulated.findings
+    np.testing.assert_allclose(simulated.outputs[0], tc.compile(JACOBI, target="interpreter").solve(u, 3), atol=1e-6)
+
+
+def test_drawn_powers():
+    found = [judge(*drawn_powers(seed)) for seed in range(5)]
+    assert sum(each.startswith("computed") for each in found) >= 3
+
+
+@pytest.mark.slow
+def test_drawn_powers_many():
+    found = [judge(*drawn_powers(seed)) for seed in range(100, 150)]
+    assert sum(each.startswith("computed") for each in found) >= 35
+
+
+@pytest.mark.slow
+def test_a_long_loop_ends_soon_after_an_interrupt():
+    f = tc.compile(JACOBI, target="cpu").solve
+    u = np.zeros((64, 64), np.float32)
+    f(u, 2)
+    sent = []
+
+    def interrupt():
+        time.sleep(0.5)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        f(u, 1 << 30)
+    assert time.perf_counter() - sent[0] < 5  # 10 to 25 ms where nobody else computes
