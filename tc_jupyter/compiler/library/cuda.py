@@ -15,8 +15,8 @@ import re
 from collections.abc import Sequence
 
 from tc_jupyter.program import Expr
-from tc_jupyter.runtime.cubin import MAX_STATIC_SHARED
 from tc_jupyter.runtime.launch import RECORD, python_text
+from tc_jupyter.schedule import STATIC_SHARED_BYTES
 
 from .calls import Calls, Entry
 from .checks import SEEN
@@ -82,7 +82,7 @@ static int tc_launch_kernel(const char *of, const void *kernel, const int64_t *s
     if (status == cudaSuccess) status = cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
     return tc_cuda(of, status);
 }
-""".replace("STATIC", str(MAX_STATIC_SHARED))
+""".replace("STATIC", str(STATIC_SHARED_BYTES))
 
 
 def table(name: str, kind: str) -> str:
