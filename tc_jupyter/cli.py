@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     emit = commands.add_parser("emit", help="generated text of a def")
     _file(emit)
     emit.add_argument("--kind", choices=KINDS, default="cuda", help="which text (default: cuda)")
+    emit.add_argument(
+        "--stop-after", metavar="PASS", help="of the loops for a CPU those up to this rewrite, by its name"
+    )
     emit.add_argument("--def", dest="name", metavar="NAME", help="which def (default: all)")
     emit.add_argument("--size", action="append", default=[], metavar="N=1000", help="value of a size; repeat for more")
 
@@ -218,6 +222,20 @@ def _new(options: argparse.Namespace) -> int:
     return 0
 
 
+def _rewrites() -> list[str]:
+    """What the loops for a CPU go through, by name, in order."""
+    from tc_jupyter.codegen.llvm import PASSES  # noqa: PLC0415
+
+    return ["lowered", *(name for name, _, _ in PASSES)]
+
+
+def _up_to(last: str, shown: str) -> str:
+    """The part of `f.source("passes")` that is no later than a rewrite; what changes nothing is not in it."""
+    names, parts = _rewrites(), re.split(r"(?m)^(?=-- )", shown)
+    kept = [each for each in parts if each and names.index(re.split(r"[:\n]", each[3:])[0]) <= names.index(last)]
+    return "".join(kept).rstrip()
+
+
 def _emit(options: argparse.Namespace) -> int:
     from tc_jupyter.compiler import analyze  # noqa: PLC0415
     from tc_jupyter.function import OpenRanks, module_of  # noqa: PLC0415
@@ -229,6 +247,8 @@ def _emit(options: argparse.Namespace) -> int:
     module = module_of(analyze(text, language=language, known=made.known, name=name, used=used), made)
     if options.name is not None and options.name not in module:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
+    if options.stop_after is not None and options.stop_after not in _rewrites():
+        return _refuse(f"--stop-after: no rewrite {options.stop_after!r}; there are {', '.join(_rewrites())}")
     known = {size for found in module.analysis.functions.values() for size in found.program.sizes}
     unknown = [size for size in sizes if size not in known]
     if unknown and not module.analysis.open_functions:
@@ -237,7 +257,8 @@ def _emit(options: argparse.Namespace) -> int:
         for name in [options.name] if options.name else list(module):
             function = module[name]
             own = sizes if function.is_open else {each: sizes[each] for each in function.program.sizes if each in sizes}
-            print(function.source(options.kind, **own))
+            shown = function.source("passes" if options.stop_after else options.kind, **own)
+            print(shown if options.stop_after is None else _up_to(options.stop_after, shown))
     except OpenRanks:
         message = f"the text of `{name}` depends on the ranks of its arguments"
         print(

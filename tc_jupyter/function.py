@@ -765,7 +765,7 @@ class Function:
             wanted, found = (_as_tuple(each(*arguments, *cotangents)) for each in (own, rule))
             for name, one, two in zip(own.program.results, wanted, found, strict=True):
                 close = 1e-6 if one.dtype == np.float64 else 1e-3 if one.dtype == np.float32 else 0.05
-                if not np.allclose(one.astype(float), two.astype(float), rtol=close, atol=close):
+                if not np.allclose(one.astype(np.complex128), two.astype(np.complex128), rtol=close, atol=close):
                     raise ValueError(
                         f"with_vjp: `{rule.written_name}` gives another `{name}` than the derivative of `{program.name}`; "
                         "pass check=False if that is meant"

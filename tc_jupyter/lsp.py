@@ -136,7 +136,7 @@ def _document(uri: str) -> Document:
 def _open_text(path: Path) -> str | None:
     """The text of a file as the editor has it."""
     for uri, document in server.workspace.text_documents.items():
-        if _path(uri) == path:
+        if (own := _path(uri)) is not None and own.resolve() == path:
             return document.source
     return None
 
@@ -149,8 +149,9 @@ def _open_text(path: Path) -> str | None:
 def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
     """Send the messages about a text that was opened or changed, and about those that use it."""
     _publish(_document(params.text_document.uri))
-    for uri in server.workspace.text_documents:
-        if uri != params.text_document.uri and (other := _document(uri)).files.used.files:
+    path = _path(params.text_document.uri)
+    for uri in list(server.workspace.text_documents):
+        if path is not None and (other := _document(uri)).files.used.has(path.resolve()):
             _publish(other)
 
 

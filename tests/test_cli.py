@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,19 @@ def test_emit(run, good, kind, expected):
     status, out, err = run("emit", good, "--kind", kind)
     assert (status, err) == (0, "")
     assert expected in out
+
+
+def test_emit_stops_after_a_rewrite(run, good):
+    pytest.importorskip("llvmlite")
+    _, whole, _ = run("emit", good, "--kind", "passes")
+    status, out, _ = run("emit", good, "--stop-after", "strip")
+    titles = [re.split("[:\n]", part)[0] for part in out.split("-- ")[1:]]
+    assert status == 0
+    assert whole.startswith(out.rstrip())
+    assert titles[0] == "lowered"
+    assert titles[-1] in ("find strips", "strip")
+    status, _, said = run("emit", good, "--stop-after", "stripe")
+    assert (status, "no rewrite 'stripe'; there are lowered, whole tiles" in said) == (2, True)
 
 
 def test_emit_one_def_of_several(run, stdin):

@@ -161,6 +161,15 @@ def test_hover_tells_where_an_array_starts():
     assert "indices from 2 up to N + 1" in told["lines"]
 
 
+def test_hover_says_how_a_gradient_is_computed():
+    text = "def f(float(N) X, float(N) W) -> (Y) { Y(i) = sin(X(i)) * W(i) }"
+    of_result, of_parameter = (ide.hover(text, place(text, needle))["lines"] for needle in ("Y(i)", "W(i)"))
+    assert of_result[-2:] == ["gradient: dX(i) = dY(i) * W(i) * cos(X(i))", "gradient: dW(i) = dY(i) * sin(X(i))"]
+    assert of_parameter[-1] == "gradient: dW(i) = dY(i) * sin(X(i))"
+    whole = "def f(int32(N) X, float(N) W) -> (Y) { Y(i) = X(i) }"
+    assert not any("gradient" in line for line in ide.hover(whole, place(whole, "X(i)"))["lines"])
+
+
 @pytest.mark.parametrize("needle", ["averages", "0:3"])
 def test_hover_on_comments_and_numbers_says_nothing(needle):
     assert ide.hover(TC, place(TC, needle)) is None

@@ -90,6 +90,11 @@ def test_a_name_in_a_comment_uses_nothing(folder):
     assert tc.compile(text, "sac").f(X.astype(float)).tolist() == X.tolist()
 
 
+def test_what_other_languages_write_is_told():
+    for line in ("from kernels import twice", "import kernels"):
+        assert 'use "kernels.tc"' in refused(f"{line}\ndef f(float(N) X) -> (Y) {{ Y(i) = X(i) }}")
+
+
 def test_use_is_no_reserved_word():
     assert tc.compile("def f(float(use) X) -> (Y) { Y(i) = X(i) }").f(X).tolist() == X.tolist()
 
@@ -178,6 +183,13 @@ def test_a_text_that_only_uses_has_no_def(folder):
     assert "from kernels import *" in " ".join(refused('use "kernels.tc"').split())
 
 
+@pytest.mark.parametrize(
+    "text", ['use "\0.tc"', 'use "' + "a" * 5000 + '.tc"', 'use "~/x.tc"', 'use "kernels.tc/x.tc"']
+)
+def test_paths_that_are_none(folder, text):
+    assert "error[TC680]" in refused(f"{text}\ndef f(float(N) X) -> (Y) {{ Y(i) = X(i) }}")
+
+
 def test_layout_keeps_what_is_used():
     text = 'use   "a.tc"  # why\nuse "b.tc"\nconst float C = 1\ndef f(float(N) X) -> (Y) {\n    Y(i) = C * X(i)\n}\n'
     made = ide.format_text(text)["text"]
@@ -262,6 +274,28 @@ def test_pieces_say_what_the_whole_text_says(folder):
     # a change of the file changes the answer
     (folder / "kernels.tc").write_text(KERNELS.replace("float(N) X", "float(N, M) X"))
     assert asked(text, folder)[1]["diagnostics"][0]["code"] == "TC681"
+
+
+def test_mistakes_about_files_in_a_text_that_is_cut(folder):
+    more = 'def g(float(N) X) -> (Y) {\n    use "kernels.tc"\n    Y(i) = X(i) }\n# }\nuse "kernels.tc"\n'
+    text = CALLER + more + KERNELS
+    files, found = asked(text, folder)
+    assert ide.pieces.pieces_of(text, "tc") is not None
+    assert found["diagnostics"] == tc.analyze(text, used=files.used).to_json()["diagnostics"]
+    told = [(item["code"], item["span"]["start"]["line"]) for item in found["diagnostics"]]
+    assert ("TC684", 3) in told
+    assert ("TC684", 6) not in told
+    assert ("TC207", 8) in told
+
+
+def test_colours_of_pieces_are_those_of_the_whole_text(folder, monkeypatch):
+    text = (
+        CALLER + "def g(float(N, M) X) -> (Y) { Y(i) +=! X(i, j) where k = i }\ndef h(float(N) X) -> (Y) { Y = f(X) }\n"
+    )
+    known = ide.look(text, "tc", folder).used.functions
+    by_pieces = ide.colours(text, "tc", known)
+    monkeypatch.setattr(ide.outline, "pieces_of", lambda text, language: None)
+    assert by_pieces == ide.colours(text, "tc", known)
 
 
 def test_many_defs_below_a_use_are_asked_about_one_by_one(folder):

@@ -54,6 +54,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.runtime.arrays import NDArray
+from tc_jupyter.schedule import GRID_AXES, THREAD_AXES
 from tc_jupyter.simulator import Finding
 
 PIECE = 1 << 16
@@ -65,8 +66,6 @@ LIMIT = 1 << 24
 INTERPRETED = 1 << 16
 """Points up to which the interpreter walks a kernel whose conditions or subscripts need what it computes."""
 
-GRID = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
-THREADS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 
 Span = tuple[NDArray, NDArray]
 """Least and largest value."""
@@ -205,7 +204,7 @@ class _Walk:
         lengths = np.maximum(extent, 0)
         ends = np.cumsum(lengths)
         total, inside = int(ends[-1]) if ends.size else 0, max(1, self.inner(loop.body))
-        few = max(2, LIMIT // inside) if loop.kind in GRID else total
+        few = max(2, LIMIT // inside) if loop.kind in GRID_AXES else total
         walked = min(total, few)
         cuts = [*range(0, walked, PIECE), walked]
         for first, last in pairwise(cuts):
@@ -335,7 +334,7 @@ class _Walk:
         key = (self.line(), tensor, dimension)
         finding, before = self.found.get(key, (None, 0))
         if finding is None:
-            thread, block = self.position(THREADS, points, first), self.position(GRID, points, first)
+            thread, block = self.position(THREAD_AXES, points, first), self.position(GRID_AXES, points, first)
             finding = Finding("out-of-bounds", message, self.line(), thread, block, tensor)
         self.found[key] = finding, before + count
 

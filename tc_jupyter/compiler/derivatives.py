@@ -138,6 +138,8 @@ def _sample(tensor: Tensor, known: Mapping[str, int], random: np.random.Generato
         return known[tensor.name]
     shape = tuple(max(0, from_expr(dim).evaluate(known)) for dim in tensor.dims or ())
     values = random.uniform(0.3, 0.9, shape) if tensor.dtype.is_float else random.integers(0, 2, shape)
+    if tensor.pairs:
+        return values[..., 0] + 1j * values[..., 1]
     return (
         np.asarray(values).astype(numpy_dtype(tensor.dtype))
         if shape

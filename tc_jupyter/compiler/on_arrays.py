@@ -12,7 +12,7 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from tc_jupyter.loops.interpret import FUNCTIONS
+from tc_jupyter.loops.interpret import FUNCTIONS, SAME_NAME
 from tc_jupyter.program import (
     Binary,
     Call,
@@ -38,10 +38,9 @@ EXACT = frozenset({
     "remainder", "sign", "logb", "isnan", "isinf", "isfinite",
 })  # fmt: skip
 _SAME = (
-    "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt",
-    "fmax", "fmin", "copysign", "fmod", "fabs", "hypot", "acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "fdivide",
-    "relu", "nextafter",
-)  # fmt: skip
+    *SAME_NAME,
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "fdivide", "relu", "nextafter"),
+)
 ON_ARRAYS: dict[str, Callable[..., Array]] = {
     **{name: FUNCTIONS[name] for name in _SAME},
     "abs": np.abs,

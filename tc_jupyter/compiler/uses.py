@@ -86,6 +86,11 @@ class Used:
         """Whether the functions of all files are known."""
         return all(found is not None and not found.problems for _, found in self.files)
 
+    def has(self, path: Path) -> bool:
+        """Whether a file is used, directly or through others."""
+        found = [file for _, file in self.files if file is not None]
+        return any(file.path == path or file.used.has(path) for file in found)
+
     def origin(self, name: str) -> UsedFile | None:
         """The file that a function is from."""
         return next((file for _, file in self.files if file is not None and name in file.functions), None)
@@ -202,7 +207,7 @@ class _Visit:
             return self.done[path]
         if not self.library.may_read(path, self.reading):
             message = f"{shown} is read when the text is run, and not before"
-            help = "while you type, only `.tc` and `.sac` files below the folder of the notebook are read"
+            help = f"while you type, only `.tc` and `.sac` files below {self.reading.below} are read"
             return _refused(codes.USE_NOT_READ, use, message, help=help)
         if len(self.done) + len(self.users) >= MOST_FILES:
             return _refused(codes.USE_MISSING, use, f"{shown} is not read: more than {MOST_FILES} files are used")

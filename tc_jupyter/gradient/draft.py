@@ -103,10 +103,10 @@ class Draft:
         free = next((each for each in _INDICES if each not in self.taken), None)
         return self.name(free or "a")
 
-    def array(self, wish: str, dtype: DType, box: tuple[Bounds, ...]) -> str:
+    def array(self, wish: str, dtype: DType, box: tuple[Bounds, ...], pairs: bool = False) -> str:
         """A new array."""
         found = self.name(wish)
-        self.arrays[found] = Array(found, dtype, box)
+        self.arrays[found] = Array(found, dtype, box, pairs)
         return found
 
     def indices_of(self, box: Sequence[Bounds]) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
@@ -141,7 +141,7 @@ class Draft:
     def moved(self, own: str, source: str, array: Array, shift: Sequence[SizeExpr]) -> str:
         """A copy whose indices start elsewhere."""
         box = tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))
-        self.arrays[own] = Array(own, array.dtype, box)
+        self.arrays[own] = Array(own, array.dtype, box, array.pairs)
         points, left = self.indices_of(box)
         there = tuple(Binary("+", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
         value = cast(Read(source, there, array.dtype), array.dtype.compute)

@@ -39,13 +39,13 @@ class _Forward:
         own = draft.name(name)
         for each in self.wrt:
             array = about.arrays[each]
-            self.tangents[each] = draft.array(f"t{each}", array.dtype, array.box)
+            self.tangents[each] = draft.array(f"t{each}", array.dtype, array.box, array.pairs)
         direct = {result: self.draft.is_direct(result) for result in about.program.results}
         for result in about.program.results:
             at = about.results[result][0]
             if direct[result] and at in self.active:
                 array = about.arrays[at]
-                self.tangents[at] = draft.array(f"t{result}", array.dtype, array.box)
+                self.tangents[at] = draft.array(f"t{result}", array.dtype, array.box, array.pairs)
         for step in about.steps:
             if root(step.target) in self.active:
                 self.step(step)
@@ -69,7 +69,7 @@ class _Forward:
             return own
         found = self.tangents.get(name)
         if found is None:
-            found = self.draft.array(f"t{result}", array.dtype, self.box_of(array, shift))
+            found = self.draft.array(f"t{result}", array.dtype, self.box_of(array, shift), array.pairs)
             self.draft.steps.append(self.draft.fill(found, number(0, array.dtype.compute)))
         elif not direct:
             found = self.draft.moved(self.draft.name(f"t{result}"), found, array, shift)

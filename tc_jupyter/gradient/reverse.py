@@ -67,7 +67,7 @@ class _Reverse:
         name, shift = self.about.results[result]
         array = self.about.arrays[name]
         box = tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))
-        own = self.draft.array(f"d{result}", array.dtype, box)
+        own = self.draft.array(f"d{result}", array.dtype, box, array.pairs)
         if name in self.active and all(far == 0 for far in shift):
             self.of(name).bases.append(own)
         elif name in self.active:
@@ -331,7 +331,7 @@ class _Reverse:
     def result(self, name: str) -> str:
         """The derivative by a parameter."""
         array = self.about.arrays[name]
-        own = self.draft.array(f"d{name}", array.dtype, array.box)
+        own = self.draft.array(f"d{name}", array.dtype, array.box, array.pairs)
         pending = self.pending.pop(name, _Pending())
         if array.dtype.compute is array.dtype:
             self.emit(own, pending, declared=True)

@@ -18,11 +18,16 @@ Bounds = tuple[SizeExpr, SizeExpr]
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A tensor: its element type, and the box of its elements."""
+    """A tensor: its element type, and the box of its elements.
+
+    Attributes:
+        pairs: complex numbers of a signature; their parts are two elements along the last dimension.
+    """
 
     name: str
     dtype: DType
     box: tuple[Bounds, ...]
+    pairs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +166,6 @@ class _Unfolding:
         self.ordered: Statement | None = None  # the statement, if it reads what it made
 
     def run(self) -> Steps:
-        pairs = [each for each in (*self.program.parameters, *self.program.results) if self.tensors[each].pairs]
-        if pairs:
-            message = f"derivatives of complex numbers are not part of this version, and `{pairs[0]}` is complex"
-            help = "take and give both parts as floats, put together as `complex64(Re(i), Im(i))` inside"
-            raise refuse(self.program, message, self.tensors[pairs[0]].span, help)
         kinds = {"BOOL", *(each.name for each in DType if each.is_float or each.is_integer)}
         other = next((each for each in self.program.tensors if each.dtype.name not in kinds), None)
         if other is not None:  # never a wrong derivative
@@ -173,7 +173,7 @@ class _Unfolding:
         steps = tuple(map(self.step, self.program.statements))
         results = {name: self.place(name) for name in self.program.results}
         arrays = {
-            name: Array(name, tensor.dtype, self.ranges.boxes[name].bounds)
+            name: Array(name, tensor.dtype, self.ranges.boxes[name].bounds, tensor.pairs)
             for name, tensor in self.tensors.items()
             if tensor.view_of is None and name in self.ranges.boxes
         }

@@ -45,6 +45,14 @@ WORDS = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.FLOAT16: "half"}
 """Words for types whose other name is longer."""
 
 
+_COMPLEX = {DType.FLOAT32: "complex64", DType.FLOAT64: "complex128"}
+
+
+def number_of(array: Array) -> Const:
+    """Any number of the type of an array: of a value that says nothing of ranges."""
+    return Const(0.0, array.dtype)
+
+
 def text_of(derived: Derived) -> str:
     """The text of a cell with the def."""
     return def_text(_Printer(derived).definition())
@@ -92,6 +100,7 @@ class _Printer:
         self.boxes: dict[str, tuple[Bounds, ...]] = {}
         self.declared = set(derived.results)
         self.takes = takes(derived)
+        self.parts: dict[str, str] = {}  # results that are complex, and the arrays of their parts
 
     def definition(self) -> tree.Def:
         """The whole def."""
@@ -104,8 +113,54 @@ class _Printer:
         results = [
             tree.Result(tree.Name(self.spelled(name)), self.type_of(derived.arrays[name])) for name in derived.results
         ]
+        opened = self.opened()
+        closed = [name for name in derived.results if derived.arrays[name].pairs]
+        for name in closed:
+            self.parts[name] = self.names[name] = self.fresh_name(f"{self.spelled(name)}_parts")
+            self.declared.discard(name)
         statements = [*self.forward(), *(each for step in derived.steps for each in self.statement(step))]
+        statements = [*opened, *statements, *map(self.put_together, closed)]
         return tree.Def(tree.Name(derived.name), tuple(params), tuple(results), tuple(statements))
+
+    # complex numbers of the signature, which all else knows as their parts
+
+    def opened(self) -> list[tree.TcStatement]:
+        """The parts of complex parameters, each as an array."""
+        derived, statements = self.derived, list[tree.TcStatement]()
+        last = {name: version(name, self.about.last[name]) for name in derived.saved}
+        read = {each for name in reads(derived) for each in (name, root(name))}
+        for name in (*self.takes, *derived.saved, *derived.parameters):
+            array = derived.arrays.get(name) or self.about.arrays[name]
+            if not array.pairs or name not in read:
+                continue
+            own = self.fresh_name(f"{self.spelled(name)}_parts")
+            points, left = self.elements(array)
+            *outer, part = map(self.value, left)
+            called: tree.Expression = tree.Name(self.spelled(name))
+            number = tree.Apply(called, tuple(outer)) if outer else called
+            first = tree.Binary("==", part, _integer(0))
+            value = tree.Conditional(
+                first, tree.Apply(tree.Name("re"), (number,)), tree.Apply(tree.Name("im"), (number,))
+            )
+            statements.append(self.comprehension(own, left, "=", value, points, number_of(array)))
+            self.names[last.get(name, name)] = own
+            self.boxes[own] = array.box
+        return statements
+
+    def put_together(self, name: str) -> tree.TcStatement:
+        """A complex result of its parts."""
+        array = self.derived.arrays[name]
+        points, left = self.elements(replace(array, box=array.box[:-1]))
+        outer, called = tuple(map(self.value, left)), tree.Name(self.parts[name])
+        parts = (tree.Apply(called, (*outer, _integer(each))) for each in (0, 1))
+        value = tree.Apply(tree.Name(_COMPLEX[array.dtype]), tuple(parts))
+        return self.comprehension(self.spelled(name), left, "=", value, points, number_of(array))
+
+    def fresh_name(self, wish: str) -> str:
+        """A free name: as wished, if that is free."""
+        found = wish if wish not in self.taken else self.fresh(wish)
+        self.taken.add(found)
+        return found
 
     # the signature
 
@@ -117,7 +172,9 @@ class _Printer:
         ] or [self.integer(extent) for extent in tensor.dims or ()]
         if tensor.name in self.derived.many and self.derived.count is not None:
             dimensions.insert(0, self.integer(to_expr(self.derived.count)))
-        scalar = WORDS.get(tensor.dtype, tensor.dtype.value)
+        scalar = WORDS.get(tensor.element, tensor.element.value)
+        if tensor.pairs:
+            dimensions.pop()
         return tree.Param(tree.TypeName(scalar, tuple(dimensions)), tree.Name(self.spelled(tensor.name)))
 
     def cotangent(self, name: str) -> tree.Param:
@@ -126,6 +183,8 @@ class _Printer:
         return tree.Param(self.type_of(array), tree.Name(self.spelled(name)))
 
     def type_of(self, array: Array) -> tree.TypeName:
+        if array.pairs:
+            return tree.TypeName(_COMPLEX[array.dtype], tuple(map(self.dimension, array.box[:-1])))
         scalar = WORDS.get(array.dtype, array.dtype.value)
         return tree.TypeName(scalar, tuple(map(self.dimension, array.box)))
 
@@ -147,6 +206,7 @@ class _Printer:
             if last[name] == step.target or step.target in kept:
                 final = int(number) == self.about.last[name]
                 wish = self.derived.called.get(step.target, self.spelled(name))
+                wish = self.parts.get(wish, wish)
                 held[name] = self.names.get(step.target) or (wish if final else self.fresh(wish))
             self.names.setdefault(step.target, held[name])
         for step in steps:

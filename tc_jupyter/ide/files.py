@@ -20,6 +20,7 @@ from tc_jupyter.syntax.tree import Use
 from tc_jupyter.syntax.uses import cut
 
 from .cell import Cell, Json, cell_of
+from .pieces import defs_of
 
 _MOST_LISTED = 1_000
 """Files and folders that are looked at for a completion."""
@@ -58,10 +59,10 @@ def look(
 
 def messages(cell: Cell, files: Files) -> list[Json]:
     """What there is to say about the files of a text."""
-    parsed = cell.parsed
-    if not parsed.unit.uses:
+    if not files.used.files:  # the text is not read as a whole
         return []
-    said = against(files.used, parsed.unit.uses, ((item.name, item.span) for item in cell.items))
+    uses, found = cut(cell.source, cell.language)[0], defs_of(cell.text, cell.language)
+    said = against(files.used, uses, found or ((item.name, item.span) for item in cell.items))
     return [diagnostic_json(each, cell.source) for each in (*files.used.diagnostics, *said)]
 
 

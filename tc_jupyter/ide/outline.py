@@ -69,9 +69,18 @@ def _hints(cell: Cell, owner: int) -> list[Json]:
 
 def colours(text: str, language: str = "tc", known: Mapping[str, Any] | None = None) -> list[Json]:
     """Every name with its kind: `{"span", "kind", "introduces"}`, in text order."""
-    cell = cell_of(text, language, known)
+    parts = pieces_of(text, language)
+    if parts is not None:
+        found = (part.moved(each) for part in parts for each in _colours(cell_of(part.text, language, known), part.own))
+        return sorted(found, key=lambda each: (each["span"]["start"]["line"], each["span"]["start"]["character"]))
+    return _colours(cell_of(text, language, known), len(text))
+
+
+def _colours(cell: Cell, lines: int) -> list[Json]:
+    """Those of the first lines."""
+    places = [(cell.span(p.span), p) for p in cell.names.places if p.kind in KINDS]
     return [
-        {"span": cell.span(p.span), "kind": p.kind, "introduces": p.introduces}
-        for p in cell.names.places
-        if p.kind in KINDS
+        {"span": span, "kind": p.kind, "introduces": p.introduces}
+        for span, p in places
+        if span["start"]["line"] < lines
     ]

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
+from tc_jupyter.diagnostics import Span
+from tc_jupyter.syntax.tree import Name
 from tc_jupyter.syntax.uses import without_uses
 
 from .cell import Json
@@ -70,6 +72,25 @@ def pieces_of(text: str, language: str) -> tuple[Piece, ...] | None:
     found = [_piece(name, parts, calls, lines) for name in names]
     whole = tuple(piece for piece in found if piece is not None)
     return whole if len(whole) == len(found) else None
+
+
+def defs_of(text: str, language: str) -> list[tuple[Name, Span]] | None:
+    """The name of each def and its place up to the last brace, of a text that is cut; `None` of another one."""
+    if pieces_of(text, language) is None:
+        return None
+    heads = list(_HEAD.finditer(without_uses(text, language)))
+    ends = [_end(text, start) for start in (*(head.start() for head in heads[1:]), len(text))]
+    return [
+        (Name(head[1], Span(*head.span(1))), Span(head.start(), end)) for head, end in zip(heads, ends, strict=True)
+    ]
+
+
+def _end(text: str, before: int) -> int:
+    """The place behind the last brace before another place, comments left out."""
+    end = text.rfind("}", 0, before)
+    while end > 0 and "#" in text[text.rfind("\n", 0, end) + 1 : end]:
+        end = text.rfind("}", 0, end)
+    return end + 1
 
 
 def _piece(name: str, parts: dict[str, str], calls: dict[str, list[str]], lines: dict[str, int]) -> Piece | None:

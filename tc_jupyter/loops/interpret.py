@@ -507,10 +507,11 @@ def _nextafter(a: Any, b: Any) -> Any:
     return np.nextafter(a, b)
 
 
-_SAME_NAME = (
+SAME_NAME = (
     "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt",
     "fmax", "fmin", "copysign", "fmod", "fabs", "hypot",
 )  # fmt: skip
+"""Functions that NumPy has by the same name."""
 _ARC = ("acos", "acosh", "asin", "asinh", "atan", "atanh")
 
 
@@ -520,7 +521,7 @@ def _libm_later(name: str) -> Callable[..., float]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: _ufunc(getattr(np, name)) for name in _SAME_NAME},
+    **{name: _ufunc(getattr(np, name)) for name in SAME_NAME},
     **{name: _ufunc(getattr(np, "arc" + name[1:])) for name in _ARC},
     "atan2": _ufunc(np.arctan2),
     "pow": _power,

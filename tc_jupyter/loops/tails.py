@@ -29,17 +29,17 @@ from functools import reduce
 
 from tc_jupyter.program import Binary, Const, DType, Expr
 from tc_jupyter.program.integers import index_names
+from tc_jupyter.schedule import THREAD_AXES
 
 from .ir import Allocate, Barrier, Block, For, If, Intrinsic, Kernel, Stmt, Store, walk_statements
 from .rewrite import with_blocks
 
 CONSTANT = ("vectorize", "unroll")
-THREADS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 
 
 def split_tails(kernel: Kernel) -> Kernel:
     """Separate full from shorter tiles in every loop around a register buffer that is written in loops of varying length."""
-    threads = {s.var for s in walk_statements(kernel.body) if isinstance(s, For) and s.kind in THREADS}
+    threads = {s.var for s in walk_statements(kernel.body) if isinstance(s, For) and s.kind in THREAD_AXES}
     return replace(kernel, body=_block(kernel.body, _Bound(frozenset(), frozenset(threads))))
 
 

@@ -38,7 +38,10 @@ def save(given: str, cell: str, language: str, analysis: Analysis, force: bool) 
         UsageError: this is no place for such a file.
         CompileError: TC686, TC687, or a mistake that the text has as a file.
     """
-    path = Path(given).expanduser().absolute()
+    try:
+        path = Path(given).expanduser().absolute()
+    except RuntimeError as problem:  # there is no such user
+        raise UsageError(f"%%{language} --save {given}: {problem}") from None
     if ENDINGS.get(path.suffix) != language:
         raise UsageError(f"%%{language} --save {given}: the name of the file does not end in `.{language}`")
     body = _with_paths(cell, language, path.parent).strip("\n") + "\n"
@@ -50,6 +53,8 @@ def save(given: str, cell: str, language: str, analysis: Analysis, force: bool) 
         _write(path, text)
     except OSError as problem:
         raise UsageError(f"%%{language} --save {given}: {problem.strerror or problem}") from None
+    except ValueError as problem:  # a zero byte
+        raise UsageError(f"%%{language} --save {given!r}: {problem}") from None
     return shown_path(path)
 
 

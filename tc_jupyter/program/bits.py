@@ -83,6 +83,9 @@ def bounds(function: str, left: tuple[int, int], right: tuple[int, int]) -> tupl
     """The smallest and the largest value of a function on two integers that lie in these intervals, both ends included."""
     (a, b), (c, d) = left, right
     match function:
+        case "bitand" | "bitor" | "bitxor" if a == b and c == d:
+            value = value_of(OPERATORS[function], a, c)
+            return value, value
         case "bitand" if a >= 0 or c >= 0:
             return 0, min(end for low, end in (left, right) if low >= 0)
         case "shiftright":

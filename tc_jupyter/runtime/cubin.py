@@ -28,9 +28,6 @@ from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, codes
 
 from .nvrtc import BackendError
 
-MAX_STATIC_SHARED = 48 << 10
-"""Bytes of shared memory that a kernel may declare statically; more must be dynamic and opted into."""
-
 
 @dataclass(frozen=True, slots=True)
 class Resources:

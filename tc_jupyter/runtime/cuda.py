@@ -38,13 +38,13 @@ from tc_jupyter.files import read_own
 from tc_jupyter.loops import Allocate, For, Kernel, walk_statements
 from tc_jupyter.program import DType, Size
 from tc_jupyter.ranges import Fact
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import STATIC_SHARED_BYTES, Target
 
 from . import nvrtc
 from .arguments import Number
 from .arrays import ArrayView, as_numpy, storage_dtype, use_device_memory
 from .cache import DiskCache, key_of
-from .cubin import MAX_STATIC_SHARED, multiprocessor
+from .cubin import multiprocessor
 from .launch import RECORD, Failure, Runner, bfloat16_bits, failure_of, integers, values_of_checks
 from .nvrtc import BackendError, Compiled
 
@@ -71,7 +71,7 @@ class Gpu:
     arch: str
     multiprocessors: int = 108
     max_threads: int = 1024
-    shared_bytes: int = 48 << 10
+    shared_bytes: int = STATIC_SHARED_BYTES
     shared_optin_bytes: int = 99 << 10
     registers: int = 65536
     l2_bytes: int = 32 << 20
@@ -172,7 +172,7 @@ def _gpu(library: Any, ordinal: int) -> Gpu:
         return value.value
 
     arch = f"sm_{attribute(75)}{attribute(76)}"
-    shared = attribute(8) or MAX_STATIC_SHARED
+    shared = attribute(8) or STATIC_SHARED_BYTES
     return Gpu(
         name.value.decode(errors="replace"),
         arch,
@@ -280,7 +280,7 @@ class LoadedKernel:
             return  # CuPy would launch one block
         shared = self.source.launch.shared
         try:
-            if shared > MAX_STATIC_SHARED and device not in self.prepared:
+            if shared > STATIC_SHARED_BYTES and device not in self.prepared:
                 self.raw.max_dynamic_shared_size_bytes = shared
                 self.prepared.add(device)
             self.raw(grid, block, arguments, shared_mem=shared)

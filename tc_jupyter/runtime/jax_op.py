@@ -204,7 +204,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, site: Site) -> tupl
             place
             for place, source in enumerate(site.sources)
             if not isinstance(source, Fixed)
-            and about.written[place].dtype.is_float
+            and _is_inexact(about.written[place])
             and not isinstance(tangents[source], ad.Zero)
         ]
     )
@@ -215,6 +215,15 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, site: Site) -> tupl
     return results, [
         next(found) if is_float else _zero(each) for each, is_float in zip(results, about.float_results, strict=True)
     ]
+
+
+def _is_inexact(parameter: Parameter) -> bool:
+    return parameter.dtype.is_float or parameter.dtype.is_complex
+
+
+def _conjugate(value: Any) -> Any:
+    """The derivative by a complex number as JAX has it, or back: the conjugate of the derivatives by both parts."""
+    return jnp.conj(value) if jnp.iscomplexobj(value) else value
 
 
 def _zero(value: Any) -> Any:
@@ -286,9 +295,10 @@ def _backwards(
             sources.append(len(values))
             values.append(operands[source])
     values += [operands[number] for number in linear.results]
-    values += cotangents
+    values += map(_conjugate, cotangents)
     sources += range(len(values) - len(linear.results) - len(cotangents), len(values))
-    found = dict(zip(by, call_p.bind(*values, site=Site(back.about, tuple(sources))), strict=True))
+    made = call_p.bind(*values, site=Site(back.about, tuple(sources)))
+    found = dict(zip(by, map(_conjugate, made), strict=True))
     answer: list[Any] = [None] * (count or len(operands))
     for number, place in enumerate(linear.places):
         source = linear.sources[place] if wanted is None else wanted[number]

@@ -17,13 +17,29 @@ from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .sized import required_sizes
 from .space import SizeClasses, default_schedule, row_class, size_class
-from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
+from .stage import (
+    GPU_AXES,
+    GRID_AXES,
+    THREAD_AXES,
+    Attach,
+    Fuse,
+    IterVar,
+    Split,
+    Stage,
+    StageGraph,
+    Storage,
+    constant_extent,
+    stage_graph,
+)
 from .store import ScheduleStore, StoreKey
-from .target import INTERPRETER, Target
+from .target import INTERPRETER, STATIC_SHARED_BYTES, Target
 from .zeros import is_copy
 
 __all__ = [
     "GPU_AXES",
+    "GRID_AXES",
+    "STATIC_SHARED_BYTES",
+    "THREAD_AXES",
     "INTERPRETER",
     "STEPS",
     "Attach",

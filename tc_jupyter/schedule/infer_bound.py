@@ -38,7 +38,7 @@ from tc_jupyter.ranges import (
 )
 
 from .lineage import Domain, Lineage, bounded, counted, default_domain, lineage
-from .stage import GPU_AXES, Fuse, Split, Stage, StageGraph, children_of, parents_of
+from .stage import GPU_AXES, THREAD_AXES, Fuse, Split, Stage, StageGraph, children_of, parents_of
 
 Interval = tuple[SizeExpr, SizeExpr]
 """Smallest and largest value, both included."""
@@ -392,13 +392,13 @@ def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ..
         axis = graph.stage(owner).annotation(leaf)
         if axis not in relaxed and axis not in inside:
             points.append((owner, leaf))
-        inside |= {axis} & set(GPU_AXES[3:])
+        inside |= {axis} & set(THREAD_AXES)
     return tuple(points)
 
 
 def relaxed_axes(graph: StageGraph, producer: Stage) -> tuple[str, ...]:
     """The kinds of loops whose iterations all see the producer's storage; see `path_points`."""
-    scopes = {"shared": GPU_AXES[3:], "threads": GPU_AXES[3:4], "global": (*GPU_AXES, "parallel")}
+    scopes = {"shared": THREAD_AXES, "threads": THREAD_AXES[:1], "global": (*GPU_AXES, "parallel")}
     return scopes.get(graph.scope(producer), ())
 
 

@@ -21,7 +21,7 @@ from tc_jupyter.program.integers import sizes_of
 from tc_jupyter.ranges import constant, to_expr
 
 from .infer_bound import path_points, relaxed_axes, view_shift
-from .stage import GPU_AXES, Attach, Stage, StageGraph
+from .stage import THREAD_AXES, Attach, Stage, StageGraph
 from .subscripts import shortened
 
 
@@ -47,7 +47,7 @@ def _same_thread(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
     One thread sees its storage, and one statement writes it and each tensor that it reads.
     """
     around = {graph.stage(owner).annotation(leaf) for owner, leaf in graph.attach_path(stage.name)}
-    threads = around & set(GPU_AXES[3:])
+    threads = around & set(THREAD_AXES)
     if stage.attach.kind != "at" or not threads or set(relaxed_axes(graph, stage)) & threads:
         return None
     written = (stage.target, *graph.reads(stage))

@@ -24,7 +24,7 @@ from tc_jupyter.ranges import Fact, Ranges
 from .primitives import constant_extent
 from .schedule import Schedule, Step, schedule_of
 from .space import default_schedule
-from .stage import GPU_AXES, Stage
+from .stage import GPU_AXES, THREAD_AXES, Stage
 from .target import Target
 
 MOST = 128
@@ -79,7 +79,7 @@ def fits(schedule: Schedule, target: Target) -> bool:
     for stage in schedule.graph.stages:
         threads = 1
         for leaf, kind in stage.annotations:
-            if kind in GPU_AXES[3:]:
+            if kind in THREAD_AXES:
                 extent = constant_extent(stage, leaf)
                 if extent is None:
                     return False

@@ -15,7 +15,7 @@ from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of
 
 from .inline import without_inlined
 from .schedule import Schedule, schedule_of
-from .target import Target
+from .target import VECTOR_BYTES, Target
 from .templates import (
     contraction,
     folds,
@@ -133,8 +133,6 @@ _FEW = Fact(1, pixels.FEW)
 _SHORT = Fact(1, reduction.SHORT_ROW)
 _SPARSE = Fact(sparse=True)
 _ANY_LARGE = Fact(LARGE + 1)
-VECTOR_BYTES = 16
-"""What a GPU thread loads at once, if the rows of an array are multiples of it."""
 
 
 def size_class(

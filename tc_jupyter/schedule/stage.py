@@ -20,7 +20,9 @@ from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 from .interleaving import interleaved
 
-GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
+GRID_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+GPU_AXES = (*GRID_AXES, *THREAD_AXES)
 ANNOTATIONS = ("parallel", "vectorize", "unroll", *GPU_AXES)
 SCOPES = ("auto", "global", "shared", "local", "register", "threads", "fragment")
 

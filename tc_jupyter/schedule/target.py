@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# what all GPUs have in common
+WARP = 32
+"""Threads that run together."""
+VECTOR_BYTES = 16
+"""What a thread loads or stores at once."""
+SECTOR_BYTES = 32
+"""What comes from memory at least."""
+STATIC_SHARED_BYTES = 48 << 10
+"""Shared memory of a block without opting in, which may be declared statically."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -36,9 +46,9 @@ class Target:
     llc_bytes: int = 24 << 20
     arch: str = ""
     multiprocessors: int = 108
-    warp: int = 32
+    warp: int = WARP
     max_threads: int = 1024
-    shared_bytes: int = 48 << 10
+    shared_bytes: int = STATIC_SHARED_BYTES
     shared_optin_bytes: int = 99 << 10
     registers: int = 65536
     fast_math: bool = False

@@ -79,7 +79,7 @@ from .tree import (
     walk,
 )
 from .tree import parts as parts_of
-from .uses import ONLY_USES, cut
+from .uses import INSTEAD, ONLY_USES, cut
 
 MAX_BRACKETS = 64
 """Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
@@ -254,6 +254,8 @@ class _CellParser:
             place = Span(tokens[0].start, tokens[0].start)
             fix = Fix("write `def` before it", (Edit(place, "def "),)) if is_def else None
             help = _SAC if _FUNCTION_OF_SAC.match(self.source.text, span.start) else _EXAMPLE
+            if tokens[0].text in ("use", "import", "include", "from"):
+                help = INSTEAD
             self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=help, fix=fix)
 
     def definition(self, piece: DefTokens) -> Def:

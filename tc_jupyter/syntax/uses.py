@@ -14,12 +14,11 @@ from tc_jupyter.diagnostics import SourceText, Span
 
 from .tree import Use
 
-_USE = re.compile(
-    r"""(?:^|(?<=["';]))[ \t]*(?P<line>use[ \t]*(?P<path>"[^"\n]*"|'[^'\n]*')(?:[ \t]*;)?)""", re.MULTILINE
-)
+_USE = re.compile(r"""(?:^|(?<=["';]))[ \t]*(?P<line>use[ \t]*(?P<path>"[^"\n]*")(?:[ \t]*;)?)""", re.MULTILINE)
+_FILE = r"\.(?:tc|sac)"
 _MEANT = re.compile(
-    r"""^[ \t]*(?P<line>(?:use|import|include|from|load)[ \t]+(?P<path>"[^"\n]*"|'[^'\n]*'|<?[\w./\\-]+\.(?:tc|sac)\b>?)"""
-    r"""(?:[ \t]*;)?)[ \t]*$""",
+    r"""^[ \t]*(?P<line>(?:use|import|include|from|load)[ \t]+"""
+    rf"""(?P<path>"[^"\n]*{_FILE}"|'[^'\n]*{_FILE}'|<?[\w./\\-]+{_FILE}\b>?)(?:[ \t]*;)?)[ \t]*$""",
     re.MULTILINE,
 )
 """The same as people write it who know another language; a file is never left out for it."""
@@ -29,6 +28,8 @@ ONLY_USES = (
     "`from kernels import *` make those of `kernels.tc` functions of the notebook"
 )
 """For a text that has nothing else."""
+INSTEAD = 'defs of another file are taken by `use "kernels.tc"`, on a line of its own'
+"""For a line that begins as in another language, and names no file."""
 MOST_USES = 100
 """Of files that a text names itself."""
 

@@ -309,3 +309,17 @@ def test_a_plain_program_is_measured_against_its_loops(tmp_path):
     assert [each.spelling for each in found] == ["as_choice", "as_number", "as_mask"]
     assert all(each.agrees and each.time > 0 and each.loops > 0 for each in found)
     assert [each.over_spelling is None for each in found] == [False, True, False]
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("name", ["matrix product", "softmax", "maximum of 2 x 2 windows"])
+def test_derivatives_of_workloads_are_those_of_pytorch(name):
+    pytest.importorskip("torch")
+    from tc_jupyter.bench import gradient
+
+    workload = next(each for each in gradient.gradients() if each.name == name)
+    sizes = {size: min(value, 12) for size, value in workload.sizes[0].items()}
+    lines = list(gradient.measure(workload, sizes, 1, seconds=0.01))
+    assert [each.kind for each in lines] == ["backward", "both"]
+    assert all(each.agrees for each in lines)
+    assert "geometric mean over PyTorch" in "".join(gradient.summary(lines))

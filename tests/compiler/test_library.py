@@ -285,15 +285,17 @@ def test_without_a_compiler_there_are_objects_and_build_files(module, tmp_path, 
 
 def test_names_of_c_are_no_names_of_functions(tmp_path, monkeypatch):
     monkeypatch.setattr(project, "compiler", lambda: None)
-    (tmp_path / "math.tc").write_text(
-        "def read(float(new) signed) -> (register) { register(i) = signed(i) }", encoding="utf-8"
-    )
+    text = "def read(float(new) signed) -> (register) { register(i) = signed(i) }\n"
+    text += "def read__error(float(N) X) -> (Y) { Y(i) = X(i) }\ndef tc_add(float(N) X) -> (Y) { Y(i) = X(i) }"
+    (tmp_path / "math.tc").write_text(text, encoding="utf-8")
     with pytest.warns(DiagnosticWarning):
         assert main(["export", str(tmp_path / "math.tc"), "--to", str(tmp_path / "out"), "--cpu", "native"]) == 0
     header = (tmp_path / "out" / "math_.h").read_text(encoding="utf-8")
     assert (
         "int read_(const tc_float32_1d *signed_, const tc_float32_1d *register_, const tc_options *options);" in header
     )
+    assert "int read__error_(" in header
+    assert "int f_tc_add(" in header
     assert main(["export", str(tmp_path / "math.tc"), "--to", str(tmp_path / "out"), "--like", "M=3"]) == 2
 
 

@@ -46,7 +46,7 @@ def in_doubles(text: str) -> str:
 
 
 def has_gradient(program) -> bool:
-    """Whether a parameter and a result are floats; TC250 for complex ones, and for reducers of one's own."""
+    """Whether a parameter and a result are floats; TC250 for reducers of one's own. Complex ones have tests of their own."""
     folds = any(statement.operator == "fold" for statement in program.statements)
     if folds or any(program.tensor(name).pairs for name in (*program.parameters, *program.results)):
         return False

@@ -152,18 +152,24 @@ def test_nothing_to_derive():
 COMPLEX = """
 def inside(float(N) A, float(N) B) -> (Y) { Z(i) = complex64(A(i), B(i))  Y(i) = abs(Z(i) * Z(i)) }
 def given(complex64(N) Z, float(N) X) -> (Y) { Y(i) = abs(Z(i)) * X(i) }
-def made(float(N) X) -> (Z) { Z(i) = complex64(X(i), 1) }
+def made(float(N) X, complex64(N) W) -> (Z) { Z(i) = complex64(X(i), 1) * W(i) }
 """
 
 
-def test_complex_numbers_are_refused_in_a_signature_alone():
+def test_the_derivative_by_a_complex_number_has_that_by_its_parts():
+    """As PyTorch has it: the parts of the derivative are the derivatives by the parts."""
     module = tc.compile(COMPLEX)
     a, b, ones = np.float32([3, 1]), np.float32([4, 0]), np.ones(2, np.float32)
     assert [each.tolist() for each in module.inside.vjp()(a, b, ones)] == [[6, 2], [8, 0]]
-    for f, name in ((module.given, "Z"), (module.made, "Z")):
-        for derive in (f.vjp, f.jvp, lambda f=f: f.vjp("X")):
-            with pytest.raises(tc.CompileError, match=f"TC250.* complex numbers are not part .*`{name}` is complex"):
-                derive()
+    z = np.complex64([3 + 4j, 2j])
+    dz, dx = module.given.vjp()(z, a, ones)
+    assert np.allclose(dz, a * z / abs(z))
+    assert np.allclose(dx, abs(z))
+    w, dy = np.complex64([1j, 2]), np.complex64([1 + 1j, 2 - 3j])
+    dx, dw = module.made.vjp()(a, w, dy)
+    assert np.allclose(dx, (dy * w.conj()).real)
+    assert np.allclose(dw, dy * (a - 1j))
+    assert np.allclose(module.made.jvp()(a, w, ones, w)[1], w + (a + 1j) * w)
 
 
 BY_TURNS = "def f(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) = 0.5*Y(N - 1 - i) + X(i) along i }"

@@ -134,6 +134,12 @@ def test_types_and_empty_arrays(module):
     assert found.dtype == jnp.int32
 
 
+def test_the_derivative_by_a_complex_number_is_that_of_jax(module):
+    z = jnp.asarray([1 + 2j, 3 - 1j], jnp.complex64)
+    ours, theirs = (jax.grad(lambda z, f=f: jnp.abs(f(z) + 1).sum())(z) for f in (module.complex_, jnp.square))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
 def test_many_calls_with_rows_of_their_own(module):
     """Ranges that differ from call to call have no common index: one call after the other."""
     x, ends = numbers(2, 4), jnp.asarray([[0, 1, 4], [0, 3, 4]], jnp.int32)

@@ -28,6 +28,7 @@ def layer(float(B, I) X, float(O, I) W, float(O) b) -> (Y) {
     Z(n, o) +=! X(n, i) * W(o, i)
     Y(n, o) = max(Z(n, o) + b(o), 0)
 }
+def turned(complex128(N, K) A, complex128(K) W, complex128 s) -> (Z, Y) { Z(i) +=! A(i, k) * W(k) * s  Y(k) = abs(W(k)) }
 def half_sum(half(N, K) X) -> (Y) { Y(n) +=! X(n, k) * X(n, k) }
 def count(int32(N) X) -> (Y) { Y +=! X(i) }
 """
@@ -57,10 +58,11 @@ def cases(module):
     yield lambda x, w, s: module.conv(x, w, s)[0], (leaf(1, 2, 5), leaf(2, 2, 3, seed=1), leaf(seed=2))
     yield lambda x, w: module.conv(x, w, 1.5)[0], (leaf(1, 2, 5), leaf(2, 2, 3, seed=1))
     yield lambda x: module.pool(x), (leaf(6),)
+    yield lambda a, w, s: module.turned(a, w, s)[0], tuple(leaf(*n, dtype=torch.cdouble) for n in ((1, 2), (2,), ()))
     yield lambda t: module.look(t, torch.tensor([0, 2, 2], dtype=torch.int32)), (leaf(3, 2),)
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_gradients_and_those_of_gradients(module, number):
     function, arguments = list(cases(module))[number]
     assert torch.autograd.gradcheck(function, arguments, check_forward_ad=True)

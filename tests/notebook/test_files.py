@@ -73,7 +73,9 @@ def test_the_paths_of_a_saved_text_are_those_of_the_file(session, folder):
     assert tc.load("lib/f.tc").f(X).tolist() == [0, 2, 4, 6]
 
 
-@pytest.mark.parametrize("name", ["made.py", "made.sac", "nowhere/made.tc"])
+@pytest.mark.parametrize(
+    "name", ["made.py", "made.sac", "nowhere/made.tc", "~nobody-of-that-name/made.tc", "kernels.tc/made.tc"]
+)
 def test_places_that_are_none(session, folder, name):
     assert "--save" in session.fails(f"%%tc --save {name}\n" + SCALE)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,16 @@ def test_masks_say_how_many_bins_there_are() -> None:
     np.testing.assert_array_equal(bins, np.bincount(x & 15, minlength=16))
     np.testing.assert_array_equal(found, table[(x >> 28) & 15])
     assert all(each.status == "proved" for each in module.f.preconditions)
+
+
+@pytest.mark.parametrize("function", ["bitand", "bitor", "bitxor"])
+def test_two_numbers_have_one_value(function):
+    for left, right in itertools.product(range(-9, 9), repeat=2):
+        value = bits.value_of(bits.OPERATORS[function], left, right)
+        assert bits.bounds(function, (left, left), (right, right)) == (value, value)
+
+
+def test_a_guard_on_bits_that_holds_at_one_point_alone_guards_nothing():
+    f = tc.compile("def f(int64(M) I) -> (Y) { Y(i) = i ^^ 1 != M ? I(i) : 3 where i in -1:2 }  # allow TC321, TC322").f
+    with pytest.raises(tc.CallError, match="TC601"):
+        f(np.zeros(1, np.int64))

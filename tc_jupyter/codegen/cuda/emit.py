@@ -52,7 +52,7 @@ from tc_jupyter.loops import (
 )
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from tc_jupyter.program.integers import conjunction, index_names
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import STATIC_SHARED_BYTES, Target
 
 from .accumulators import in_registers
 from .expressions import (
@@ -108,8 +108,6 @@ from .vectors import VectorStore, plan_vector
 
 ALL_THREADS = frozenset(THREAD_AXES)
 
-MAX_STATIC_SHARED = 48 << 10
-"""Bytes of shared memory that may be declared statically."""
 
 MAX_PRIVATE = 16 << 10
 """Bytes of an array of one thread beyond which it lies in memory that the launcher allocates."""
@@ -220,7 +218,7 @@ class _Emitter:
             self.scope.variables[LANE] = lane = self.names.of(LANE, "lane")
             self.scope.ranges = self.scope.ranges | {LANE: (0, 31)}
             self._line(f"const int {lane} = threadIdx.x % 32;  // in the warp")
-        self.dynamic = _shared_total(kernel.body, ranges_of(kernel)) > MAX_STATIC_SHARED
+        self.dynamic = _shared_total(kernel.body, ranges_of(kernel)) > STATIC_SHARED_BYTES
         if self.dynamic:
             self._line("extern __shared__ __align__(16) unsigned char tc_shared[];")
         self._block(kernel.body, ())
@@ -1055,7 +1053,7 @@ class _Emitter:
                 )
 
     def _check_shared(self) -> None:
-        limit = max(self.target.shared_optin_bytes, MAX_STATIC_SHARED)
+        limit = max(self.target.shared_optin_bytes, STATIC_SHARED_BYTES)
         if self.shared_bytes > limit:
             self._refuse(
                 f"kernel `{self.kernel.name}` needs {self.shared_bytes} bytes of shared memory per block; the device has {limit}",

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 from tc_jupyter.loops import Block, For, If, Kernel, Stmt, Store, sub_blocks
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
+from tc_jupyter.schedule import GRID_AXES, THREAD_AXES
 
-GRID_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
-THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 GRID_LIMITS = {"blockIdx.x": (1 << 31) - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
 THREAD_LIMITS = {"threadIdx.x": 1024, "threadIdx.y": 1024, "threadIdx.z": 64}
 

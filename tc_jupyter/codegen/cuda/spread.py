@@ -10,8 +10,7 @@ from itertools import repeat
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Intrinsic, Kernel, Stmt, Store, expressions, sub_blocks
 from tc_jupyter.program import Const, Expr, IndexVar, Read, walk
-
-THREADS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+from tc_jupyter.schedule import THREAD_AXES
 
 
 def foreign_access(kernel: Kernel) -> str:
@@ -37,7 +36,7 @@ def _in_statement(stmt: Stmt, spread: dict[str, Buffer], mine: frozenset[str]) -
     if isinstance(stmt, Allocate):
         others = {name: buffer for name, buffer in spread.items() if name != stmt.buffer.name}
         spread = others | {stmt.buffer.name: stmt.buffer} if stmt.buffer.scope == "threads" else others
-    if isinstance(stmt, For) and stmt.kind in THREADS:
+    if isinstance(stmt, For) and stmt.kind in THREAD_AXES:
         mine |= {stmt.var}
     return next((found for block in sub_blocks(stmt) if (found := _in_block(block, spread, mine))), "")
 

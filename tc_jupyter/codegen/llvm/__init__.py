@@ -4,7 +4,7 @@ Comes in: `Kernel` and a CPU `Target`. Goes out: `KernelSource` with LLVM text. 
 """
 
 from .alike import AlikePrinter, emit_as_twin
-from .emit import emit_llvm, show_passes
+from .emit import PASSES, emit_llvm, show_passes
 from .vector_math import EXTERNAL, External
 
-__all__ = ["EXTERNAL", "AlikePrinter", "External", "emit_as_twin", "emit_llvm", "show_passes"]
+__all__ = ["EXTERNAL", "PASSES", "AlikePrinter", "External", "emit_as_twin", "emit_llvm", "show_passes"]

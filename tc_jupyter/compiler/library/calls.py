@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from tc_jupyter.codegen.c import CCheck, Names
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import Buffer
-from tc_jupyter.program import IndexVar, int64
-from tc_jupyter.ranges import Access, PointCheck, Ranges, SizeExpr, borders, to_expr
+from tc_jupyter.program import Binary, Cast, Const, Expr, IndexVar, Read, Size, Unary, int64, walk
+from tc_jupyter.ranges import Access, IndexRange, PointCheck, Ranges, SizeExpr, borders, to_expr
 from tc_jupyter.ranges.data import UniqueCheck, depends_on_data, point_check
 from tc_jupyter.ranges.magnitudes import Magnitudes
 from tc_jupyter.runtime.arguments import Formula
@@ -58,7 +58,7 @@ class Calls:
         """`kernels`: the C name of each kernel, by the name of the processor (or `any`) and its text."""
         self.definition, self.signature, self.kinds, self.kernels = definition, signature, kinds, kernels
         self.program, self.found, self.bind = definition.program, definition.found, definition.numbers.numbers
-        self.name = signature.name
+        self.name = f"tc_of_{signature.name}"  # of what is inside: no function of a program begins so
         own = Names()
         sizes = dict.fromkeys((*self.bind.names, *self.program.sizes, *definition.numbers.formulas))
         self.fields = {name: f"v_{own.of(name)}" for name in sizes}
@@ -93,7 +93,7 @@ class Calls:
             "};",
             "",
         ]
-        own = f'static const char {self.name}_name[] = "{self.name}";'
+        own = f'static const char {self.name}_name[] = "{self.signature.name}";'
         rest = [*rechecks, *numbers, *plans, *public, *self.shapes(), *self.error()]
         return self.without_unused([own, "", *table, *self.struct(), "", *rest])
 
@@ -361,18 +361,54 @@ class Calls:
         if "recheck(" in text:
             lines += self.recheck()
         if "magnitude(" in text:
-            sure = Magnitudes(self.program, self.found.ranges).sure
-            message = f"sizes of more than {sure}: arithmetic of this call may not fit into 64 bits"
-            lines += [
-                self.head("magnitude"),
-                "{",
-                f"{_PAD}(void)c;",
-                f"{_PAD}return {self.plain('TC_TOO_LARGE', c_string(message))};",
-                "}",
-                "",
-            ]
+            lines += self.magnitude()
         checks, self.text = self.text, []
         return [*(self.point() if self.items else []), *checks, *lines]
+
+    def magnitude(self) -> list[str]:
+        """The look at arithmetic of large numbers, as `Magnitudes` has it."""
+        believed = Magnitudes(self.program, self.found.ranges).believed
+        wrong = self.plain("TC_TOO_LARGE", c_string("index arithmetic of this call may not fit into 64 bits"))
+        body = ["int over = 0;", "tc_interval x;", "(void)over; (void)x; (void)c;"]
+        for statement in self.program.statements:
+            indices = {r.index: r for r in self.found.ranges.indices[statement.name]}
+            inner: list[str] = []
+            for node in believed[statement.name]:
+                low, high = node.dtype.limits
+                own = node.operand if isinstance(node, Cast) else node
+                inner.append(f"{_PAD}x = {self.interval(own, indices)};")
+                inner.append(f"{_PAD}if (x.low < {low}.0L || x.high > {high}.0L) return {wrong};")
+            if inner:
+                body += [f"if ({self.runs(statement.name)}) {{", *inner, "}"]
+        body.append("return 0;")
+        return [self.head("magnitude"), "{", *(f"{_PAD}{line}" for line in body), "}", ""]
+
+    def interval(self, expr: Expr, indices: Mapping[str, IndexRange]) -> str:
+        """Between which numbers an integer expression is without wrapping; all of its type where nothing better is known."""
+        match expr:
+            case Const():
+                return f"tc_between({int(expr.value)}.0L, {int(expr.value)}.0L)"
+            case Size() if expr.name in self.names:
+                return f"tc_between({self.names[expr.name]}, {self.names[expr.name]})"
+            case Read(indices=()) if expr.tensor in self.names:
+                return f"tc_between({self.names[expr.tensor]}, {self.names[expr.tensor]})"
+            case IndexVar() if expr.name in indices:
+                r = indices[expr.name]
+                if r.lower is not None and r.upper is not None:
+                    return f"tc_between({c_size(r.lower, self.names)}, {c_size(r.upper - 1, self.names)})"
+            case Unary(op="-"):
+                return f"tc_between_sub(tc_between(0, 0), {self.interval(expr.operand, indices)})"
+            case Binary(op=("+" | "-" | "*" | "min" | "max") as op) if expr.dtype.is_integer:
+                name = {"+": "add", "-": "sub", "*": "mul"}.get(op, op)
+                return f"tc_between_{name}({self.interval(expr.left, indices)}, {self.interval(expr.right, indices)})"
+            case Cast() if expr.operand.dtype.is_integer:
+                (low, high), (least, most) = expr.operand.dtype.limits, expr.dtype.limits
+                if least <= low and high <= most:
+                    return self.interval(expr.operand, indices)
+            case _:
+                pass
+        low, high = expr.dtype.limits
+        return f"tc_between({low}.0L, {high}.0L)"
 
     def points(self, statement: str, access: Access, dimension: int) -> PointCheck:
         """The check of an access at every point."""
@@ -438,13 +474,16 @@ class Calls:
                     if depends_on_data(access, dimension) and looked_at:
                         continue
                     number = len(self.conditions)
-                    if not depends_on_data(access, dimension):
-                        points = self.points(statement.name, access, dimension)
-                        if _is_whole(points):
-                            continue
+                    points = self.points(statement.name, access, dimension)
+                    if depends_on_data(access, dimension):
+                        points = replace(points, guards=())  # what cannot be looked at here may hold anywhere
+                    if _is_whole(points):
+                        continue
+                    unknown = any(isinstance(node, Read) and node.indices for node in walk(points.index))
+                    if not unknown:
                         before += self.searched(f"zero_{number}", points)
                     self.conditions.append(of_item(self.bind, item))
-                    test = "1" if depends_on_data(access, dimension) else f"{self.name}_zero_{number}(c)"
+                    test = "1" if unknown else f"{self.name}_zero_{number}(c)"
                     inner.append(f"{_PAD}if ({test}) return {self.failed(number)};")
             if inner:
                 body += [f"if ({self.runs(statement.name)}) {{", *inner, "}"]

@@ -15,8 +15,8 @@ import re
 from collections.abc import Sequence
 
 from tc_jupyter.program import Expr
-from tc_jupyter.runtime.cubin import MAX_STATIC_SHARED
 from tc_jupyter.runtime.launch import RECORD, python_text
+from tc_jupyter.schedule import STATIC_SHARED_BYTES
 
 from .calls import Calls, Entry
 from .checks import SEEN
@@ -82,7 +82,7 @@ static int tc_launch_kernel(const char *of, const void *kernel, const int64_t *s
     if (status == cudaSuccess) status = cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
     return tc_cuda(of, status);
 }
-""".replace("STATIC", str(MAX_STATIC_SHARED))
+""".replace("STATIC", str(STATIC_SHARED_BYTES))
 
 
 def table(name: str, kind: str) -> str:
@@ -145,7 +145,9 @@ class CudaCalls:
         lacks = calls.plain(
             "TC_MEMORY", c_string("the device has no memory for %lld bytes of temporaries"), "(long long)total"
         )
-        if places or numbers:
+        if any(step.info.checks for step in steps):
+            body.append(f"const int64_t record_at = tc_place(&over, &total, {8 * RECORD}, 64);")
+        if places or numbers or any(step.info.checks for step in steps):
             body.append("if (!over) memory = tc_device_memory(options, (size_t)total + 1, stream);")
             body.append(f"if (!memory) return {lacks};")
         for k, each in enumerate(numbers):
@@ -183,7 +185,7 @@ class CudaCalls:
             lines.append(f"{_PAD}void *w{k} = memory + {places[f'workspace {number} {each.name}']};")
             names.append(f"&w{k}")
         if step.info.checks:
-            memory = f"void *record = tc_device_memory(options, {8 * RECORD}, stream);"
+            memory = "void *record = memory + record_at;"
             clear = f"cudaMemsetAsync(record, 0, {8 * RECORD}, stream)"
             lines += [f"{_PAD}{memory}", f"{_PAD}if ((code = tc_cuda({self.name}_name, {clear}))) goto done;"]
             names.append("&record")
@@ -207,7 +209,6 @@ class CudaCalls:
         """What the checks inside a kernel have found."""
         return [
             f"int64_t *found = tc_host(record, {8 * RECORD}, stream);",
-            "tc_device_release(options, record, stream);",
             f"if (!found) {{ code = tc_cuda({self.name}_name, cudaErrorUnknown); goto done; }}",
             f"int64_t errors[{RECORD + 1}] = {{found[0], 0}};",
             f"memcpy(errors + 2, found + 1, {8 * (RECORD - 1)});",

@@ -42,7 +42,7 @@ from .cuda import SUPPORT as CUDA_SUPPORT
 from .cuda import CudaCalls, kernel_file, table
 from .example import example
 from .processor import level_text
-from .signature import Signature, signature, structs
+from .signature import SUFFIXES, Signature, signature, structs
 from .variants import Processor, Step, Variant, devices, processors, refuse, simplest, variants
 from .wheel import wheel as write_wheel
 
@@ -116,8 +116,10 @@ def export(
     defs: list[_Def] = []
     taken: set[str] = set()
     for definition in definitions:
+        if definition.verify is not None:
+            refuse_open(definition.name, definition.program.source)
         found = signature(definition, taken)
-        taken |= {found.name + suffix for suffix in ("", "_onto", "_shapes", "_error", "_cuda", "_cuda_onto")}
+        taken |= {found.name + suffix for suffix in SUFFIXES}
         calls = (like or {}).get(definition.name, ())
         entries = _entries(definition, kinds, calls), _entries(definition, gpus, calls) if gpus else ()
         defs.append(_Def(definition, found, *entries))
@@ -155,8 +157,8 @@ def refuse_open(name: str, source: SourceText) -> NoReturn:
     Raises:
         CallError: TC663.
     """
-    message = f"`{name}` has no form as a library: its ranks or types are known only at a call"
-    diagnostic = Diagnostic(codes.NOT_EXPORTED, NO_SPAN, message, help="declare them, as in `double[.,.] a`")
+    message = f"`{name}` has no form as a library: what a function of `%%sac` computes is known at a call"
+    diagnostic = Diagnostic(codes.NOT_EXPORTED, NO_SPAN, message, help="write it as a `%%tc` def")
     raise call_error(diagnostic, source)
 
 

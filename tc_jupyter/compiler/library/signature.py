@@ -118,12 +118,25 @@ class Signature:
 
 def signature(definition: Definition, taken: Iterable[str]) -> Signature:
     """The C function of a def; `taken` are the names of others."""
-    program, outer = definition.program, Names(taken={*taken})
+    program = definition.program
     own = Names(taken={*_TAKEN.split()})
     inputs = tuple(Parameter(p.name, own.of(p.name), p.dtype, p.rank, False) for p in definition.written)
     tensors = map(program.tensor, program.results)
     results = tuple(Parameter(t.name, own.of(t.name), t.element, t.written_rank, True) for t in tensors)
-    return Signature(outer.of(program.name), inputs, results)
+    return Signature(_function_name(program.name, {*taken}), inputs, results)
+
+
+SUFFIXES = ("", "_onto", "_shapes", "_error", "_cuda", "_cuda_onto")
+"""What stands behind the name of a def in the names of its functions."""
+
+
+def _function_name(name: str, taken: set[str]) -> str:
+    """The name of the C function: names of the library itself begin with `tc_`."""
+    found = Names().of(name)
+    found = f"f_{found}" if found.startswith("tc_") or found == "philox" else found
+    while any(f"{found}{suffix}" in taken for suffix in SUFFIXES):
+        found += "_"
+    return found
 
 
 def structs(signatures: Iterable[Signature]) -> list[str]:

@@ -55,6 +55,21 @@ static inline int64_t tc_mod(int64_t a, int64_t b)
 static inline int64_t tc_whole(double x) { return x >= 9223372036854775807.0 ? INT64_MAX : x <= -9223372036854775808.0 ? INT64_MIN : (int64_t)x; }
 static inline int64_t tc_widened(uint64_t x) { return x > INT64_MAX ? INT64_MAX : (int64_t)x; }
 
+/* between which numbers arithmetic is; the ends have more than 64 bits */
+
+typedef struct { long double low, high; } tc_interval;
+
+static inline tc_interval tc_between(long double low, long double high) { tc_interval x = {low, high}; return x; }
+static inline tc_interval tc_between_add(tc_interval a, tc_interval b) { return tc_between(a.low + b.low, a.high + b.high); }
+static inline tc_interval tc_between_sub(tc_interval a, tc_interval b) { return tc_between(a.low - b.high, a.high - b.low); }
+static inline tc_interval tc_between_min(tc_interval a, tc_interval b) { return tc_between(fminl(a.low, b.low), fminl(a.high, b.high)); }
+static inline tc_interval tc_between_max(tc_interval a, tc_interval b) { return tc_between(fmaxl(a.low, b.low), fmaxl(a.high, b.high)); }
+static inline tc_interval tc_between_mul(tc_interval a, tc_interval b)
+{
+    long double p = a.low * b.low, q = a.low * b.high, r = a.high * b.low, s = a.high * b.high;
+    return tc_between(fminl(fminl(p, q), fminl(r, s)), fmaxl(fmaxl(p, q), fmaxl(r, s)));
+}
+
 /* arrays */
 
 typedef struct { uintptr_t low, high; } tc_range;

@@ -200,12 +200,14 @@ def variants(
     wanted = [layout for call in like if not (layout := _layout(definition, call, engine)).empty]
     every = dict.fromkeys(replace(layout, accumulate=accumulate) for layout in (*wanted, _general(definition)))
     found = [_variant(definition, f"variant{number}", layout, kinds) for number, layout in enumerate(every)]
+    fixed = _general(definition).constants
     lowest = kinds if engine == "cuda" else (replace(kinds[0], target=simplest(kinds)),)
     for number, gone in enumerate(_vanishing(definition)):
         constants = tuple((name, 0) for name in gone)
         layout = Layout(frozenset(), 64, accumulate, constants=constants, empty=True)
         positive = tuple(name for name in shortening(definition) if name not in gone)
-        found.append(replace(_variant(definition, f"empty{number}", layout, lowest), positive=positive))
+        made = _variant(definition, f"empty{number}", layout, lowest)
+        found.append(replace(made, equal=(*made.equal, *fixed), positive=positive))
     return tuple(found)
 
 

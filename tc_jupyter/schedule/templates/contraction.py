@@ -27,13 +27,12 @@ from tc_jupyter.schedule.subscripts import is_inside
 from tc_jupyter.schedule.target import Target
 
 from . import dots, windows
+from .dots import BLOCK_TILES
 from .ragged import ends_loops
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .self_products import told_apart
 from .streaming import added, copied_out, is_plain, is_streaming, lanes_of
 
-BLOCK_TILES = 8
-"""Tiles of rows in one task, if there are enough tasks."""
 TASKS_PER_THREAD = 4
 MOST_STEPS = 40
 """Multiply-adds of vectors in an unrolled loop body. Measured with AVX2: a convolution of 32 groups, whose body has 72 or 24 of

@@ -39,7 +39,7 @@ LEAST_PRODUCTS = 1 << 17
 REUSES = 8
 """An element is used `rows` or `columns` times, and packed once: so many times at least, by the harmonic mean."""
 BLOCK_TILES = 8
-"""Tiles of rows in one task, if there are enough tasks."""
+"""Tiles of rows in one task, if there are enough tasks; of all products."""
 SIGNS = {DType.UINT8: "dot_1x16x4_u8s8", DType.INT8: "dot_1x16x4_s8u8"}
 """Steps on bytes by the type of the left operand; the right one has the other sign, or is given it (`rebias`)."""
 TILES = {16: ((6, 4), (12, 2), (14, 1)), 8: ((4, 2), (6, 1))}

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.streaming import added
 
 UNKNOWN = {"output": 1 << 22, "reduction": 64}
@@ -40,7 +40,6 @@ WAIT = 175
 """Cycles per load of a thread: it waits for several at a time."""
 BYTES = 20
 """Bytes per cycle and multiprocessor that come from memory."""
-WARP = 32
 THREADS = 2048
 """Threads of a multiprocessor."""
 COMBINING = 300

@@ -16,14 +16,13 @@ from collections.abc import Mapping
 
 from tc_jupyter.ranges import facts_of
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.folds import is_fold
 from tc_jupyter.schedule.templates.reduction import is_across, is_to_few, partial_results
 from tc_jupyter.schedule.templates.streaming import added
 
 from .reduction import fused, lies_across, reads_in_a_row
 
-WARP = 32
 ROWS = 8
 """Rows of a block."""
 

@@ -8,9 +8,7 @@ from tc_jupyter.schedule.infer_bound import infer_symbolic
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.rolling import window_of
 from tc_jupyter.schedule.schedule import Schedule
-
-SHARED_BYTES = 48 << 10
-"""Shared memory of a block without opting in."""
+from tc_jupyter.schedule.target import STATIC_SHARED_BYTES
 
 
 def fits_shared(schedule: Schedule) -> bool:
@@ -31,4 +29,4 @@ def fits_shared(schedule: Schedule) -> bool:
             last = stage.storage.layout[-1][0] if stage.storage.layout else len(lengths) - 1
             lengths[last] += stage.storage.pad
             used[root] = used.get(root, 0) + size * prod(lengths) * stage.storage.double
-    return all(total <= SHARED_BYTES for total in used.values())
+    return all(total <= STATIC_SHARED_BYTES for total in used.values())

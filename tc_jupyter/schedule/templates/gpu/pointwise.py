@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from tc_jupyter.program import Expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import PIXEL
 from tc_jupyter.schedule.templates.pixels import needs_values_apart
 from tc_jupyter.schedule.templates.streaming import steps_along
@@ -23,7 +23,6 @@ THREADS = 256
 VECTORS = 2
 """Vectors per thread of a statement with one index: enough loads in flight to cover the latency of memory."""
 ROWS = 8
-VECTOR_BYTES = 16
 
 
 def lanes_of(schedule: Schedule, stage: Stage, index: str) -> int:

@@ -26,7 +26,7 @@ from tc_jupyter.program import Const, IndexVar, Read, walk
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.self_products import told_apart
 from tc_jupyter.schedule.templates.streaming import added, copied_out
@@ -68,7 +68,6 @@ TINY = Tile(16, 16, 16, 2, 2)
 """Of many small matrices: blocks of two warps, up to 32 of them on a multiprocessor at once."""
 FLAT = Tile(16, 64, 16, 2, 4)
 TALL = Tile(64, 16, 16, 4, 2)
-VECTOR_BYTES = 16
 STAGES = 3
 """Tiles in shared memory at once: one is read while copies of two are under way; of 64-bit elements there are two tiles."""
 ASYNCHRONOUS_BYTES = 4

@@ -17,7 +17,7 @@ from tc_jupyter.program import IndexVar, Read, walk
 from tc_jupyter.ranges import constant, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import VECTOR_BYTES, WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added
 
@@ -29,8 +29,6 @@ CHUNK = THREADS * 32
 """Elements of a partial result: 32 loads per thread."""
 BLOCKS = (256, 1024)
 """Threads of a block that share a long row."""
-VECTOR_BYTES = 16
-WARP = 32
 WARP_ROWS = 8
 SHORT = 256
 """Rows of up to so many elements are reduced by one warp each."""

@@ -19,11 +19,10 @@ from tc_jupyter.program import IndexVar
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import WARP, Target
 
 from . import kept_rows, pointwise
 from .reduction import (
-    WARP,
     across_threads,
     bind_rows,
     fused,

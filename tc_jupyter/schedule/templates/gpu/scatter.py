@@ -19,11 +19,10 @@ from collections.abc import Mapping
 from tc_jupyter.program import keeps
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.scatter import elements_of, placed, placed_by_data
 from tc_jupyter.schedule.templates.streaming import added
 
-WARP = 32
 PART = 1 << 13
 """Points of a block."""
 LINES = 64

@@ -20,14 +20,13 @@ from math import prod
 from tc_jupyter.program import IndexVar
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, copied_out, steps_along
 
 from . import filling
 from .limits import fits_shared
 
-VECTOR_BYTES = 16
 MOST_COLUMNS = 32
 """Threads of a block along the columns."""
 FEWEST_COLUMNS = 8

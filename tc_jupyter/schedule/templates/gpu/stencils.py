@@ -33,7 +33,7 @@ from tc_jupyter.program import IndexVar, Read, walk
 from tc_jupyter.ranges import SizeExpr, constant, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import SECTOR_BYTES, WARP, Target
 from tc_jupyter.schedule.templates.streaming import added
 
 from .limits import fits_shared
@@ -41,9 +41,6 @@ from .product import extent_of
 
 THREADS = (8, 32)
 """Threads along rows and columns."""
-LANES = 32
-SECTOR = 32
-"""Bytes that global memory moves at least."""
 PAYS = 2
 """A tile must save this factor of sectors: it costs a barrier, and every element is written and read once more.
 
@@ -68,7 +65,7 @@ class Tile:
     def extent(self, roles: Roles, index: str) -> int:
         """Elements of a tile along an index of the result."""
         if index == roles.column:
-            return LANES * (1 if roles.walk else self.columns)
+            return WARP * (1 if roles.walk else self.columns)
         return {roles.row: THREADS[0] * self.rows, roles.walk: self.planes}.get(index, 1)
 
 
@@ -227,7 +224,7 @@ def _roles(found: Sequence[Reuse], outputs: Sequence[str]) -> Roles | None:
 def _pays(reuse: Reuse, roles: Roles, tile: Tile) -> bool:
     """Whether the sectors of a tile are clearly fewer than those that its warps would ask for, per row of a warp."""
     rows = {point[:-1] for point in reuse.points}
-    row = LANES * reuse.bytes / SECTOR
+    row = WARP * reuse.bytes / SECTOR_BYTES
     plain = len(rows) * (row + (reuse.halo(roles.column) > 0))
     tiled = row
     for index in (roles.walk, roles.row, roles.column):
@@ -297,7 +294,7 @@ def _result(schedule: Schedule, name: str, roles: Roles, tile: Tile) -> Schedule
         schedule = schedule.split(name, walk, tile.planes)
         blocks, inner = [*blocks, f"{walk}.outer"], [f"{walk}.inner", *inner]
     elif tile.columns > 1:
-        schedule = schedule.split(name, columns, LANES).unroll(name, f"{columns}.outer")
+        schedule = schedule.split(name, columns, WARP).unroll(name, f"{columns}.outer")
         columns, inner = f"{columns}.inner", [f"{columns}.outer", *inner]
     schedule = schedule.reorder(name, *blocks, f"{row}.outer", f"{column}.outer", rows, columns, *inner, *reductions)
     while len(blocks) > 1:

@@ -26,7 +26,7 @@ from tc_jupyter.ranges import from_expr, step_of
 from tc_jupyter.schedule.intrinsics import STEPS
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, copied_out
 
@@ -38,7 +38,6 @@ DEPTH_BYTES = 64
 """Bytes of a row of a tile along the reduction: two matrix steps."""
 CHUNK = 16
 """Bytes of one copy; chunks of a row of a tile are exchanged."""
-LANES = 32
 
 FEATURES = {
     DType.FLOAT16: "mma",
@@ -236,7 +235,7 @@ class _Product:
             leaves = [f"{leaves[0]}.{leaves[1]}.fused", *leaves[2:]]
         (leaf,) = leaves
         rows, columns = self.tile.warps
-        for factor, axis in ((rows * columns * LANES, ""), (columns * LANES, "threadIdx.z"), (LANES, "threadIdx.y")):
+        for factor, axis in ((rows * columns * WARP, ""), (columns * WARP, "threadIdx.z"), (WARP, "threadIdx.y")):
             schedule = schedule.split(tile, leaf, factor)
             if axis:
                 schedule = schedule.bind(tile, f"{leaf}.outer", axis)

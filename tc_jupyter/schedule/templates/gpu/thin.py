@@ -18,13 +18,13 @@ from collections.abc import Mapping
 from tc_jupyter.ranges import from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added
 
 from . import filling, side_by_side
 from .product import FEWEST, extent_of, roles_of
-from .reduction import THREADS, WARP, WARP_ROWS, bind_rows
+from .reduction import THREADS, WARP_ROWS, bind_rows
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
