@@ -190,6 +190,8 @@ def with_files(options: Options, reading: Reading | None = None) -> tuple[Used, 
     Args:
         reading: who reads; by default a person who runs the text.
     """
+    if not isinstance(options.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return NOTHING, options  # the analysis says what a text is
     file = Path(options.file) if options.file else None
     reading = reading or Reading(Path.cwd() if file is None else file.parent)
     used = LIBRARY.used(SourceText(options.text, options.name), options.language, reading, file)
