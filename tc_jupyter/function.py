@@ -481,12 +481,12 @@ class Function:
         Raises:
             CallError: the arguments do not fit; names the argument, what was expected and what came.
         """
+        if "torch" in sys.modules and out is None and autograd.is_traced():
+            return self._traced(self._definition.positional(args, named) if named else args)
         if "xarray" in sys.modules and (found := self._labelled(args, named, out)) is not None:
             return found
         if named:
             args = self._definition.positional(args, named)
-        if "torch" in sys.modules and out is None and autograd.is_traced():
-            return self._traced(args)
         if "dask.array" in sys.modules and _is_chunked(args):
             return self._lazy(args, out)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)

@@ -445,7 +445,10 @@ def _is_on_host(array: Any) -> bool:
 
 def lent_number(value: Any) -> Any:
     """A number of NumPy as one of Python; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufc" else value
+    if not isinstance(value, np.generic) or value.dtype.kind not in "biufc":
+        return value
+    number = value.item()  # of `longdouble` it is that again
+    return number if not isinstance(number, np.generic) else complex(number) if value.dtype.kind == "c" else float(number)
 
 
 def adopted(arrays: NDArray | tuple[NDArray, ...], like: Any) -> Any:
