@@ -191,6 +191,8 @@ class _Unfolding:
     def step(self, statement: Statement) -> Step:
         if statement.operator == "fold":
             raise refuse(self.program, "it folds with a function of its own", statement.span)
+        if statement.block:
+            raise refuse(self.program, "its statements make each other step by step", statement.span)
         for part in (statement, *statement.indices):
             unknown = [
                 each for each in fields(part) if each.name not in _KNOWN and getattr(part, each.name) != each.default
@@ -232,8 +234,8 @@ class _Unfolding:
         return True
 
     def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
-        assert lower is not None
-        assert upper is not None
+        if lower is None or upper is None:
+            raise refuse(self.program, f"the range of `{name}` is not known")
         return Point(name, lower, upper)
 
     def rule(self, node: Expr) -> Expr | None:

@@ -179,8 +179,8 @@ class _TcDef:
                 for target in statement.targets:
                     self.own(target, introduces=True)
                 self.call(statement.callee)
-                for argument in statement.arguments:
-                    self.own(argument)
+                for name in statement.read:
+                    self.own(name)
             case tree.Constant():
                 self.own(statement.name, introduces=True)
             case tree.Broken():
@@ -269,16 +269,20 @@ class _TcDef:
         return "in", self.number, self.statement.start, name.name
 
     def word(self, name: tree.Name, lets: frozenset[str]) -> None:
-        """A bare name: a let, a size, a tensor or scalar, else an index."""
+        """A bare name: a let, a size, a tensor or scalar, a def before `^`, else an index."""
         if name.name in lets:
             self.add(name, "let", self.local(name))
         elif name.name in self.kinds:
             self.own(name)
+        elif name.name in self.callable:
+            self.call(name)
         else:
             self.add(name, "index", self.local(name))
 
     def applied(self, name: tree.Name, lets: frozenset[str]) -> None:
-        """A name before `(`."""
+        """A name before `(`, or how often a def is applied: `6` in `f^6(x)`."""
+        if name.name[:1].isdigit():
+            return
         if name.name in SCALAR_TYPES:
             self.add(name, "type", ("type", name.name))
         elif name.name in lets or name.name in self.kinds:

@@ -316,7 +316,7 @@ def _names(statement: tree.TcStatement) -> set[str]:
         case tree.Broken():
             return set(statement.names)
         case tree.CallStatement():
-            return {each.name for each in (*statement.targets, *statement.arguments)}
+            return {each.name for each in (*statement.targets, *statement.read)}
         case tree.Constant():
             return {statement.name.name}
         case tree.Comprehension():

@@ -144,7 +144,7 @@ def _names(node: tree.TcStatement) -> frozenset[str]:
         case tree.Broken():
             return node.names - set(node.targets)
         case tree.CallStatement():
-            return frozenset(argument.name for argument in node.arguments)
+            return frozenset(name.name for name in node.read)
         case tree.Constant():
             return frozenset()
         case tree.Comprehension():

@@ -448,7 +448,9 @@ def lent_number(value: Any) -> Any:
     if not isinstance(value, np.generic) or value.dtype.kind not in "biufc":
         return value
     number = value.item()  # of `longdouble` it is that again
-    return number if not isinstance(number, np.generic) else complex(number) if value.dtype.kind == "c" else float(number)
+    return (
+        number if not isinstance(number, np.generic) else complex(number) if value.dtype.kind == "c" else float(number)
+    )
 
 
 def adopted(arrays: NDArray | tuple[NDArray, ...], like: Any) -> Any:

@@ -269,6 +269,11 @@ class CallStatement:
     span: Span = field(default=NO_SPAN, compare=False)
     count: Name | None = None
 
+    @property
+    def read(self) -> tuple[Name, ...]:
+        """The names that it reads, that of a count among them."""
+        return (*self.arguments, self.count) if self.count and self.count.name.isidentifier() else self.arguments
+
 
 @dataclass(frozen=True, slots=True)
 class Broken:

@@ -46,8 +46,10 @@ def in_doubles(text: str) -> str:
 
 
 def has_gradient(program) -> bool:
-    """Whether a parameter and a result are floats; TC250 for reducers of one's own. Complex ones have tests of their own."""
-    folds = any(statement.operator == "fold" for statement in program.statements)
+    """Whether a parameter and a result are floats; TC250 for reducers of one's own and for statements that make each other.
+    Complex ones have tests of their own.
+    """
+    folds = any(statement.operator == "fold" or statement.block for statement in program.statements)
     if folds or any(program.tensor(name).pairs for name in (*program.parameters, *program.results)):
         return False
     dtypes = [[program.tensor(name).dtype for name in names] for names in (program.parameters, program.results)]

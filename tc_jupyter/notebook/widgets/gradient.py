@@ -25,8 +25,9 @@ class Gradient(Picture):
     name = "gradient"
     title = "gradient"
 
-    def __init__(self, function: Function, kind: str = "vjp") -> None:
-        """Raise `ValueError` for a kind that there is not."""
+    def __init__(self, function: Function, kind: str = "vjp", **sizes: int) -> None:
+        """Raise `ValueError` for a kind that there is not. The text is one for all sizes."""
+        del sizes
         super().__init__(function)
         if kind not in dict(_KINDS):
             raise ValueError(f"kind {kind!r}: expected 'vjp' or 'jvp'")
