@@ -76,7 +76,7 @@ def judge_case(case):
 
 
 def test_programs_of_the_language_page():
-    assert sum(judge_case(case) for case in programs([DOCS / "language.md"])) >= 20
+    assert sum(judge_case(case) for case in [*programs([DOCS / "language.md"])][::3]) >= 7
 
 
 @pytest.mark.slow
