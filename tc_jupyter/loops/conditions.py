@@ -416,7 +416,8 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
             kept.append(guard.condition)
             continue
         else:
-            placed[depth].append(guard)
+            tests = _nonempty(nest, depth, around) if isinstance(guard, Check) else None
+            placed[depth] += [*map(_Test, tests or ()), guard]
         changed = changed or depth < inmost or ended is not None
     if not changed:
         return None
@@ -440,12 +441,30 @@ def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
         if nest.zeros and not _picks(guard.condition, nest):
             depth = len(nest.loops)
         alone = depth and isinstance(guard, _Test) and _alone(nest, nest.loops, guard.condition, depth, around)
-        if isinstance(guard, Check) or (nest.reads_elsewhere(guard.condition) and not alone):
+        if isinstance(guard, Check):
+            depth = next(n for n in range(depth, len(nest.loops) + 1) if _nonempty(nest, n, around) is not None)
+        elif nest.reads_elsewhere(guard.condition) and not alone:
             depth = max(depth, maybe_empty)
         if _reads_from(guard.condition, nest.buffers):
             depth = len(nest.loops)
         found.append(max(depth, *(place for other, place in before if not nest.may_pass(guard, other)), 0))
     return found
+
+
+def _nonempty(nest: _Nest, depth: int, around: tuple[For, ...]) -> list[Expr] | None:
+    """The conditions under which all loops from one on have iterations; `None` if that is not known before the first of them.
+
+    A check may stand around loops that are perhaps empty where these conditions stand around it.
+    """
+    inside, tests = {loop.var for loop in nest.loops[depth:]}, list[Expr]()
+    for number in range(depth, len(nest.loops)):
+        extent = nest.loops[number].extent
+        if _runs(nest, number, around):
+            continue
+        if nest.zeros or inside & index_names(extent) or reads_elements(extent):
+            return None
+        tests.append(Binary("<", int64(0), extent, DType.BOOL))
+    return tests
 
 
 def _stays(nest: _Nest, test: _Test, depth: int) -> bool:

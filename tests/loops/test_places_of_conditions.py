@@ -171,3 +171,16 @@ def test_a_check_stays_where_what_it_reports_is_known():
     text = "def f(int64(N) A) -> (Y) { Y(i) max=! A(l + i) * (A((l - l) % 7) > 1 ? A((i + 2) % 7) : 2) where l in 0:N, i in 0:1 }"
     module = tc.compile(text, target="cpu")
     np.testing.assert_array_equal(module.f(np.arange(2, 13)), [12 * 4])
+
+
+@pytest.mark.parametrize("bins", ["bins", "bins - 1"])
+def test_a_check_stands_around_a_loop_over_bins_whose_number_is_an_argument(bins):
+    """There may be none, so the check is asked only where there are some; each element goes to its bin at once."""
+    text = f"def f(float(N) X, int32 bins) -> (int32({bins}) H) {{ H(int32(X(i) * 4)) +=! 1 }}"
+    f = tc.compile(text, target="cpu").f
+    x = np.array([0, 0.3, 0.9, 0.95], np.float32)
+    np.testing.assert_array_equal(f(x, 9)[:4], [1, 1, 0, 2])
+    assert f(x[:0], 1).sum() == 0
+    with pytest.raises(tc.CallError, match="TC604"):
+        f(x, 3)
+    assert f.source("loops").count("for at in") == 1
