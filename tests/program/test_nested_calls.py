@@ -12,6 +12,8 @@ def smooth(float(N) X) -> (Y) { Y(i) = (X(i) + X(i+1)) / 2 }
 def scale(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
 def total(float(N) X) -> (s) { s +=! X(i) }
 def first(float(N) X, int n) -> (Y) { Y(i) = X(i) where i in 0:n }  # allow TC322
+def apart(float(N) X) -> (P, Q) { P(i) = 2 * X(i)  Q(i) = X(N-1-i) where i in 0:N }
+def turn(float(N) U, float(N) V, float a) -> (A, B) { A(i) = a * V(i)  B(i) = U(i) + V(i) }
 """
 X = np.array([1, 3, 5, 11], np.float32)
 MEANS = (X[:-1] + X[1:]) / 2
@@ -29,6 +31,10 @@ MEANS = (X[:-1] + X[1:]) / 2
         ("Z = first(X, 2) + first(smooth(X), 2)", X[:2] + MEANS[:2]),
         ("Z = b > 2 ? smooth(X) : scale(smooth(X), 0.5)", MEANS),
         ("Z = scale(X, float(X.0))", 4 * X),
+        ("P, Q = apart(2 * X + b)  Z = P + 0*Q", 4 * X + 6),
+        ("P, Z = apart(scale(smooth(X), 2))", 2 * MEANS[::-1]),
+        ("Z = scale^2(X + 1, b / total(X))", (X + 1) * 9 / 400),
+        ("A, Z = turn^2(-X, scale(X, 2), b - 1)", 5 * X),
     ],
 )
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
