@@ -1133,7 +1133,14 @@ class _DefChecker:
         return nested.statements, replace(node, value=value)
 
     def nested_in(self, target: tree.Name) -> NestedCalls:
-        return NestedCalls(target.name, self.program_called, self.is_whole, self.fresh_tensor, self.number)
+        calls = self.program_called, self.is_open_call
+        return NestedCalls(target.name, *calls, self.is_whole, self.fresh_tensor, self.number)
+
+    def is_open_call(self, name: str) -> bool:
+        """Whether this is a function of an earlier cell or of a file whose program depends on the arguments of a call."""
+        known = self.unit.known.get(name)
+        is_own = name in self.scope.tensors or name in TC_FUNCTIONS or name in self.unit.defs
+        return not is_own and known is not None and not isinstance(known, Program) and self.program_called(name) is None
 
     def program_called(self, name: str) -> Program | None:
         """The program behind the name of a def; `None` for other names, and while its types are not known."""
@@ -1776,7 +1783,7 @@ class _StatementChecker:
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
         node, scope, whole = self.node, self.scope, self.names.whole
-        if not whole:
+        if not whole or self.has_call():
             return
         names = list(dict.fromkeys(info.name for info, _ in whole))
         infos = {info.name: info for info, _ in whole}
@@ -1803,6 +1810,13 @@ class _StatementChecker:
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
         help = f"read an element, as in `{first.name}({', '.join(letters(rank))})`"
         scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
+
+    def has_call(self) -> bool:
+        """Whether a statement on whole arrays has a call of a def, which was told of: without it, arrays would be right."""
+        if self.node.indices is not None or self.node.operator != "=":
+            return False
+        called = tree.names_in((self.node.value,)) & self.scope.callable_names
+        return any(name not in self.scope.tensors and name not in TC_FUNCTIONS for name in called)
 
     def written_indices(self) -> dict[str, Span]:
         """Indices in subscripts of a value that has a mistake, and not on the left."""

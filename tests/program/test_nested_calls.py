@@ -49,6 +49,27 @@ def test_a_function_of_an_earlier_cell():
     np.testing.assert_allclose(f(X), 2 * MEANS + 1)
 
 
+@pytest.mark.parametrize(
+    "statement, expected",
+    [
+        ("Z = means(means(X) + 1) * 2", MEANS[:-1] + MEANS[1:] + 2),
+        ("Z = times(X - 1, N + k) + times(X, 3)", 9 * X - 6),
+        ("Z = X / mean(2 * X)", X / 10),
+        ("A, Z = both(means(X) + 1)", 2 * MEANS + 2),
+    ],
+)
+def test_functions_of_sac(statement, expected):
+    known = tc.compile(
+        """float[*] means(float[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2f | [i] < [shape(a)[0] - 1] }; }
+        float[*] times(float[*] a, int n) { return a * tof(n); }
+        float mean(float[.] a) { return sum(a) / tof(shape(a)[0]); }
+        float[*], float[*] both(float[*] a) { return (a, 2f * a); }""",
+        language="sac",
+    )
+    f = tc.compile(f"def f(float(N) X, int32 k) -> (Z) {{ {statement} }}", known=dict(known)).f
+    np.testing.assert_allclose(f(X, 2), expected, rtol=1e-6)
+
+
 def test_the_names_of_what_is_stored_are_those_of_the_call():
     f = tc.compile(f"{DEFS}def f(float(N) X) -> (Z) {{ Z = scale(smooth(X), 2) }}").f
     assert {"Z.smooth", "Z.scale.a"} <= {tensor.name for tensor in f.program.tensors}
