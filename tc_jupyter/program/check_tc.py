@@ -31,7 +31,7 @@ from .inline import Passed, cannot_be_called, inline_call
 from .integers import sizes_of
 from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
-from .nested_calls import NestedCalls
+from .nested_calls import NestedCalls, changed, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
@@ -187,7 +187,7 @@ class _UnitChecker:
                 name = statement.operator.removesuffix("=!")
                 if name in self.defs:
                     yield name
-            values = (statement.value,) if isinstance(statement, tree.Comprehension) else ()
+            values = values_of(statement) if isinstance(statement, tree.Comprehension) else ()
             values = statement.arguments if isinstance(statement, tree.CallStatement) else values
             nodes = [node for value in values for node in tree.walk(value)]
             applied = [each.function.name for each in nodes if isinstance(each, tree.Apply)]
@@ -732,7 +732,7 @@ class _DefChecker:
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
                     return
-                if self.calls_itself((node.value,)):
+                if self.calls_itself(values_of(node)):
                     self.unknown_tensor(node.target.name, node.span)
                     return
                 before, node = self.nested_calls(node)
@@ -1125,12 +1125,13 @@ class _DefChecker:
 
     def nested_calls(self, node: tree.Comprehension) -> tuple[list[tree.Comprehension], tree.Comprehension]:
         """The statements that calls of defs inside a value are, and the statement without them."""
-        applied = (each for each in tree.walk(node.value) if isinstance(each, tree.Apply))
+        applied = (each for value in values_of(node) for each in tree.walk(value) if isinstance(each, tree.Apply))
         if not any(each.function.name in self.unit.callable_names for each in applied):
             return [], node
         nested = self.nested_in(node.target)
         value = nested.inside(node.value, whole=node.indices is None and node.operator == "=")
-        return nested.statements, replace(node, value=value)
+        clauses = tuple(changed(each, lambda part: nested.inside(part, whole=False)) for each in node.clauses)
+        return nested.statements, replace(node, value=value, clauses=clauses)
 
     def nested_in(self, target: tree.Name) -> NestedCalls:
         calls = self.program_called, self.is_open_call

@@ -89,3 +89,20 @@ def _literal(node: tree.Expression, dtype: str) -> tree.Expression:
     if not isinstance(number, tree.Number) or number.type is not None or "float" not in dtype:
         return node
     return tree.Apply(tree.Name(dtype, node.span), (node,), node.span)
+
+
+def values_of(node: tree.Comprehension) -> tuple[tree.Expression, ...]:
+    """The expressions of a statement in which calls of defs may stand: its value, lets and conditions."""
+    clauses = (each for each in node.clauses if isinstance(each, tree.Let | tree.Filter))
+    return (node.value, *(part for each in clauses for part in tree.parts(each)))
+
+
+def changed(clause: tree.Clause, change: Callable[[tree.Expression], tree.Expression]) -> tree.Clause:
+    """A let or a condition with another expression; other clauses as they are."""
+    match clause:
+        case tree.Let():
+            return replace(clause, value=change(clause.value))
+        case tree.Filter():
+            return replace(clause, condition=change(clause.condition))
+        case _:
+            return clause

@@ -27,6 +27,8 @@ MEANS = (X[:-1] + X[1:]) / 2
         ("Z = smooth(smooth(X))", (MEANS[:-1] + MEANS[1:]) / 2),
         ("Z(i) = X(i) / total(scale(X, 2))", X / 40),
         ("Z(i) = X(i) / total(X) + total(scale(X, b))", X / 20 + 60),
+        ("Z(i) = X(i) / v where v = total(scale(X, 2))", X / 40),
+        ("Z(i) +=! X(k) where i in 0:N, k in 0:N, X(k) < total(X) / b, X(i) > 0", 0 * X + 9),
         ("Z = first(X, N - 1)", X[:-1]),
         ("Z = first(X, 2) + first(smooth(X), 2)", X[:2] + MEANS[:2]),
         ("Z = b > 2 ? smooth(X) : scale(smooth(X), 0.5)", MEANS),
