@@ -861,7 +861,9 @@ class _DefChecker:
             )
             message = f"the points of `{node.operator}` have no order"
             self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
-            node = replace(node, along=())
+            for target, _ in node.targets:
+                self.unknown_tensor(target.name, target.span)
+            return
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
@@ -886,7 +888,9 @@ class _DefChecker:
             help = "what is carried along is a statement of its own, as in `Y(i) = Y(i-1) + X(i) along i`"
             message = f"the points of `{node.operator}` have no order"
             self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
-            node = replace(node, along=())
+            for target, _ in node.targets:
+                self.unknown_tensor(target.name, target.span)
+            return
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         reducer = self.unit.reducer(node, self.scope)
