@@ -179,8 +179,8 @@ class _TcDef:
                 for target in statement.targets:
                     self.own(target, introduces=True)
                 self.call(statement.callee)
-                for name in statement.read:
-                    self.own(name)
+                for part in statement.read:
+                    self.expression(part, frozenset())
             case tree.Constant():
                 self.own(statement.name, introduces=True)
             case tree.Broken():

@@ -316,20 +316,11 @@ def _names(statement: tree.TcStatement) -> set[str]:
         case tree.Broken():
             return set(statement.names)
         case tree.CallStatement():
-            return {each.name for each in (*statement.targets, *statement.read)}
+            return {each.name for each in statement.targets} | tree.names_in(statement.read)
         case tree.Constant():
             return {statement.name.name}
         case tree.Comprehension():
-            nodes = (node for part in _parts(statement) for node in tree.walk(part))
-            names = {name.name for name, _ in statement.targets}
-            for node in nodes:
-                if isinstance(node, tree.Name | tree.Apply | tree.Extent):
-                    names.add(_name_of(node).name)
-            return names
-
-
-def _name_of(node: tree.Name | tree.Apply[tree.Expression] | tree.Extent) -> tree.Name:
-    return node if isinstance(node, tree.Name) else node.function if isinstance(node, tree.Apply) else node.tensor
+            return {name.name for name, _ in statement.targets} | tree.names_in(_parts(statement))
 
 
 def _parts(node: tree.Comprehension) -> tuple[tree.Expression, ...]:

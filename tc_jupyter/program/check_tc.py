@@ -10,7 +10,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ from .inline import Passed, cannot_be_called, inline_call
 from .integers import sizes_of
 from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
-from .nested_calls import NestedCalls
+from .nested_calls import NestedCalls, changed, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
@@ -187,12 +187,13 @@ class _UnitChecker:
                 name = statement.operator.removesuffix("=!")
                 if name in self.defs:
                     yield name
-            if isinstance(statement, tree.Comprehension):
-                nodes = list(tree.walk(statement.value))
-                applied = [each.function.name for each in nodes if isinstance(each, tree.Apply)]
-                powers = [each.left for each in nodes if isinstance(each, tree.Binary) and each.op == "^"]
-                applied += [each.name for each in powers if isinstance(each, tree.Name)]
-                yield from (each for each in applied if each in self.defs)
+            values = values_of(statement) if isinstance(statement, tree.Comprehension) else ()
+            values = statement.arguments if isinstance(statement, tree.CallStatement) else values
+            nodes = [node for value in values for node in tree.walk(value)]
+            applied = [each.function.name for each in nodes if isinstance(each, tree.Apply)]
+            powers = [each.left for each in nodes if isinstance(each, tree.Binary) and each.op == "^"]
+            applied += [each.name for each in powers if isinstance(each, tree.Name)]
+            yield from (each for each in applied if each in self.defs)
 
     def check(self, name: str) -> None:
         """Check one def whose callees are done; once more where literals take their types from later statements."""
@@ -719,24 +720,25 @@ class _DefChecker:
                 for name in node.names & self.scope.tensors.keys():
                     self.scope.tensors[name].read = True
             case tree.CallStatement():
-                self.call(node.targets, node.callee, node.arguments, node.span, node.count)
+                applied = tree.Apply(node.callee, node.arguments, node.span)
+                self.call_with(node.targets, applied, node.span, node.count)
             case tree.Constant():
                 self.constant(node)
             case tree.Comprehension():
                 if (power := self.iteration(node)) is not None:
                     self.single_call(node, *power)
                     return
-                if (itself := self.calls_itself(node)) is not None:
-                    self.recursive(itself)
+                if self.is_call(node):
+                    assert isinstance(node.value, tree.Apply)
+                    self.single_call(node, node.value)
+                    return
+                if self.calls_itself(values_of(node)):
                     self.unknown_tensor(node.target.name, node.span)
                     return
                 before, node = self.nested_calls(node)
                 for each in before:
                     self.statement(each)
-                if self.is_call(node):
-                    assert isinstance(node.value, tree.Apply)
-                    self.single_call(node, node.value)
-                elif node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
+                if node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
                     self.on_plain_operators(node)
                 elif is_own(node.operator):
                     self.with_reducer(node)
@@ -859,7 +861,9 @@ class _DefChecker:
             )
             message = f"the points of `{node.operator}` have no order"
             self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
-            node = replace(node, along=())
+            for target, _ in node.targets:
+                self.unknown_tensor(target.name, target.span)
+            return
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
@@ -884,7 +888,9 @@ class _DefChecker:
             help = "what is carried along is a statement of its own, as in `Y(i) = Y(i-1) + X(i) along i`"
             message = f"the points of `{node.operator}` have no order"
             self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
-            node = replace(node, along=())
+            for target, _ in node.targets:
+                self.unknown_tensor(target.name, target.span)
+            return
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         reducer = self.unit.reducer(node, self.scope)
@@ -1112,25 +1118,34 @@ class _DefChecker:
             return None
         return replace(power, function=function), power.function
 
-    def calls_itself(self, node: tree.Comprehension) -> tree.Name | None:
-        """A def inside a value that is not checked before this one, because it calls this one."""
-        if self.is_call(node):
-            return None
-        called = (each.function for each in tree.walk(node.value) if isinstance(each, tree.Apply))
+    def calls_itself(self, values: Iterable[tree.Expression]) -> bool:
+        """Whether a def inside a value is not checked before this one, because it calls this one, which a message says."""
+        called = (each.function for value in values for each in tree.walk(value) if isinstance(each, tree.Apply))
         waiting = self.unit.defs.keys() - self.unit.done - self.scope.tensors.keys()
-        return next((each for each in called if each.name in waiting), None)
+        found = next((each for each in called if each.name in waiting), None)
+        if found is not None:
+            self.recursive(found)
+        return found is not None
 
     def nested_calls(self, node: tree.Comprehension) -> tuple[list[tree.Comprehension], tree.Comprehension]:
         """The statements that calls of defs inside a value are, and the statement without them."""
-        applied = (each for each in tree.walk(node.value) if isinstance(each, tree.Apply))
+        applied = (each for value in values_of(node) for each in tree.walk(value) if isinstance(each, tree.Apply))
         if not any(each.function.name in self.unit.callable_names for each in applied):
             return [], node
-        nested = NestedCalls(node.target.name, self.program_called, self.is_whole, self.fresh_tensor, self.number)
-        if self.is_call(node):
-            assert isinstance(node.value, tree.Apply)
-            return nested.statements, replace(node, value=nested.called(node.value))
+        nested = self.nested_in(node.target)
         value = nested.inside(node.value, whole=node.indices is None and node.operator == "=")
-        return nested.statements, replace(node, value=value)
+        clauses = tuple(changed(each, lambda part: nested.inside(part, whole=False)) for each in node.clauses)
+        return nested.statements, replace(node, value=value, clauses=clauses)
+
+    def nested_in(self, target: tree.Name) -> NestedCalls:
+        calls = self.program_called, self.is_open_call
+        return NestedCalls(target.name, *calls, self.is_whole, self.fresh_tensor, self.number)
+
+    def is_open_call(self, name: str) -> bool:
+        """Whether this is a function of an earlier cell or of a file whose program depends on the arguments of a call."""
+        known = self.unit.known.get(name)
+        is_own = name in self.scope.tensors or name in TC_FUNCTIONS or name in self.unit.defs
+        return not is_own and known is not None and not isinstance(known, Program) and self.program_called(name) is None
 
     def program_called(self, name: str) -> Program | None:
         """The program behind the name of a def; `None` for other names, and while its types are not known."""
@@ -1174,19 +1189,49 @@ class _DefChecker:
             self.scope.report(
                 codes.SYNTAX_ERROR, span, "a call of a def has no `where`", help="ranges are given inside the def"
             )
+        self.call_with((node.target,), value, node.span, count)
+
+    def call_with(
+        self, targets: tuple[tree.Name, ...], applied: tree.Apply[tree.Expression], span: Span, count: tree.Name | None
+    ) -> None:
+        """A call whose arguments may be expressions, which become statements before it."""
+        names = self.argument_names(targets[0], applied)
+        if names is not None:
+            self.call(targets, applied.function, names, span, count)
+            return
+        for target in targets:
+            self.unknown_tensor(target.name, span)
+
+    def argument_names(self, target: tree.Name, applied: tree.Apply[tree.Expression]) -> tuple[tree.Name, ...] | None:
+        """The names of the arguments; `None` after a message."""
+        if self.calls_itself(applied.arguments):
+            return None
+        nested = self.nested_in(target)
         names: list[tree.Name] = []
-        for argument in value.arguments:
+        for argument in nested.called(applied).arguments:
             if not isinstance(argument, tree.Name):
+                if (unknown := self.unknown_in(argument)) is not None:
+                    self.passed(unknown)
+                    return None
                 written = self.scope.source.slice(argument.span)
                 message = f"a def is called with whole arrays and numbers; `{written}` has an index"
-                help = (
-                    f"pass the array, and read elements of what `{value.function.name}` gives in a statement behind it"
-                )
+                name = applied.function.name
+                help = f"pass the array, and read elements of what `{name}` gives in a statement behind it"
                 self.scope.report(codes.SYNTAX_ERROR, argument.span, message, help=help)
-                self.unknown_tensor(node.target.name, node.span)
-                return
+                return None
             names.append(argument)
-        self.call((node.target,), value.function, tuple(names), node.span, count)
+        for each in nested.statements:
+            self.statement(each)
+        return tuple(names)
+
+    def unknown_in(self, argument: tree.Expression) -> tree.Name | None:
+        """The first name of an expression that nothing has, and that is no index of a read in it."""
+        if isinstance(argument, tree.Apply) and argument.function.name in self.scope.tensors:
+            return None
+        if isinstance(argument, tree.Name):
+            return None if self.is_whole(argument.name) else argument
+        found = map(self.unknown_in, tree.children(argument))
+        return next((each for each in found if each is not None), None)
 
     def call(
         self,
@@ -1218,6 +1263,11 @@ class _DefChecker:
             message = f"`{program.name}` cannot be applied to what it returns: {reason}"
             help = "the first parameters, as many as there are results, have the types and shapes of the results"
             self.scope.report(codes.STATE, count.span, message, help=help)
+            return None
+        if any(program.tensor(name).element.is_complex for name in program.results):
+            message = "a power of a def whose results are complex numbers is not part of this version"
+            help = f"in Python `{program.name}.iterate(n)` applies it; or let the def have the two parts as arrays"
+            self.scope.report(codes.UNSUPPORTED, count.span, message, help=help)
             return None
         if count.name.isdigit():
             return int64(int(count.name))
@@ -1738,7 +1788,7 @@ class _StatementChecker:
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
         node, scope, whole = self.node, self.scope, self.names.whole
-        if not whole:
+        if not whole or self.has_call():
             return
         names = list(dict.fromkeys(info.name for info, _ in whole))
         infos = {info.name: info for info, _ in whole}
@@ -1765,6 +1815,13 @@ class _StatementChecker:
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
         help = f"read an element, as in `{first.name}({', '.join(letters(rank))})`"
         scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
+
+    def has_call(self) -> bool:
+        """Whether a statement on whole arrays has a call of a def, which was told of: without it, arrays would be right."""
+        if self.node.indices is not None or self.node.operator != "=":
+            return False
+        called = tree.names_in((self.node.value,)) & self.scope.callable_names
+        return any(name not in self.scope.tensors and name not in TC_FUNCTIONS for name in called)
 
     def written_indices(self) -> dict[str, Span]:
         """Indices in subscripts of a value that has a mistake, and not on the left."""

@@ -144,13 +144,11 @@ def _names(node: tree.TcStatement) -> frozenset[str]:
         case tree.Broken():
             return node.names - set(node.targets)
         case tree.CallStatement():
-            return frozenset(name.name for name in node.read)
+            return tree.names_in(node.read)
         case tree.Constant():
             return frozenset()
         case tree.Comprehension():
-            items = [item for part in [*_parts(node), *_places(node)] for item in tree.walk(part)]
-            called = {item.function.name for item in items if isinstance(item, tree.Apply)}
-            return frozenset(called | {item.name for item in items if isinstance(item, tree.Name)})
+            return tree.names_in((*_parts(node), *_places(node)))
 
 
 def _parts(node: tree.Comprehension) -> list[tree.Expression]:

@@ -20,7 +20,8 @@ class NestedCalls:
 
     Attributes:
         target: the tensor that the statement writes, after which the others are named.
-        callee: the program behind the name of a def; `None` for other names.
+        callee: the program behind the name of a def; `None` for other names, and while it depends on the arguments.
+        is_open: whether a name is that of a function whose program depends on the arguments, as those of `%%sac` do.
         is_whole: whether a name is an array or a number of the def, and no index.
         fresh: a name for a tensor that is like the given one.
         number: notes an expression of sizes and literals under a name, for a parameter that is an integer; says whether it is one.
@@ -29,6 +30,7 @@ class NestedCalls:
 
     target: str
     callee: Callable[[str], Program | None]
+    is_open: Callable[[str], bool]
     is_whole: Callable[[str], bool]
     fresh: Callable[[str], str]
     number: Callable[[str, tree.Expression], bool]
@@ -46,7 +48,8 @@ class NestedCalls:
                 continue
             formal = program.tensor(parameters[place]) if program is not None and place < len(parameters) else None
             like = self.fresh(f"{self.target}.{name}.{formal.name if formal else 'argument'}")
-            if formal is not None and formal.rank == 0 and formal.element.is_integer and self.number(like, argument):
+            whole = formal.rank == 0 and formal.element.is_integer if formal is not None else self.is_open(name)
+            if whole and self.number(like, argument):
                 arguments.append(tree.Name(like, argument.span))
                 continue
             argument = _literal(argument, formal.element.value) if formal is not None else argument
@@ -61,6 +64,10 @@ class NestedCalls:
             if fits and (whole or program.tensor(program.results[0]).written_rank == 0):
                 return self._stored(self.called(node), self.fresh(like))
             return node
+        if isinstance(node, tree.Apply) and whole and self.is_open(node.function.name):
+            if not all(map(self._without_index, node.arguments)):
+                return node
+            return self._stored(self.called(node), self.fresh(f"{self.target}.{node.function.name}"))
         return tree.mapped(node, lambda each: self.inside(each, whole=whole))
 
     def _without_index(self, node: tree.Expression) -> bool:
@@ -82,3 +89,20 @@ def _literal(node: tree.Expression, dtype: str) -> tree.Expression:
     if not isinstance(number, tree.Number) or number.type is not None or "float" not in dtype:
         return node
     return tree.Apply(tree.Name(dtype, node.span), (node,), node.span)
+
+
+def values_of(node: tree.Comprehension) -> tuple[tree.Expression, ...]:
+    """The expressions of a statement in which calls of defs may stand: its value, lets and conditions."""
+    clauses = (each for each in node.clauses if isinstance(each, tree.Let | tree.Filter))
+    return (node.value, *(part for each in clauses for part in tree.parts(each)))
+
+
+def changed(clause: tree.Clause, change: Callable[[tree.Expression], tree.Expression]) -> tree.Clause:
+    """A let or a condition with another expression; other clauses as they are."""
+    match clause:
+        case tree.Let():
+            return replace(clause, value=change(clause.value))
+        case tree.Filter():
+            return replace(clause, condition=change(clause.condition))
+        case _:
+            return clause

@@ -136,7 +136,7 @@ class Build:
     def exprs(self, parts: list[Any]) -> tuple[Expression, ...]:
         return tuple(parts[::2])
 
-    names = dims = exprs
+    dims = exprs
 
     def box(self, parts: list[Any]) -> DimensionBox:
         lower, _, upper = parts

@@ -778,7 +778,21 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
             return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", fix=fix)
     message = f"an operator is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
     help = "a product is written with `*`"
+    if token.type == "LPAR" and (name := _power_of(piece, position)) is not None and name.text not in tensors:
+        help = f"how often a def is applied is a size, an integer scalar or a literal, as in `{name.text}^3(X)`"
+        fix = None
     return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)
+
+
+def _power_of(piece: list[Token], position: int) -> Token | None:
+    """The name of `f` in `f^(n + 1)(X)`, `f^-1(X)` and `f^1.5(X)`, where the bracket behind the power opens at `position`."""
+    start = position - 1
+    if piece[start].type == "RPAR":
+        start = next((opening for opening, closing in closers(piece).items() if closing == start), 0)
+    if start and piece[start - 1].type == "MINUS":
+        start -= 1
+    is_power = start > 1 and piece[start - 1].type == "POWER" and piece[start - 2].type == "NAME"
+    return piece[start - 2] if is_power else None
 
 
 def _called(piece: list[Token], position: int) -> Token | None:

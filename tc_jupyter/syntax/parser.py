@@ -76,6 +76,7 @@ from .tree import (
     depth,
     ends,
     is_open,
+    names_in,
     walk,
 )
 from .tree import parts as parts_of
@@ -350,8 +351,8 @@ class _CellParser:
         help = "write the statements of the def inside of the block"
         message = "a call of a def inside of a block is not part of this version"
         self.report(codes.UNSUPPORTED, statement.span, message, help=help)
-        names = frozenset(name.name for name in (*statement.targets, *statement.arguments))
         targets = tuple(name.name for name in statement.targets)
+        names = names_in(statement.read) | set(targets)
         return Broken(targets, names, self.source.slice(statement.span), statement.span)
 
     def reducer(self, piece: ReducerTokens) -> Def:
@@ -731,11 +732,9 @@ class _CellParser:
         node, tokens = self.read(tokens)
         if node is None:
             return self.broken(tokens)
-        if isinstance(node, CallStatement):
-            return node
         if any(token.type == "ERROR" for token in tokens):
             return self.broken(tokens)
-        return self.finish(node, tokens)
+        return self.of_call(node, tokens) if isinstance(node, CallStatement) else self.finish(node, tokens)
 
     def read(self, tokens: list[Token]) -> tuple[Any, list[Token]]:
         """The node of a statement, and its tokens; after a message whose fix is known, those that the fix makes of them."""
@@ -844,13 +843,26 @@ class _CellParser:
             self.report(codes.SYNTAX_ERROR, node.rest[0].span, message, help=help)
             node = replace(node, rest=())
         parts = _expressions(node)
-        for part in parts:
-            if (levels := depth(part)) > MAX_DEPTH:
-                self.too_long(Span(part.span.start, part.span.start + 1), levels)
-                return self.broken(tokens)
+        if self.too_deep(parts):
+            return self.broken(tokens)
         if any(map(has_chain, parts)):
             return self.broken_chain(node)
         return node
+
+    def of_call(self, node: CallStatement, tokens: list[Token]) -> TcStatement:
+        """What `finish` does, for a call with several targets."""
+        if self.too_deep(node.arguments):
+            return self.broken(tokens)
+        return replace(
+            node, arguments=tuple(self.unchain(each) if has_chain(each) else each for each in node.arguments)
+        )
+
+    def too_deep(self, parts: Iterable[Expression]) -> bool:
+        """Whether one of the expressions has too many levels, which a message says."""
+        part, levels = next(((part, levels) for part in parts if (levels := depth(part)) > MAX_DEPTH), (None, 0))
+        if part is not None:
+            self.too_long(Span(part.span.start, part.span.start + 1), levels)
+        return part is not None
 
     def bad_range(self, bad: BadRange) -> None:
         where = bad.where

@@ -125,7 +125,7 @@ def statement_text(statement: TcStatement) -> str:
         case CallStatement():
             targets = ", ".join(target.name for target in statement.targets)
             power = "" if statement.count is None else f"^{statement.count.name}"
-            return f"{targets} = {statement.callee.name}{power}({', '.join(name.name for name in statement.arguments)})"
+            return f"{targets} = {statement.callee.name}{power}({', '.join(map(expression_text, statement.arguments))})"
         case Constant():
             return f"const {type_text(statement.type)} {statement.name.name} = {_values(statement.values)}"
         case Comprehension():

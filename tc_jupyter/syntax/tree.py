@@ -7,7 +7,7 @@ Worked example: `o(i) +=! A(i,j)` is `Comprehension(Name("o"), (Name("i"),), "+=
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
@@ -265,13 +265,13 @@ class CallStatement:
 
     targets: tuple[Name, ...]
     callee: Name
-    arguments: tuple[Name, ...]
+    arguments: tuple[Expression, ...]
     span: Span = field(default=NO_SPAN, compare=False)
     count: Name | None = None
 
     @property
-    def read(self) -> tuple[Name, ...]:
-        """The names that it reads, that of a count among them."""
+    def read(self) -> tuple[Expression, ...]:
+        """What it reads, the name of a count among it."""
         return (*self.arguments, self.count) if self.count and self.count.name.isidentifier() else self.arguments
 
 
@@ -451,6 +451,22 @@ def walk(node: Expression) -> Iterator[Expression]:
         current = stack.pop()
         yield current
         stack.extend(reversed(children(current)))
+
+
+def names_in(parts: Iterable[Expression]) -> frozenset[str]:
+    """All names in expressions, those before brackets and before `.k` among them."""
+    found: set[str] = set()
+    for node in (node for part in parts for node in walk(part)):
+        match node:
+            case Name():
+                found.add(node.name)
+            case Apply():
+                found.add(node.function.name)
+            case Extent():
+                found.add(node.tensor.name)
+            case _:
+                pass
+    return frozenset(found)
 
 
 JOINING = {"&": "&&", "|": "||"}

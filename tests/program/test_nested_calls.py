@@ -12,6 +12,8 @@ def smooth(float(N) X) -> (Y) { Y(i) = (X(i) + X(i+1)) / 2 }
 def scale(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
 def total(float(N) X) -> (s) { s +=! X(i) }
 def first(float(N) X, int n) -> (Y) { Y(i) = X(i) where i in 0:n }  # allow TC322
+def apart(float(N) X) -> (P, Q) { P(i) = 2 * X(i)  Q(i) = X(N-1-i) where i in 0:N }
+def turn(float(N) U, float(N) V, float a) -> (A, B) { A(i) = a * V(i)  B(i) = U(i) + V(i) }
 """
 X = np.array([1, 3, 5, 11], np.float32)
 MEANS = (X[:-1] + X[1:]) / 2
@@ -25,10 +27,16 @@ MEANS = (X[:-1] + X[1:]) / 2
         ("Z = smooth(smooth(X))", (MEANS[:-1] + MEANS[1:]) / 2),
         ("Z(i) = X(i) / total(scale(X, 2))", X / 40),
         ("Z(i) = X(i) / total(X) + total(scale(X, b))", X / 20 + 60),
+        ("Z(i) = X(i) / v where v = total(scale(X, 2))", X / 40),
+        ("Z(i) +=! X(k) where i in 0:N, k in 0:N, X(k) < total(X) / b, X(i) > 0", 0 * X + 9),
         ("Z = first(X, N - 1)", X[:-1]),
         ("Z = first(X, 2) + first(smooth(X), 2)", X[:2] + MEANS[:2]),
         ("Z = b > 2 ? smooth(X) : scale(smooth(X), 0.5)", MEANS),
         ("Z = scale(X, float(X.0))", 4 * X),
+        ("P, Q = apart(2 * X + b)  Z = P + 0*Q", 4 * X + 6),
+        ("P, Z = apart(scale(smooth(X), 2))", 2 * MEANS[::-1]),
+        ("Z = scale^2(X + 1, b / total(X))", (X + 1) * 9 / 400),
+        ("A, Z = turn^2(-X, scale(X, 2), b - 1)", 5 * X),
     ],
 )
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
@@ -41,6 +49,27 @@ def test_a_function_of_an_earlier_cell():
     earlier = tc.compile(DEFS)
     f = tc.compile("def f(float(N) X) -> (Z) { Z = smooth(2 * X) + 1 }", known={"smooth": earlier.smooth}).f
     np.testing.assert_allclose(f(X), 2 * MEANS + 1)
+
+
+@pytest.mark.parametrize(
+    "statement, expected",
+    [
+        ("Z = means(means(X) + 1) * 2", MEANS[:-1] + MEANS[1:] + 2),
+        ("Z = times(X - 1, N + k) + times(X, 3)", 9 * X - 6),
+        ("Z = X / mean(2 * X)", X / 10),
+        ("A, Z = both(means(X) + 1)", 2 * MEANS + 2),
+    ],
+)
+def test_functions_of_sac(statement, expected):
+    known = tc.compile(
+        """float[*] means(float[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2f | [i] < [shape(a)[0] - 1] }; }
+        float[*] times(float[*] a, int n) { return a * tof(n); }
+        float mean(float[.] a) { return sum(a) / tof(shape(a)[0]); }
+        float[*], float[*] both(float[*] a) { return (a, 2f * a); }""",
+        language="sac",
+    )
+    f = tc.compile(f"def f(float(N) X, int32 k) -> (Z) {{ {statement} }}", known=dict(known)).f
+    np.testing.assert_allclose(f(X, 2), expected, rtol=1e-6)
 
 
 def test_the_names_of_what_is_stored_are_those_of_the_call():

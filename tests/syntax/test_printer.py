@@ -56,7 +56,7 @@ STATEMENTS = st.one_of(
         tree.CallStatement,
         st.lists(NAMES, min_size=2, max_size=3).map(tuple),
         NAMES,
-        st.lists(NAMES, max_size=2).map(tuple),
+        st.lists(EXPRESSIONS, max_size=2).map(tuple),
     ),
 )
 TYPES = st.builds(
