@@ -35,17 +35,21 @@ def read_own(path: Path, largest: int = LARGEST) -> bytes:
         return file.read(largest)
 
 
-LARGEST_TEXT = 1 << 24
-"""Bytes of a text that a user names."""
+LARGEST_TEXT = 1 << 20
+"""Bytes of a text that a user names: as many are checked within half a minute."""
 
 
 def read_text(path: Path, largest: int = LARGEST_TEXT) -> str:
     """The text of a file that its user names, with universal line ends.
 
+    A pipe of the shell, as in `check <(...)`, is read; one with a name is not, because nobody may ever write to it.
+
     Raises:
-        OSError: it cannot be read, or has more than `largest` bytes.
+        OSError: it cannot be read, is no plain file, or has more than `largest` bytes.
         UnicodeDecodeError: it is no text in UTF-8.
     """
+    if path.is_fifo() and path.resolve().exists():
+        raise OSError(errno.EINVAL, "it is a pipe; `-` reads what a pipe brings", str(path))
     with path.open("rb") as file:
         read = file.read(largest + 1)
     if len(read) > largest:

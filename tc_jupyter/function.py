@@ -168,6 +168,7 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
     """
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
 
+    checked_function(f, "tc.zarr calls")
     definition, options = f._apart()  # pyright: ignore[reportPrivateUsage]
     return compute(definition, options, definition.positional(arrays, named), out, threads)
 
@@ -739,6 +740,7 @@ class Function:
         """
         from tc_jupyter.compiler.derivatives import check_rule  # noqa: PLC0415  (few functions have one)
 
+        checked_function(rule, "with_vjp takes")
         definition = self._known()
         check_rule(definition.program, rule.program)
         if check:
@@ -1183,7 +1185,7 @@ def _digest(arrays: Iterable[Any]) -> bytes:
 
 
 def export(
-    functions: Iterable[Function],
+    functions: Function | Iterable[Function],
     to: str | PathLike[str],
     name: str,
     cpus: str | Sequence[str] | None = None,
@@ -1200,13 +1202,20 @@ def export(
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 
     definitions: list[Definition] = []
-    functions = tuple(functions)
+    functions = (functions,) if isinstance(functions, Function) else tuple(functions)
     if not functions:
         raise ValueError("export: there is no function")
     for function in functions:
+        checked_function(function, "tc.export writes")
         if function.is_open:
             library.refuse_open(function.written_name, function.source_text)
         definitions.append(function.definition())
+    names = [each.written_name for each in functions]
+    if not isinstance(like or {}, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        raise TypeError(f"like: name the def of each list of calls, as in {{{names[0]!r}: [(X,)]}}")
+    unknown = [name for name in like or {} if name not in names]
+    if unknown:
+        raise ValueError(f"like: there is no def {unknown[0]!r}; there are {', '.join(names)}")
     return library.export(definitions, Path(to), name, cpus, shared, like, cuda, wheel)
 
 
@@ -1326,6 +1335,16 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 def _names(given: str | Iterable[str]) -> tuple[str, ...]:
     """Names, each once; a single one may stand alone."""
     return tuple(dict.fromkeys((given,) if isinstance(given, str) else given))
+
+
+def checked_function(value: object, does: str) -> None:
+    """See whether somebody has given a function.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not isinstance(value, Function):
+        raise TypeError(f"{does} a function of a %%tc or %%sac cell, not a {type(value).__name__}")
 
 
 def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:

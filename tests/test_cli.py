@@ -273,7 +273,17 @@ def test_a_file_that_is_no_text_or_does_not_end(run, tmp_path, command):
     assert run(command, str(path))[0] == 0
     if Path("/dev/zero").exists():
         status, _, err = run(command, "/dev/zero")
-        assert (status, err) == (2, "tc-jupyter: cannot read /dev/zero: it has more than 16,777,216 bytes\n")
+        assert (status, err) == (2, "tc-jupyter: cannot read /dev/zero: it has more than 1,048,576 bytes\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(run, tmp_path):
+    pipe = tmp_path / "pipe.tc"
+    os.mkfifo(pipe)
+    status, _, err = run("check", str(pipe))
+    assert (status, err) == (2, f"tc-jupyter: cannot read {pipe}: it is a pipe; `-` reads what a pipe brings\n")
+    with pytest.raises(OSError, match="it is a pipe"):
+        tc.load(pipe)
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_it_is_measured(run, tmp_path):

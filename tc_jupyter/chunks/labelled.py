@@ -27,7 +27,8 @@ from .regions import Regions
 
 def is_labelled(value: object) -> bool:
     """Whether a value is an array of xarray."""
-    return type(value).__module__.startswith("xarray.") and hasattr(value, "dims") and hasattr(value, "coords")
+    kinds = type(value).__mro__
+    return any(each.__name__ == "DataArray" and each.__module__.startswith("xarray.") for each in kinds)
 
 
 def unwrapped(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -51,12 +51,14 @@ KEYWORDS: dict[str, str] = {
 """Reserved words and the terminals they make."""
 
 
-_BEFORE_REDUCTION = re.compile(r"([A-Za-z_]\w*)=!(?!=)", re.ASCII)
+_WORDS = re.compile(r"(\w+)(=!(?!=))?", re.ASCII)
+"""A word, and whether a reduction stands behind it; from word to word, so that a long one is read once."""
 
 
 def own_operators(text: str) -> tuple[str, ...]:
     """The words of a text that may be names of reducers, for they touch `=!`."""
-    return tuple(dict.fromkeys(each for each in _BEFORE_REDUCTION.findall(text) if each not in REDUCTIONS))
+    words = (word.lstrip("0123456789") for word, reduction in _WORDS.findall(text) if reduction)
+    return tuple(dict.fromkeys(word for word in words if word and word not in REDUCTIONS))
 
 
 def is_own(operator: str) -> bool:

@@ -119,3 +119,8 @@ def test_arrays_that_do_not_fit(module, field):
         module.smooth(field[0])
     with pytest.raises(tc.CallError, match="TC607"):
         module.smooth(field.astype(int))
+
+
+def test_a_dataset_is_no_array(module):
+    with pytest.raises(tc.CallError, match=r"`X` is an array `.*`; a `Dataset` came"):
+        module.shift(xr.Dataset({"data": ("x", np.ones(4, np.float32))}))

@@ -441,3 +441,19 @@ def drawn(function, draw) -> list:
             array = draw.permutation(shape[0]) if draw.random() < 0.5 else np.sort(array)
         found.append(array.astype(kind))
     return found
+
+
+def test_calls_that_are_no_calls_are_refused(module, tmp_path):
+    blur = module.blur
+    with pytest.raises(ValueError, match="the sizes of `blur` are H, W"):
+        blur.export(tmp_path, like=[{"H": 4}])
+    with pytest.raises(TypeError, match="like: name the def of each list of calls"):
+        tc.export([blur], tmp_path, "k", like=[{"H": 4, "W": 4}])
+    with pytest.raises(ValueError, match="like: there is no def 'blurr'; there are blur"):
+        tc.export(blur, tmp_path, "k", like={"blurr": [{"H": 4, "W": 4}]})
+    with pytest.raises(TypeError, match=r"tc\.export writes a function of a %%tc or %%sac cell, not a str"):
+        tc.export(module, tmp_path, "k")
+    with pytest.raises(TypeError, match="with_vjp takes a function"):
+        blur.with_vjp(3)
+    with pytest.raises(TypeError, match=r"tc\.zarr calls a function"):
+        tc.zarr("blur", out="y.zarr")

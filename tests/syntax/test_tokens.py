@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tc_jupyter.diagnostics import SourceText
-from tc_jupyter.syntax.tokens import classify_number, tokenize
+from tc_jupyter.syntax.tokens import classify_number, own_operators, tokenize
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
@@ -64,3 +64,8 @@ def test_positions():
 
 def test_comments_are_not_read():
     assert kinds("a # b ; ^ 'x\nc") == [("NAME", "a"), ("NAME", "c")]
+
+
+def test_words_that_may_be_reducers_are_found_in_one_walk():
+    assert own_operators("a =! b=! 1c=! 1a1b=! min=! x=!= y+=! 12=! zz=!") == ("b", "c", "a1b", "zz")
+    assert own_operators("x" * 2_000_000) == ()  # ended after hours while each letter was where a word may begin

@@ -218,9 +218,19 @@ def simplest(kinds: Sequence[Processor]) -> Target:
 
 
 def _layout(definition: Definition, call: Any, engine: str) -> Layout:
-    """The class of a call with arrays in row order; indices have 64 bits."""
+    """The class of a call with arrays in row order; indices have 64 bits.
+
+    Raises:
+        CallError: the call does not fit the def.
+        ValueError: these are not all sizes of the def.
+    """
     if isinstance(call, Mapping):
         found = cast("Mapping[str, int]", call)
+        wanted = (*definition.program.sizes, *definition.program.integer_scalars)
+        if {*found} != {*wanted}:
+            raise ValueError(
+                f"like={dict(found)!r}: the sizes of `{definition.name}` are {', '.join(wanted) or 'none'}"
+            )
         sizes = {name: as_size(name, value, signed=True) for name, value in found.items()}
     else:
         sizes = definition.inputs(call if isinstance(call, (tuple, list)) else (call,)).sizes
