@@ -49,7 +49,7 @@ def read_text(path: Path, largest: int = LARGEST_TEXT) -> str:
         UnicodeDecodeError: it is no text in UTF-8.
     """
     if path.is_fifo() and path.resolve().exists():
-        raise OSError(errno.EINVAL, "it is a pipe; `-` reads what a pipe brings", str(path))
+        raise OSError(errno.EINVAL, "it is a pipe with a name, which nobody may write to", str(path))
     with path.open("rb") as file:
         read = file.read(largest + 1)
     if len(read) > largest:

@@ -10,13 +10,13 @@ import hashlib
 import pickle
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tc_jupyter.compiler.analysis import analyze
 from tc_jupyter.compiler.definition import Definition, Options, engine_of
 from tc_jupyter.compiler.function_analysis import FunctionAnalysis, analyze_program
-from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic
 from tc_jupyter.runtime import jit, nvrtc
 from tc_jupyter.runtime.arguments import call_error
 from tc_jupyter.runtime.forks import MAKING
@@ -65,7 +65,19 @@ class ChunkKernel:
             rest, given = iter(scalars), dict(zip(self.part.sources, arrays, strict=True))
             values = [given[name] if name in given else next(rest) for name in definition.program.parameters]
         with one_thread():
-            return _run(definition, values, numbers)
+            try:
+                return _run(definition, values, numbers)
+            except CallError as error:
+                if self.part.entire:
+                    raise
+                raise call_error(self._of_a_chunk(error.diagnostic), error.source) from None
+
+    def _of_a_chunk(self, said: Diagnostic) -> Diagnostic:
+        """A message about the def that was written: without sizes of chunks, and where it counts within a chunk it says so."""
+        counts = [name for axis in self.part.axes for name in (axis.first, axis.count)]
+        labels = tuple(each for each in said.labels if not any(name in each.text for name in counts))
+        inside = said.help is not None and said.help.startswith("first at ")
+        return replace(said, labels=labels, help=f"{said.help} of a chunk" if inside else said.help)
 
     def definition(self) -> Definition:
         """The compiled def, made at most once in a process."""

@@ -67,7 +67,7 @@ def derivation(
     """
     chosen = tuple(wrt or ()) if kind == "batch" else differentiable(program) if wrt is None else checked(program, wrt)
     if not chosen:
-        raise refuse(program, "no parameter is a float")
+        raise refuse(program, "no parameter is a float" if wrt is None else "`wrt` names no parameter")
     if kind != "batch" and not any(program.tensor(name).dtype.is_float for name in program.results):
         raise refuse(program, "no result is a float")
     saved = _saved(program, save)

@@ -8,6 +8,7 @@ of the file, the cell is refused (TC687) until somebody writes `--force`.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -125,14 +126,17 @@ def _refusal(analysis: Analysis, message: str, code: Code = codes.CHANGED_FILE) 
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that is whole at every time."""
+    """Write a file that is whole at every time; where it is a link, the file that the link names."""
+    target = os.path.realpath(path)
+    if os.path.islink(target):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
             file.write(text)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
         os.chmod(temporary, mode)
-        os.replace(temporary, path.resolve())  # a link stays one
+        os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)

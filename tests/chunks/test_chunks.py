@@ -272,8 +272,10 @@ def test_conditions_on_data_are_looked_at_in_tasks(module):
     table = da.from_array(np.ones((5, 4), np.float32), chunks=2)
     bad = da.from_array(np.array([0, 1, 5], np.int32), chunks=2)
     lazy = module.look(table, bad)
-    with pytest.raises(tc.CallError, match="TC604"):
+    with pytest.raises(tc.CallError, match="TC604") as found:
         lazy.compute(scheduler="synchronous")
+    assert "_count" not in str(found.value)  # nobody has written such a size
+    assert found.value.diagnostic.help == "first at t = 0 of a chunk"
 
 
 def test_too_much_in_one_task(module):

@@ -80,6 +80,12 @@ def test_places_that_are_none(session, folder, name):
     assert "--save" in session.fails(f"%%tc --save {name}\n" + SCALE)
 
 
+def test_a_loop_of_links_is_refused(session, folder):
+    (folder / "loop.tc").symlink_to("loop.tc")
+    assert "Too many levels of symbolic links" in session.fails("%%tc --save loop.tc\n" + SCALE)
+    assert sorted(each.name for each in folder.iterdir()) == ["kernels.tc", "loop.tc"]
+
+
 def test_the_front_end_is_told_of_files(session, folder):
     from tc_jupyter.notebook.comm import Channel
 
