@@ -281,7 +281,10 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(run, tmp_path):
     pipe = tmp_path / "pipe.tc"
     os.mkfifo(pipe)
     status, _, err = run("check", str(pipe))
-    assert (status, err) == (2, f"tc-jupyter: cannot read {pipe}: it is a pipe with a name, which nobody may write to\n")
+    assert (status, err) == (
+        2,
+        f"tc-jupyter: cannot read {pipe}: it is a pipe with a name, which nobody may write to\n",
+    )
     with pytest.raises(OSError, match="it is a pipe"):
         tc.load(pipe)
 

@@ -56,7 +56,10 @@ MODULE_CALL = re.compile(rf"\b(?:{'|'.join(sorted(MODULES))})\.\w+ *\(")
 def parsed_tc(text: str) -> list[str]:
     """Codes of the errors of the parser, and of the checker where it speaks for the parser."""
     found = parse_tc(SourceText(text), own_operators(text)).diagnostics  # a reducer may be one of another cell
-    own = [d.code.number for d in found if d.code.severity is codes.Severity.ERROR and not is_of_depth(d)]
+    errors = (d for d in found if d.code.severity is codes.Severity.ERROR and d.code is not codes.UNSUPPORTED)
+    own = [
+        d.code.number for d in errors if not is_of_depth(d)
+    ]  # what is not part of this version has a place in the grammar
     return own or (sorted(checked_tc(text)) if MODULE_CALL.search(text) else [])
 
 

@@ -83,7 +83,7 @@ def tc_tokens(text: str) -> Tokens:
     for token in scanned.tokens:
         place = (token.start, token.end)
         match token.type:
-            case "DEF" | "REDUCE" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT" | "CONST" | "ALONG":
+            case "DEF" | "REDUCE" | "WHERE" | "IN" | "EXISTS" | "UNIQUE" | "ELSE" | "AT" | "CONST" | "ALONG" | "BLOCK":
                 found[place] = "keyword"
             case "SCALAR" | "MINMAX":
                 found[place] = "standard"
