@@ -57,7 +57,7 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
                 roles[node.name.span.start] = "definition"
             case tree.Reducer():
                 roles |= {name.span.start: "definition" for name in node.given}
-            case tree.Where() | tree.Direction():
+            case tree.Where() | tree.Direction() | tree.Block():
                 roles[node.index.span.start] = "index"
             case tree.Comprehension():
                 for target, indices in node.targets:
