@@ -26,6 +26,7 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     Unary,
+    children,
     factors_of,
     identity_of,
     int64,
@@ -1040,7 +1041,7 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
 
     Raises:
         CompileError: TC401 (the stage has moves already, is no sum with an operator, not all lengths are known, there are more than
-            `MOST_TERMS` terms, or elements decide what is read).
+            `MOST_TERMS` terms, or elements decide what is read, or whether).
     """
     old = find_stage(graph, stage)
     terms = terms_of(graph, old)
@@ -1054,6 +1055,30 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
     plain = replace(statement, indices=statement.output_indices, value=value, operator="=", initialize=False)
     new = Stage(plain, roots, leaves=tuple(root.name for root in roots), evaluates=old.evaluates)
     return _valid(graph, graph.replace_stage(new), old)
+
+
+def _depends_on_elements(value: Expr) -> bool:
+    """Whether elements decide if another one is read: a check at each point may ask for that, with the indices of the points."""
+    always, sometimes = set[Read](), set[Read]()
+
+    def look(node: Expr, found: set[Read]) -> None:
+        match node:
+            case Read():
+                found.add(node)
+            case Select(condition=condition):
+                look(condition, found)
+                inner = sometimes if has_read(condition) else found
+                look(node.then, inner)
+                look(node.otherwise, inner)
+            case Binary(op="&&" | "||", left=left):
+                look(left, found)
+                look(node.right, sometimes if has_read(left) else found)
+            case _:
+                for each in children(node):
+                    look(each, found)
+
+    look(value, always)
+    return not sometimes <= always
 
 
 def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
@@ -1074,6 +1099,7 @@ def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
         or statement.value.dtype is not dtype
         or dtype.compute is not dtype
         or any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
+        or _depends_on_elements(statement.value)
     ):
         return ()
     ends = [root.dom for root in stage.roots if root.kind != "output"]

@@ -14,7 +14,7 @@ from tests.literate import DOCS, read_cases
 
 from .chunkings import arguments_for, judge
 
-pytest.importorskip("dask.array")
+dask_array = pytest.importorskip("dask.array")
 
 CASES = DOCS.parents[1] / "tests" / "cases" / "tc"
 PARTS = 8
@@ -77,3 +77,10 @@ def test_drawn_programs(kind, seed):
         if function.program.reducer is None:
             sizes = {size: (3, 6, 4, 7)[(place + seed) % 4] for place, size in enumerate(function.program.sizes)}
             judge(function, arguments_for(function.program, sizes, seed), seed)
+
+
+@pytest.mark.parametrize("edges", [(4, 1), (1, 3, 1), (5,)])
+def test_a_diagonal_is_written_where_it_is_in_the_whole_array(edges):
+    f = tc.compile("def f(float(N) A) -> (D) { D(i, j) = 0 where i in 0:N, j in 0:N  D(i, i) = A(i) }").f
+    a = np.arange(1, 6, dtype=np.float32)
+    np.testing.assert_array_equal(f(dask_array.from_array(a, chunks=(edges,))).compute(), np.diag(a))

@@ -68,3 +68,11 @@ def test_accumulators_of_any_length_stay_in_registers(width):
     a, b = (np.random.default_rng(each).integers(-3, 4, (5, width, width)).astype("f") for each in (1, 2))
     assert not re.search(r"call .*masked.*ptr %C\.cache", f.source("llvm", a, b))
     np.testing.assert_array_equal(f(a, b), a @ b)
+
+
+def test_a_sum_whose_reads_depend_on_elements_is_not_written_out():
+    text = """def f(int64(3, N) A, uint8(N) Id) -> (T) {
+        T(Id(k) % 5) +=! 0 where k in 2:5, isnan((N > k && 0 <= k ? Id(k) : 2) * 1.0), A(k, (N - 1 - k) % N) <= 0
+    }"""
+    f = tc.compile(text, target="cpu").f
+    assert not f(np.zeros((3, 9), np.int64), np.ones(9, np.uint8)).any()
