@@ -237,5 +237,5 @@ def test_drawn_blocks():
 
 @pytest.mark.slow
 def test_drawn_blocks_many():
-    found = [judge(*drawn_blocks(seed)) for seed in range(100, 180)]
-    assert sum(each.startswith("computed") for each in found) >= 40
+    found = [judge(*drawn_blocks(seed)) for seed in range(100, 140)]
+    assert sum(each.startswith("computed") for each in found) >= 20

@@ -54,7 +54,7 @@ def test_random_schedules_compute_the_same(text, data, numbers):
 
 
 @pytest.mark.slow
-@settings(max_examples=800, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=400, deadline=None, suppress_health_check=CHECKS)
 @given(programs(), st.data(), sizes())
 def test_random_schedules_compute_the_same_many(text, data, numbers):
     same_arrays(text, data, numbers)
