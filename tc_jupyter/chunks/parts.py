@@ -160,7 +160,7 @@ class _Taking:
 
     def edges(self, tensor: str, dimension: int, span: Span) -> tuple[int, ...]:
         """Where the chunks of a dimension end: where those of what is read there do."""
-        if (tensor, dimension) in self.fixed or any(map(_writes_elsewhere, self.flat.family(tensor))):
+        if (tensor, dimension) in self.fixed:
             return span
         best: tuple[tuple[bool, int], tuple[int, ...]] | None = None
         for statement in self.flat.family(tensor):
@@ -474,13 +474,6 @@ class _Taking:
         }
         worst = max(excess, key=excess.__getitem__, default=None)
         return worst if worst is not None and excess[worst] > 0 else None
-
-
-def _writes_elsewhere(statement: Statement) -> bool:
-    """Whether an expression stands on the left side: a chunk of the target does not say which points write it."""
-    plain = tuple(index.name for index in statement.output_indices)
-    written = tuple(each.name if isinstance(each, IndexVar) else "" for each in statement.left)
-    return bool(statement.computed) or bool(written and written != plain)
 
 
 def _least(holds: object, first: int, end: int) -> int:

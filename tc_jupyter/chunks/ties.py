@@ -115,5 +115,8 @@ class Ties:
                         isinstance(at, IndexVar) and at.name in names and (node.tensor, dimension) in group
                         for dimension, at in enumerate(node.indices)
                     )
-        own = sum(isinstance(at, IndexVar) and at.name in names for at in statement.left)
+        own = sum(
+            isinstance(at, IndexVar) and at.name in names and (statement.target, dimension) in group
+            for dimension, at in enumerate(statement.left)
+        )
         return used != plain + own

@@ -22,6 +22,7 @@ def softmax(float(N, D) X) -> (Y) {
 }
 def both(float(N) X) -> (S, Y) { S +=! X(i)  Y(i) = X(i) + X(clamp(i + 1)) where i in 0:N }
 def around(float(H, W) X) -> (Y) { Y(i, j) = X(i, wrap(j - 2)) * X(i, wrap(j + 3)) where i in 0:H, j in 0:W }
+def diagonal(float(N, M) X) -> (D) { D(i, j) = 0 where i in 0:N, j in 0:N  D(i, i) += X(i, k) }
 def look(float(N) X, int32(M) I) -> (Y) { Y(i) = X(I(i)) }
 """
 
@@ -92,6 +93,14 @@ def test_two_pieces_of_one_chunk(module, tmp_path):
     X = numbers(4, 8)
     made = tc.zarr(module.around, stored(tmp_path / "in.zarr", X, (4, 6)), out=tmp_path / "out.zarr", threads=1)
     np.testing.assert_array_equal(made[...], module.around(X))
+
+
+@pytest.mark.parametrize("chunks", [(3, 3), (2, 7), (7, 2)])
+def test_a_diagonal_is_written_in_the_chunks_of_its_store(module, tmp_path, chunks):
+    X = numbers(7, 5)
+    out = zarr.create_array(str(tmp_path / "out.zarr"), shape=(7, 7), dtype="f4", chunks=chunks)
+    made = tc.zarr(module.diagonal, stored(tmp_path / "in.zarr", X, (4, 5)), out=out)
+    np.testing.assert_array_equal(made[...], np.diag(X.sum(1)))
 
 
 def test_what_is_refused(module, tmp_path):
