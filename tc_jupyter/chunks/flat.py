@@ -112,6 +112,8 @@ class _Flattening:
             match node:
                 case Size() if node.name in self.ranges.sizes and "." in node.name:
                     return to_expr(self.ranges.sizes[node.name])
+                case Binary("+", first, Binary("-", end, taken), DType.INT64) if first == taken:
+                    return end  # `T.first + T.0`: as one term, it proves that reads are inside
                 case IndexVar() if node.name in moves:
                     return Binary("-", node, to_expr(moves[node.name]), DType.INT64)
                 case Read() if node.tensor in self.views:

@@ -19,7 +19,6 @@ class Ties:
         self.about, self.part = about, part
         self.places = {place for axis in part.axes for place in axis.places}
         self.parent: dict[Place, Place] = {}
-        self.loose: set[Place] = set()  # indices that occur elsewhere than alone in a tied subscript
         self.statements = [about.flat.program.statement(name) for name in part.statements]
         self._run()
 

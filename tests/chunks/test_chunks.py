@@ -278,6 +278,12 @@ def test_conditions_on_data_are_looked_at_in_tasks(module):
     assert found.value.diagnostic.help == "first at t = 0 of a chunk"
 
 
+def test_an_order_over_a_range_that_a_number_begins():
+    text = "def f(float(N) A, int64 s) -> (T) { T(i) = A(i) + (T(i + 1) else 1) where i in min(s, N):N along -i }"
+    f, A = tc.compile(text, target="interpreter").f, np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(f(da.from_array(A, chunks=2), 1).compute(), f(A, 1))
+
+
 def test_too_much_in_one_task(module):
     huge = da.zeros((1 << 22, 1 << 10), chunks=(1 << 12, 1 << 10), dtype=np.float32)
     with pytest.raises(tc.CallError, match=r"TC671.*`Table`"):
