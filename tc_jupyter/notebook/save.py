@@ -22,7 +22,7 @@ from IPython.core.error import UsageError
 from tc_jupyter.compiler import Analysis, analyze
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.compiler.uses import ENDINGS, shown_path
-from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, SourceText, Span, codes, render
+from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, Span, codes, render
 from tc_jupyter.files import read_text
 from tc_jupyter.function import with_files
 from tc_jupyter.ide import defines
@@ -113,15 +113,16 @@ def _refuse_changed(path: Path, text: str, language: str, analysis: Analysis) ->
         raise _refusal(analysis, f"`{name}` is there already, and no cell has saved it")
     if _digest(present[header.end() :]) != header[1]:
         raise _refusal(analysis, f"`{name}` has changed since a cell saved it")
-    lost = [each for each in defines(present, language) if each not in defines(text, language)]
+    defined = defines(text, language)
+    lost = [each for each in defines(present, language) if each not in defined]
     if lost:
         names = ", ".join(f"`{each}`" for each in lost[:5])
         raise _refusal(analysis, f"`{name}` also has {names}, which this cell does not define")
 
 
-def _refusal(analysis: Analysis, message: str, code: Code = codes.CHANGED_FILE) -> CompileError:
+def _refusal(analysis: Analysis, message: str) -> CompileError:
     help = "`--force` overwrites the file; another name keeps it"
-    said = (Diagnostic(code, Span(0, 0), message, help=help),)
+    said = (Diagnostic(codes.CHANGED_FILE, Span(0, 0), message, help=help),)
     return CompileError(said, analysis.source, render(said, analysis.source))
 
 
@@ -130,7 +131,7 @@ def _write(path: Path, text: str) -> None:
     target = os.path.realpath(path)
     if os.path.islink(target):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
             file.write(text)

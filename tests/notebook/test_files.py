@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -84,6 +87,16 @@ def test_a_loop_of_links_is_refused(session, folder):
     (folder / "loop.tc").symlink_to("loop.tc")
     assert "Too many levels of symbolic links" in session.fails("%%tc --save loop.tc\n" + SCALE)
     assert sorted(each.name for each in folder.iterdir()) == ["kernels.tc", "loop.tc"]
+
+
+def test_the_file_of_a_link_is_written_where_it_is(session, folder, monkeypatch):
+    (folder / "lib").mkdir()
+    (folder / "link.tc").symlink_to("lib/f.tc")
+    moved, replace = [], os.replace
+    monkeypatch.setattr(os, "replace", lambda *paths: moved.append(paths) or replace(*paths))
+    session("%%tc --save link.tc\n" + SCALE)
+    assert [Path(each).parent for each in moved[0]] == [folder / "lib"] * 2  # a rename cannot leave its disk
+    assert "scale" in (folder / "lib" / "f.tc").read_text()
 
 
 def test_the_front_end_is_told_of_files(session, folder):
