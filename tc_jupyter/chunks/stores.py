@@ -329,7 +329,7 @@ class _Run:
         pieces = plan.pieces(name, region)
         shape = tuple(high - low for low, high in plan.written(name, region))
         if len(pieces) == 1:
-            return np.ascontiguousarray(source.piece(task, pieces[0]))
+            return np.asarray(source.piece(task, pieces[0]), order="C")
         made = np.empty(shape, plan.dtype(name))
         for piece in pieces:
             made[piece.place] = source.piece(task, piece)

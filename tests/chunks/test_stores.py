@@ -23,6 +23,7 @@ def softmax(float(N, D) X) -> (Y) {
 def both(float(N) X) -> (S, Y) { S +=! X(i)  Y(i) = X(i) + X(clamp(i + 1)) where i in 0:N }
 def around(float(H, W) X) -> (Y) { Y(i, j) = X(i, wrap(j - 2)) * X(i, wrap(j + 3)) where i in 0:H, j in 0:W }
 def diagonal(float(N, M) X) -> (D) { D(i, j) = 0 where i in 0:N, j in 0:N  D(i, i) += X(i, k) }
+def centred(float(N) X) -> (Y) { m +=! X(i)  m = m / N  Y(i) = X(i) - m }
 def look(float(N) X, int32(M) I) -> (Y) { Y(i) = X(I(i)) }
 """
 
@@ -101,6 +102,12 @@ def test_a_diagonal_is_written_in_the_chunks_of_its_store(module, tmp_path, chun
     out = zarr.create_array(str(tmp_path / "out.zarr"), shape=(7, 7), dtype="f4", chunks=chunks)
     made = tc.zarr(module.diagonal, stored(tmp_path / "in.zarr", X, (4, 5)), out=out)
     np.testing.assert_array_equal(made[...], np.diag(X.sum(1)))
+
+
+def test_a_number_that_is_made_on_the_way(module, tmp_path):
+    X = numbers(8)
+    made = tc.zarr(module.centred, stored(tmp_path / "in.zarr", X, (4,)), out=tmp_path / "out.zarr")
+    np.testing.assert_array_equal(made[...], module.centred(X))
 
 
 def test_what_is_refused(module, tmp_path):
