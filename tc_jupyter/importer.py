@@ -8,6 +8,7 @@ Worked example: with `def scale(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }`
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
@@ -33,7 +34,7 @@ class Finder(MetaPathFinder):
         for folder in sys.path if path is None else path:
             for ending in ENDINGS:
                 file = Path(folder or ".", name + ending)
-                if file.is_file():
+                if os.path.isfile(file):  # not `file.is_file`, which fails where a folder may not be read
                     return spec_from_file_location(fullname, file, loader=Loader(file))
         return None
 

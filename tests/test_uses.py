@@ -322,6 +322,15 @@ def importing(folder, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "locked_away"])
+def test_folders_that_cannot_be_looked_into_have_no_modules(importing, monkeypatch, name):
+    locked = importing / "locked"
+    locked.mkdir(mode=0)
+    monkeypatch.syspath_prepend(str(locked))
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(name)
+
+
 def test_a_file_is_a_module(importing):
     (importing / "mine.tc").write_text(CALLER)
     mine = importlib.import_module("mine")
