@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 COMBINE = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
+"""The reductions whose parts are combined, and how."""
 
 
 def combined(operator: str, dtype: np.dtype[Any] | None, *parts: Any) -> Any:

@@ -8,6 +8,7 @@ Worked example: of `Y(i) = X(i) + X(i + 1)` the flat form is `Y(i) = X(i) + X(i 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tc_jupyter.program import Binary, DType, Expr, Index, IndexVar, Program, Read, Size, Statement, rewrite
@@ -129,27 +130,19 @@ class _Flattening:
 
         def index(each: Index) -> Index:
             if each.ends is not None:
-                ends = rewrite(each.ends[0], rule), rewrite(each.ends[1], rule)
-                return replace(each, where=None, ends=ends)
+                return replace(each, where=None)
             if each.name in computed:
                 return each
             low, high = points[each.name]
             return replace(each, where=(to_expr(low), to_expr(high)))
 
         target, shift = self.root(statement.target)
+        made = rewritten(statement, rule)
         left = tuple(
-            _moved(rewrite(at, rule), far) if statement.left[place] != IndexVar(one.name) else at
-            for place, (at, far, one) in enumerate(zip(statement.left, shift, statement.output_indices, strict=False))
+            at if at == IndexVar(one.name) else _moved(other, far)
+            for at, other, far, one in zip(statement.left, made.left, shift, statement.output_indices, strict=False)
         )
-        return replace(
-            statement,
-            target=target,
-            left=left,
-            indices=tuple(map(index, statement.indices)),
-            value=rewrite(statement.value, rule),
-            exists=tuple(rewrite(each, rule) for each in statement.exists),
-            filters=tuple(rewrite(each, rule) for each in statement.filters),
-        )
+        return replace(made, target=target, left=left, indices=tuple(map(index, made.indices)))
 
 
 def _versions(about: Flat) -> Flat:
@@ -190,19 +183,25 @@ def renamed(statement: Statement, old: str, new: str, target: bool) -> Statement
     def rule(node: Expr) -> Expr | None:
         return replace(node, tensor=new) if isinstance(node, Read) and node.tensor == old else None
 
+    written = new if target and statement.target == old else statement.target
+    return replace(rewritten(statement, rule), target=written)
+
+
+def rewritten(statement: Statement, rule: Callable[[Expr], Expr | None]) -> Statement:
+    """The statement with a rule (`program.rewrite`) applied to its value, left side, conditions and ends of ranges."""
+
+    def index(each: Index) -> Index:
+        if each.ends is None:
+            return each
+        return replace(each, ends=(rewrite(each.ends[0], rule), rewrite(each.ends[1], rule)))
+
     return replace(
         statement,
-        target=new if target and statement.target == old else statement.target,
         left=tuple(rewrite(each, rule) for each in statement.left),
         value=rewrite(statement.value, rule),
         exists=tuple(rewrite(each, rule) for each in statement.exists),
         filters=tuple(rewrite(each, rule) for each in statement.filters),
-        indices=tuple(
-            each
-            if each.ends is None
-            else replace(each, ends=(rewrite(each.ends[0], rule), rewrite(each.ends[1], rule)))
-            for each in statement.indices
-        ),
+        indices=tuple(map(index, statement.indices)),
     )
 
 

@@ -22,13 +22,12 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Tensor,
-    rewrite,
 )
 from tc_jupyter.program.integers import maximum, minimum, plus
 from tc_jupyter.ranges import constant, from_expr, to_expr
 from tc_jupyter.ranges.display import DIGIT_MARK
 
-from .flat import Bounds, Flat, renamed
+from .flat import Bounds, Flat, renamed, rewritten
 
 Ends = tuple[Expr, Expr]
 
@@ -210,21 +209,7 @@ class _Making:
             )
             return replace(node, indices=at)
 
-        def ends(each: Index) -> Index:
-            return (
-                each
-                if each.ends is None
-                else replace(each, ends=(rewrite(each.ends[0], rule), rewrite(each.ends[1], rule)))
-            )
-
-        return replace(
-            statement,
-            left=tuple(rewrite(each, rule) for each in statement.left),
-            value=rewrite(statement.value, rule),
-            exists=tuple(rewrite(each, rule) for each in statement.exists),
-            filters=tuple(rewrite(each, rule) for each in statement.filters),
-            indices=tuple(map(ends, statement.indices)),
-        )
+        return rewritten(statement, rule)
 
     def limited(self, statement: Statement, index: Index, dimension: int) -> Index:
         """An output index over the elements of the part; a statement that writes a part of its target writes that part of them."""

@@ -14,6 +14,7 @@ from math import prod
 
 from tc_jupyter.program import Const, IndexVar, Statement, identity_of, walk
 
+from .combine import COMBINE
 from .flat import Flat
 from .part import Axis, Part, Place, named
 from .regions import Access, Needs, Region, Regions, Span, needs, plain_index
@@ -24,8 +25,6 @@ Grid = tuple[tuple[int, ...], ...]
 
 REDUNDANT = 1.2
 """How many times as much as the whole def the parts may compute before a temporary is made on its own."""
-COMBINED = ("+", "*", "min", "max")
-"""The reductions whose parts are combined by a function of NumPy."""
 
 
 def spans_of(edges: Iterable[int]) -> list[Span]:
@@ -202,7 +201,7 @@ class _Taking:
         """The indices along which a sum is computed in parts, with their edges."""
         *others, statement = self.flat.family(tensor)
         filled = len(others) == 1 and self.fills(others[0], statement)
-        plain = statement.operator in COMBINED and (statement.initialize or filled)
+        plain = statement.operator in COMBINE and (statement.initialize or filled)
         needs_more = statement.needs_points and (statement.filters or any(each.ends for each in statement.indices))
         other = statement.order or statement.part or (others and not filled)
         if other or not plain or needs_more:
@@ -225,7 +224,7 @@ class _Taking:
     def fills(self, first: Statement, second: Statement) -> bool:
         """Whether a statement only writes what the next one begins with: `C(i, j) = 0` before `C(i, j) += ...`."""
         value = first.value
-        if first.operator != "=" or not isinstance(value, Const) or second.operator not in COMBINED or second.computed:
+        if first.operator != "=" or not isinstance(value, Const) or second.operator not in COMBINE or second.computed:
             return False
         whole = all(
             self.about.points[each.name][index.name] == span
@@ -424,14 +423,9 @@ class _Taking:
             low, high = spans[axis.places[0]]
             numbers[axis.count] = high - low
             if axis.moves:
-                begin, end = self.range_of(axis.places[0])
+                begin, end = self.about.range_of(axis.places[0])
                 numbers[axis.first] = low - begin + 1 + (end - begin if axis.places[0] in part.turned else 0)
         return numbers
-
-    def range_of(self, place: Place) -> Span:
-        """The whole range of a dimension or of a reduction index."""
-        name, which = place
-        return self.about.boxes[name][which] if isinstance(which, int) else self.about.points[name][which]
 
     # dimensions that go together
 

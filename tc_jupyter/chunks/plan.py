@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -25,7 +25,7 @@ from tc_jupyter.runtime.kernel import read_inputs
 
 from .flat import Flat, flat
 from .kernel import ChunkKernel, kernel_of
-from .parts import Chunk, Grid, Layer, layers_of
+from .parts import Chunk, Grid, Layer, layers_of, spans_of
 from .regions import Region, Regions
 
 LARGEST = 1 << 30
@@ -189,7 +189,7 @@ class Plan:
                     before[dimension] = after[dimension] = None
                 if before[dimension] is None:
                     continue
-                begin, end = max(_spans(edges), key=lambda each: min(each[1], high) - max(each[0], low))
+                begin, end = max(spans_of(edges), key=lambda each: min(each[1], high) - max(each[0], low))
                 before[dimension] = max(before[dimension] or 0, begin - low)
                 after[dimension] = max(after[dimension] or 0, high - end)
         return Halo(name, tuple(before), tuple(after))
@@ -274,7 +274,7 @@ def _refuse_large(plan: Plan) -> None:
     for layer in plan.layers:
         for name in layer.part.sources:
             chunk = max(
-                (plan.bytes_of(name, tuple(each)) for each in product(*map(_spans, plan.grids[name]))), default=0
+                (plan.bytes_of(name, tuple(each)) for each in product(*map(spans_of, plan.grids[name]))), default=0
             )
             for region in {each.regions[name] for each in layer.chunks}:
                 size = plan.bytes_of(name, region)
@@ -323,13 +323,9 @@ def _edges(low: int, extents: Sequence[int]) -> tuple[int, ...]:
     return tuple(edges) if len(edges) > 1 else (low, low)
 
 
-def _spans(edges: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return pairwise(edges)
-
-
 def extents_of(grid: Grid) -> Chunks:
     """The extents of chunks."""
-    return tuple(tuple(high - low for low, high in _spans(edges)) for edges in grid)
+    return tuple(tuple(high - low for low, high in spans_of(edges)) for edges in grid)
 
 
 def _wider(one: Halo, other: Halo) -> Halo:

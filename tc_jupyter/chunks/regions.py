@@ -16,7 +16,7 @@ from tc_jupyter.program import Expr, IndexVar, Read, Statement, walk
 from tc_jupyter.ranges import Scope, SizeExpr, constant, decided, from_expr, interval
 
 from .flat import Flat
-from .part import turned_subscript
+from .part import Place, turned_subscript
 
 Span = tuple[int, int]
 """From the first number up to the last one, which is not included."""
@@ -93,6 +93,11 @@ class Regions:
                 inner = (turned_subscript(self.flat, read, place) for place in range(len(read.indices)))
                 turned = tuple(None if each is None else from_expr(each, scope) for each in inner)
                 yield Access(read.tensor, tuple(from_expr(at, scope) for at in read.indices), read, turned)
+
+    def range_of(self, place: Place) -> Span:
+        """The whole range of a dimension or of an index."""
+        name, which = place
+        return self.boxes[name][which] if isinstance(which, int) else self.points[name][which]
 
     def accesses(self, statement: str) -> tuple[Access, ...]:
         """The reads of a statement, those of conditions and of subscripts included."""

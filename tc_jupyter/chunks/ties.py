@@ -9,7 +9,7 @@ from __future__ import annotations
 from tc_jupyter.program import Expr, IndexVar, Read, Statement, walk
 
 from .part import Part, Place
-from .regions import Regions, Span, plain_index
+from .regions import Regions, plain_index
 
 
 class Ties:
@@ -32,17 +32,12 @@ class Ties:
         """Let two places go together."""
         self.parent[self.root(one)] = self.root(other)
 
-    def range_of(self, place: Place) -> Span:
-        """The whole range of a dimension or an index."""
-        name, which = place
-        return self.about.boxes[name][which] if isinstance(which, int) else self.about.points[name][which]
-
     def of_index(self, statement: Statement, name: str) -> Place | None:
         """What an index runs over: a dimension of the target, or a cut of its own; `None` if that is not all of it."""
         for dimension, index in enumerate(statement.output_indices):
             if index.name == name:
                 place = statement.target, dimension
-                whole = self.range_of(place) == self.about.points[statement.name][name]
+                whole = self.about.range_of(place) == self.about.points[statement.name][name]
                 return place if place in self.places and whole else None
         return (statement.name, name) if (statement.name, name) in self.places else None
 
@@ -62,7 +57,7 @@ class Ties:
                 if place not in self.places or len(known) < len(users) or not known:
                     continue
                 roots = {self.root(each) for each in known}
-                same = all(self.range_of(each) == self.range_of(place) for each in known)
+                same = all(self.about.range_of(each) == self.about.range_of(place) for each in known)
                 if len(roots) == 1 and same and self.root(place) not in roots:
                     self.join(place, known[0])
                     changed = True
