@@ -7,7 +7,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from math import prod
@@ -22,6 +22,9 @@ from .ties import Ties
 
 Grid = tuple[tuple[int, ...], ...]
 """Where chunks begin, per dimension; the last number is the end."""
+
+Contraction = tuple[Statement, dict[str, tuple[int, ...]]]
+"""A reduction that is computed in parts, and where those begin along each of its indices that is cut."""
 
 REDUNDANT = 1.2
 """How many times as much as the whole def the parts may compute before a temporary is made on its own."""
@@ -102,9 +105,7 @@ class _Taking:
     grids: dict[str, Grid]
     whole: bool
     fixed: frozenset[tuple[str, int]] = frozenset()
-    contracted: dict[str, tuple[Statement, dict[str, tuple[int, ...]]]] = field(
-        default_factory=dict[str, tuple[Statement, dict[str, tuple[int, ...]]]]
-    )
+    contracted: dict[str, Contraction] = field(default_factory=dict[str, Contraction])
     last: dict[str, int] = field(default_factory=dict[str, int])
     points: dict[tuple[str, ...], list[Mapping[str, int]]] = field(
         default_factory=dict[tuple[str, ...], list[Mapping[str, int]]]
@@ -197,7 +198,7 @@ class _Taking:
 
     # reductions in parts
 
-    def contraction(self, tensor: str) -> tuple[Statement, dict[str, tuple[int, ...]]] | None:
+    def contraction(self, tensor: str) -> Contraction | None:
         """The indices along which a sum is computed in parts, with their edges."""
         *others, statement = self.flat.family(tensor)
         filled = len(others) == 1 and self.fills(others[0], statement)
@@ -366,7 +367,7 @@ class _Taking:
         regions = (self.needs(part, wanted, cuts).regions[tensor][dimension] for _, wanted, cuts in self.asked(part))
         return all(b - a < length and low - length <= a and b <= high + length for a, b in regions)
 
-    def cut_of(self, targets: tuple[str, ...]) -> list[tuple[Statement, dict[str, tuple[int, ...]]]]:
+    def cut_of(self, targets: tuple[str, ...]) -> list[Contraction]:
         return [self.contracted[each] for each in targets if each in self.contracted]
 
     # the tasks
@@ -470,9 +471,8 @@ class _Taking:
         return worst if worst is not None and excess[worst] > 0 else None
 
 
-def _least(holds: object, first: int, end: int) -> int:
+def _least(holds: Callable[[int], bool], first: int, end: int) -> int:
     """The first number for which something holds that then holds for all larger ones."""
-    assert callable(holds)
     while first < end:
         middle = (first + end) // 2
         if holds(middle):

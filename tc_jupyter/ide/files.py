@@ -123,7 +123,7 @@ def complete(text: str, position: Mapping[str, int], language: str, files: Files
 
 
 def _paths(folder: Path, below: Path, endings: set[str]) -> list[str]:
-    """The files below a folder, at most two folders down, as they are written from another one."""
+    """The files in a folder and in the folders there, as they are written from another one."""
     if not folder.is_relative_to(below):
         return []
     found: list[str] = []

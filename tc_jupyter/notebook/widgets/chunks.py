@@ -2,8 +2,7 @@
 """The plan of a call in chunks: what is made, and for one chunk of each what it reads of every array, halo included.
 
 Worked example: for a blur of 64 chunks the chunk in the middle is drawn beside the chunks of `X`, of which it reads one and the
-rims of
-eight others.
+rims of eight others.
 """
 
 from __future__ import annotations
