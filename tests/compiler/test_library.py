@@ -256,6 +256,25 @@ def test_what_does_not_fit_has_a_code_and_numbers(module, exported):
     assert own["softmax"](floats(0, 5)).shape == (0, 5)
 
 
+@needs_compiler
+def test_arguments_that_c_cannot_take_are_refused(tmp_path):
+    text = "def moved(float(N) X, int32 s, int8 t) -> (Y) { Y(i) = X(i + s) * t where i in 0:N - 4 }"
+    module = tc.compile(text, target="cpu")
+    moved = functions(module, tc.export(module.values(), tmp_path, "numbers", "native"))["moved"]
+    X = floats(8)
+    assert_same(moved(X, 1, np.int64(2)), module.moved(X, 1, 2))
+    for s, t in ((1 << 32, 1), (1, 300), (1, np.int16(-129)), (0.0, 1), (True, 1)):
+        with pytest.raises(TypeError, match="is a number of type int"):
+            moved(X, s, t)
+    records = np.zeros(4, [("value", np.float32), ("other", np.int16)])
+    with pytest.raises(ValueError, match="`Y` does not lie in row order"):
+        moved(X, 1, 1, out=records["value"])
+    assert not records["other"].any()
+    X = np.zeros(8, [("value", np.float32), ("other", np.int16)])["value"]
+    X[:] = range(8)
+    assert_same(moved(X, 1, 2), np.arange(2, 10, 2, dtype=np.float32))
+
+
 def test_names_that_cannot_be_exported(module, tmp_path):
     for options, number in (({"cpus": "x86-64-v9"}, "TC660"), ({"cuda": ("80",)}, "TC660")):
         with pytest.raises(CallError, match=number):
