@@ -29,8 +29,9 @@ from tc_jupyter.runtime.launch import RECORD, python_text
 from .checks import SEEN, Looked, Looks
 from .failures import Condition, c_string, of_check, of_failure, of_item
 from .integers import c_integer, c_size, c_steps
+from .processor import Processor
 from .signature import ELEMENTS, Parameter, Signature
-from .variants import Processor, Step, Variant
+from .variants import Step, Variant
 
 SMALL = 1024
 """Bytes of temporaries that stand on the stack."""

@@ -22,8 +22,9 @@ from .calls import Calls, Entry
 from .checks import SEEN
 from .failures import c_string
 from .integers import c_integer, c_size
+from .processor import Processor
 from .signature import ELEMENTS, Parameter
-from .variants import Processor, Step
+from .variants import Step
 
 _PAD = "    "
 
