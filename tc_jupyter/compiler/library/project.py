@@ -107,6 +107,7 @@ def export(
 
     Raises:
         CallError: TC660, TC661, TC663, or a call of `like` does not fit.
+        ValueError: sizes by name in `like` are not all sizes of the def.
     """
     about = definitions[0].program
     if not sys.platform.startswith("linux"):

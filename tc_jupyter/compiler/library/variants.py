@@ -141,6 +141,7 @@ def variants(
 
     Raises:
         CallError: a call does not fit the def.
+        ValueError: sizes by name are not all sizes of the def.
     """
     engine = kinds[0].target.kind
     wanted = [layout for call in like if not (layout := _layout(definition, call, engine)).empty]
