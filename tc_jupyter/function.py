@@ -164,7 +164,8 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
         The array of zarr with the result, or a tuple of them.
 
     Raises:
-        CallError: the arguments do not fit; TC670, `f` is written in `%%sac`; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
+        CallError: the arguments do not fit; TC670, `f` is written in `%%sac`; TC671, a chunk needs too much; TC673, a store is not
+            there or does not fit.
         TypeError: `f` is no function of a cell.
     """
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
@@ -881,8 +882,8 @@ class Function:
             Where the files are, and the names of the C functions.
 
         Raises:
-            CallError: TC660, there is no such processor or device; TC661, the folder cannot be written or the C compiler fails; TC663,
-                this system or function has no libraries; or the arguments of a call of `like` do not fit.
+            CallError: TC660, there is no such processor or device; TC661, the folder cannot be written, or the C compiler fails;
+                TC663, this system or function has no libraries; or the arguments of a call of `like` do not fit.
             ValueError: sizes of `like` are not all sizes of the function.
 
         Warns:
