@@ -26,7 +26,7 @@ from tc_jupyter.files import LARGEST_TEXT, decoded, read_text
 
 if TYPE_CHECKING:
     from tc_jupyter.compiler.uses import Used
-    from tc_jupyter.function import Function, Options
+    from tc_jupyter.function import Function, Module, Options
 
 KINDS = ("loops", "passes", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
@@ -176,10 +176,8 @@ def _check(options: argparse.Namespace) -> int:
     except ValueError as problem:
         return _refuse(f"--{problem}")
     text, name, language = _read(options)
-    used, known = _used(options.file, text, language, name)
-    analysis = analyze(
-        text, language=language, strict=options.strict, allow=allow, known=known.known, name=name, used=used
-    )
+    used, _ = _used(options.file, text, language, name)
+    analysis = analyze(text, language=language, strict=options.strict, allow=allow, name=name, used=used)
     print(json.dumps(analysis.to_json(), indent=1) if options.json else text_form(analysis))
     return 0 if analysis.ok else 1
 
@@ -190,6 +188,16 @@ def _used(file: str, text: str, language: str, name: str) -> tuple[Used, Options
 
     options = Options(text, language, name=name, file="" if file == "-" else str(Path(file).absolute()))
     return with_files(options)
+
+
+def _module(options: argparse.Namespace, target: str | None = None) -> Module:
+    """The functions of a file."""
+    from tc_jupyter.compiler import analyze  # noqa: PLC0415
+    from tc_jupyter.function import module_of  # noqa: PLC0415
+
+    text, name, language = _read(options)
+    used, made = _used(options.file, text, language, name)
+    return module_of(analyze(text, language=language, name=name, used=used), replace(made, target=target))
 
 
 _FIRST = {
@@ -237,14 +245,11 @@ def _up_to(last: str, shown: str) -> str:
 
 
 def _emit(options: argparse.Namespace) -> int:
-    from tc_jupyter.compiler import analyze  # noqa: PLC0415
-    from tc_jupyter.function import OpenRanks, module_of  # noqa: PLC0415
+    from tc_jupyter.function import OpenRanks  # noqa: PLC0415
     from tc_jupyter.runtime.nvrtc import BackendError  # noqa: PLC0415
 
     sizes = _sizes(options.size)
-    text, name, language = _read(options)
-    used, made = _used(options.file, text, language, name)
-    module = module_of(analyze(text, language=language, known=made.known, name=name, used=used), made)
+    module = _module(options)
     if options.name is not None and options.name not in module:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
     if options.stop_after is not None and options.stop_after not in _rewrites():
@@ -253,38 +258,33 @@ def _emit(options: argparse.Namespace) -> int:
     unknown = [size for size in sizes if size not in known]
     if unknown and not module.analysis.open_functions:
         return _refuse(f"--size: no def has a size {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}")
-    try:
-        for name in [options.name] if options.name else list(module):
-            function = module[name]
-            own = sizes if function.is_open else {each: sizes[each] for each in function.program.sizes if each in sizes}
+    for name in [options.name] if options.name else list(module):
+        function = module[name]
+        own = sizes if function.is_open else {each: sizes[each] for each in function.program.sizes if each in sizes}
+        try:
             shown = function.source("passes" if options.stop_after else options.kind, **own)
-            print(shown if options.stop_after is None else _up_to(options.stop_after, shown))
-    except OpenRanks:
-        message = f"the text of `{name}` depends on the ranks of its arguments"
-        print(
-            f"tc-jupyter: {message}: write them in its types, as in `double[.] a` or `double[.,.] a`", file=sys.stderr
-        )
-        return 1
-    except (ValueError, RuntimeError, BackendError) as problem:
-        print(f"tc-jupyter: {problem}", file=sys.stderr)
-        return 1
+        except OpenRanks:
+            message = f"the text of `{name}` depends on the ranks of its arguments"
+            help = "write them in its types, as in `double[.] a` or `double[.,.] a`"
+            print(f"tc-jupyter: {message}: {help}", file=sys.stderr)
+            return 1
+        except (ValueError, RuntimeError, BackendError) as problem:
+            print(f"tc-jupyter: {problem}", file=sys.stderr)
+            return 1
+        print(shown if options.stop_after is None else _up_to(options.stop_after, shown))
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tc_jupyter.compiler import analyze  # noqa: PLC0415
-    from tc_jupyter.function import export, module_of  # noqa: PLC0415
+    from tc_jupyter.function import export  # noqa: PLC0415
 
     calls = [_sizes(each.split(",")) for each in options.like]
-    text, name, language = _read(options)
-    used, made = _used(options.file, text, language, name)
-    analysis = analyze(text, language=language, known=made.known, name=name, used=used)
-    module = module_of(analysis, replace(made, target="cpu"))
+    module = _module(options, target="cpu")
     if options.name is not None and options.name not in module:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
     functions = [module[options.name]] if options.name else [*module.values()]
     if not functions:
-        return _refuse(f"{name} has no def")
+        return _refuse(f"{module.analysis.source.name} has no def")
     library = options.library or ("exported" if options.file == "-" else Path(options.file).stem)
     like = {function.written_name: [each for each in calls if _are_all(each, function)] for function in functions}
     unused = [each for each in calls if not any(each in found for found in like.values())]

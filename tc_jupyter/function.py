@@ -164,7 +164,9 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
         The array of zarr with the result, or a tuple of them.
 
     Raises:
-        CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
+        CallError: the arguments do not fit; TC670, `f` is written in `%%sac`; TC671, a chunk needs too much; TC673, a store is not
+            there or does not fit.
+        TypeError: `f` is no function of a cell.
     """
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
 
@@ -545,6 +547,9 @@ class Function:
             arrays: the arguments of a call, in their order.
             named: arguments by name.
 
+        Returns:
+            The plan: which chunks of the results there are, and what each task reads.
+
         Raises:
             CallError: the arguments do not fit; TC616, extents of chunks are not known; TC670, something else is known only when it
                 is computed; TC671, a task would have to put together too much.
@@ -737,6 +742,7 @@ class Function:
 
         Raises:
             ValueError: it has other parameters or results, or it gives other values.
+            TypeError: it is no function of a cell.
         """
         from tc_jupyter.compiler.derivatives import check_rule  # noqa: PLC0415  (few functions have one)
 
@@ -872,8 +878,16 @@ class Function:
             name: of the library; by default that of the function.
             wheel: make a package for Python, too, which needs NumPy alone.
 
+        Returns:
+            Where the files are, and the names of the C functions.
+
         Raises:
-            CallError: TC660 to TC663, or a call of `like` does not fit.
+            CallError: TC660, there is no such processor or device; TC661, the folder cannot be written, or the C compiler fails;
+                TC663, this system or function has no libraries; or the arguments of a call of `like` do not fit.
+            ValueError: sizes of `like` are not all sizes of the function.
+
+        Warns:
+            DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
         """
         return export([self], to, name or self.__name__, cpus, shared, cuda, {self.written_name: like}, wheel)
 
@@ -1194,10 +1208,16 @@ def export(
     like: Mapping[str, Sequence[Any]] | None = None,
     wheel: bool = False,
 ) -> Exported:
-    """Write a library with some functions; as `Function.export`, with `like` for each by name.
+    """Write a library with some functions; arguments, results, errors and warnings are those of `Function.export`.
+
+    Args:
+        name: of the library.
+        like: for functions by name, calls for which code is made beside that for all sizes.
 
     Raises:
-        CallError: TC660 to TC663, or a call of `like` does not fit.
+        CallError: as `Function.export`.
+        TypeError: something is no function, or `like` does not say of which function the calls are.
+        ValueError: there is no function, `like` names another one, or sizes in it are not all sizes of the function.
     """
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 

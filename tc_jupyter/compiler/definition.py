@@ -623,14 +623,14 @@ class Definition:
         Raises:
             CallError: the arguments do not fit.
         """
-        if any(value is None or not isinstance(value, np.ndarray | bool | int | float | complex) for value in args):
+        if not all(isinstance(value, np.ndarray | bool | int | float | complex) for value in args):
             return self.outlines(args)
         shapes = self.numbers_at(self.inputs(args).sizes).shapes
         tensors = map(self.program.tensor, self.program.results)
         return [(tuple(shapes[each.name][: each.written_rank]), each.element.value) for each in tensors]
 
     @property
-    def extents(self) -> frozenset[int]:
+    def shaping(self) -> frozenset[int]:
         """Places of the numbers on which shapes depend."""
         return self._shaping
 

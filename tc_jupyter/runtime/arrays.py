@@ -436,8 +436,8 @@ def lent(value: Any, written: bool) -> NDArray | None:
 
 def _is_on_host(array: Any) -> bool:
     """Whether this is a JAX array with values, all of them in the memory of the CPU."""
-    jax = sys.modules["jax"]
-    if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer) or array.is_deleted():
+    jax = sys.modules.get("jax")  # a module whose name begins so may be another one
+    if jax is None or not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer) or array.is_deleted():
         return False
     devices = array.devices()
     return len(devices) == 1 and next(iter(devices)).platform == "cpu"

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 
@@ -116,30 +116,32 @@ def _keep(ctx: Any, about: Recordable, args: Sequence[Any], output: Any) -> None
         ctx.mark_non_differentiable(
             *[each for each, is_float in zip(results, about.results, strict=True) if not is_float]
         )
-    ctx.back, ctx.numbers = None, ()
     if wanted:
         ctx.back = back = about.backward(wanted)
         values = [args[place] for place in back.takes]
         values += [results[place] for place in back.saved]
-        ctx.save_for_backward(*_tensors(ctx, values))
+        tensors, ctx.numbers = _apart(values)
+        ctx.save_for_backward(*tensors)
     if sys.modules["torch.autograd.forward_ad"]._current_level >= 0:
-        ctx.save_for_forward(*_tensors(ctx, args))
+        tensors, ctx.numbers_ahead = _apart(args)
+        ctx.save_for_forward(*tensors)
 
 
-def _tensors(ctx: Any, values: Sequence[Any]) -> Sequence[Any]:
-    """The values that PyTorch keeps; numbers are kept beside them."""
+Numbers: TypeAlias = Sequence[tuple[int, Any]]
+"""Numbers by their places."""
+
+
+def _apart(values: Sequence[Any]) -> tuple[Sequence[Any], Numbers]:
+    """The values that PyTorch keeps, and the numbers among them, which are kept beside: each direction has its own."""
     tensor = sys.modules["torch"].Tensor
     numbers = [(place, value) for place, value in enumerate(values) if not isinstance(value, tensor)]
-    if not numbers:
-        return values
-    ctx.numbers = numbers
-    return [value if isinstance(value, tensor) else None for value in values]
+    return [value if isinstance(value, tensor) else None for value in values] if numbers else values, numbers
 
 
-def _values(ctx: Any) -> list[Any]:
-    """What was kept."""
+def _values(ctx: Any, numbers: Numbers) -> list[Any]:
+    """What was kept for a direction."""
     values: list[Any] = list(ctx.saved_tensors)
-    for place, value in ctx.numbers:
+    for place, value in numbers:
         values[place] = value
     return values
 
@@ -149,7 +151,7 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     about, back, needed = ctx.about, ctx.back, ctx.needs_input_grad
     whole = zip(grads, about.results, strict=True)
     dense = [grad if grad.is_contiguous() else grad.contiguous() for grad, is_float in whole if is_float]
-    found = back.call(*_values(ctx), *dense)
+    found = back.call(*_values(ctx, ctx.numbers), *dense)
     found = found if isinstance(found, tuple) else (found,)
     answer: list[Any] = [None] * len(needed)
     for place, value in zip(back.places, found, strict=True):
@@ -162,7 +164,7 @@ def _forwards(ctx: Any, tangents: Sequence[Any]) -> Any:
     """The derivatives of the results along directions."""
     about = ctx.about
     moved = tuple(place for place in about.floats if tangents[place] is not None)
-    found = about.forward(moved)(*_values(ctx), *[tangents[place].contiguous() for place in moved])
+    found = about.forward(moved)(*_values(ctx, ctx.numbers_ahead), *[tangents[place].contiguous() for place in moved])
     parts = iter(found)
     answer = [(next(parts), next(parts))[1] if is_float else (next(parts), None)[1] for is_float in about.results]
     return tuple(answer) if len(answer) > 1 else answer[0]

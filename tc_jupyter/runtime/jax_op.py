@@ -71,7 +71,7 @@ class About(Protocol):
         ...
 
     @property
-    def extents(self) -> frozenset[int]:
+    def shaping(self) -> frozenset[int]:
         """Places of the numbers on which shapes depend."""
         ...
 
@@ -138,8 +138,12 @@ class Site:
     linear: Linear | None = None
 
     def arguments(self, operands: Sequence[Any]) -> list[Any]:
-        """The arguments of the def."""
-        return [each.value if isinstance(each, Fixed) else operands[each] for each in self.sources]
+        """The arguments of the def; arrays without dimensions are numbers of Python."""
+        values = [each.value if isinstance(each, Fixed) else operands[each] for each in self.sources]
+        return [
+            value.item() if not parameter.rank and hasattr(value, "item") else value
+            for parameter, value in zip(self.about.written, values, strict=True)
+        ]
 
 
 def traced(about: About, args: Sequence[Any]) -> Any:
@@ -148,7 +152,7 @@ def traced(about: About, args: Sequence[Any]) -> Any:
         return about.run(args)  # says what is missing
     operands, sources = list[Any](), list[int | Fixed]()
     for place, (parameter, value) in enumerate(zip(about.written, args, strict=True)):
-        if place in about.extents:
+        if place in about.shaping:
             value = concrete_or_error(int, value, f"`{parameter.name}` of `{about.name}` says how large a result is.")
         if isinstance(value, bool | int | float | complex | np.generic) and not parameter.rank:
             sources.append(Fixed(value))
@@ -168,11 +172,7 @@ call_p.multiple_results = True
 
 @call_p.def_impl
 def _run(*operands: Any, site: Site) -> list[Any]:
-    arguments = [
-        value.item() if not parameter.rank and hasattr(value, "item") else value
-        for parameter, value in zip(site.about.written, site.arguments(operands), strict=True)
-    ]
-    return [jnp.asarray(each) for each in site.about.run(arguments)]
+    return [jnp.asarray(each) for each in site.about.run(site.arguments(operands))]
 
 
 @call_p.def_abstract_eval
@@ -270,11 +270,10 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, site: Site) -> list[An
     wanted = [number for number, each in enumerate(operands) if ad.is_undefined_primal(each)]
     if linear is not None and wanted == list(range(len(operands) - len(linear.places), len(operands))):
         return _backwards(linear, operands, given, wanted)
-    back, by = about.backward_of(places)
+    back, _ = about.backward_of(places)
     if back.reads & set(places):
         raise TypeError(f"`{about.name}` is not linear in the arguments by which it is to be transposed")
     known = [jnp.zeros(each.aval.shape, each.aval.dtype) if ad.is_undefined_primal(each) else each for each in operands]
-    plain = Linear(about, site.sources, (), by)
     results = call_p.bind(*known, site=Site(about, site.sources)) if back.saved else []
     plain = Linear(about, site.sources, tuple(range(len(known), len(known) + len(back.saved))), places)
     return _backwards(plain, [*known, *(results[place] for place in back.saved)], given, None, len(operands))
@@ -358,11 +357,7 @@ _SITES: WeakValueDictionary[int, Site] = WeakValueDictionary()
 def _run_in_xla(number: int, operands: list[Any], results: list[Any]) -> None:
     """A call from compiled code."""
     site = _SITES[number]
-    arguments = [
-        value.item() if isinstance(value, np.ndarray) and not parameter.rank else value
-        for parameter, value in zip(site.about.written, site.arguments(operands), strict=True)
-    ]
-    site.about.run_into(arguments, results)
+    site.about.run_into(site.arguments(operands), results)
 
 
 _HANDLER = handler(_run_in_xla)
@@ -389,14 +384,8 @@ def _called_back(*operands: Any, site: Site) -> Any:
     outlines = _outlined(*[jax.typeof(each) for each in operands], site=site)
 
     def run(*values: Any) -> list[Any]:
-        arrays = [np.asarray(each) for each in values]
         results = [np.empty(each.shape, each.dtype) for each in outlines]
-        _SITES.setdefault(_number_of(site), site)
-        arguments = [
-            value.item() if isinstance(value, np.ndarray) and not parameter.rank else value
-            for parameter, value in zip(site.about.written, site.arguments(arrays), strict=True)
-        ]
-        site.about.run_into(arguments, results)
+        site.about.run_into(site.arguments([np.asarray(each) for each in values]), results)
         return results
 
     return jax.pure_callback(run, [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in outlines], *operands)

@@ -37,7 +37,7 @@ CONTAINER_LIMITS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
-"""Files with the limit of a container and what it uses: control groups of version 2 and 1."""
+"""Files with the limit of a container and what it uses: control groups of version 2 and 1. Beside them is `memory.stat`."""
 
 _MAX_BYTES = 1 << 62
 _BYTE = np.dtype(np.uint8)
@@ -78,11 +78,25 @@ def _number_in(path: str) -> int | None:
         return None
 
 
+def _files_in(path: str) -> int:
+    """Bytes of files that a control group keeps in memory: they count as used, but the system takes them back before it kills.
+
+    Of version 1 they are those of the group and all below it, as what it uses is.
+    """
+    try:
+        with open(path, encoding="ascii") as file:
+            rows = dict(line.split() for line in file)
+        below = "total_" if "total_inactive_file" in rows else ""
+        return int(rows[f"{below}inactive_file"]) + int(rows[f"{below}active_file"])
+    except (OSError, KeyError, ValueError):
+        return 0
+
+
 def left_bytes() -> int | None:
     """Bytes that this process can still write to before the system ends it; None where the system does not say.
 
     Linux promises more memory than it has and kills who uses it. What is left is `MemAvailable` and free swap, or less where a
-    control group (a container) has a limit.
+    control group (a container) has a limit; files that are kept in memory do not count as used.
     """
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
@@ -93,7 +107,7 @@ def left_bytes() -> int | None:
     for limit, used in CONTAINER_LIMITS:
         most, now = _number_in(limit), _number_in(used)
         if most is not None and now is not None:
-            left = min(left, max(most - now, 0))
+            left = min(left, max(most - now + _files_in(os.path.join(os.path.dirname(limit), "memory.stat")), 0))
     return left
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -25,6 +26,9 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="libraries are exported on Linux"),
 ]
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler on the path")
+NM = shutil.which("nm") or shutil.which("llvm-nm")
+OBJCOPY = shutil.which("objcopy") or shutil.which("llvm-objcopy")
+needs_objcopy = pytest.mark.skipif(OBJCOPY is None, reason="without it hidden symbols stay in the static library")
 
 TEXT = """
 def blur(float(H, W) X) -> (Y) {
@@ -104,13 +108,11 @@ def test_results_have_the_bits_of_the_notebook(module, exported):
 
 
 @needs_compiler
-@pytest.mark.parametrize("kind", ["static", "shared"])
+@pytest.mark.skipif(NM is None, reason="no binutils")
+@pytest.mark.parametrize("kind", [pytest.param("static", marks=needs_objcopy), "shared"])
 def test_only_documented_symbols_are_defined(exported, kind):
-    nm = shutil.which("nm")
-    if nm is None or shutil.which("objcopy") is None:
-        pytest.skip("no binutils")
     options = ["-D"] if kind == "shared" else ["-g"]
-    said = subprocess.run([nm, *options, "--defined-only", getattr(exported, kind)], capture_output=True, text=True)
+    said = subprocess.run([NM, *options, "--defined-only", getattr(exported, kind)], capture_output=True, text=True)
     assert tuple(sorted(re.findall(r"^[0-9a-f]+ \w (\w+)$", said.stdout, re.MULTILINE))) == exported.symbols
 
 
@@ -256,6 +258,25 @@ def test_what_does_not_fit_has_a_code_and_numbers(module, exported):
     assert own["softmax"](floats(0, 5)).shape == (0, 5)
 
 
+@needs_compiler
+def test_arguments_that_c_cannot_take_are_refused(tmp_path):
+    text = "def moved(float(N) X, int32 s, int8 t) -> (Y) { Y(i) = X(i + s) * t where i in 0:N - 4 }"
+    module = tc.compile(text, target="cpu")
+    moved = functions(module, tc.export(module.values(), tmp_path, "numbers", "native"))["moved"]
+    X = floats(8)
+    assert_same(moved(X, 1, np.int64(2)), module.moved(X, 1, 2))
+    for s, t in ((1 << 32, 1), (1, 300), (1, np.int16(-129)), (0.0, 1), (True, 1)):
+        with pytest.raises(TypeError, match="is a number of type int"):
+            moved(X, s, t)
+    records = np.zeros(4, [("value", np.float32), ("other", np.int16)])
+    with pytest.raises(ValueError, match="`Y` does not lie in row order"):
+        moved(X, 1, 1, out=records["value"])
+    assert not records["other"].any()
+    X = np.zeros(8, [("value", np.float32), ("other", np.int16)])["value"]
+    X[:] = range(8)
+    assert_same(moved(X, 1, 2), np.arange(2, 10, 2, dtype=np.float32))
+
+
 def test_names_that_cannot_be_exported(module, tmp_path):
     for options, number in (({"cpus": "x86-64-v9"}, "TC660"), ({"cuda": ("80",)}, "TC660")):
         with pytest.raises(CallError, match=number):
@@ -300,10 +321,9 @@ def test_names_of_c_are_no_names_of_functions(tmp_path, monkeypatch):
 
 
 @needs_compiler
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only code for x86-64 looks for instructions")
 @pytest.mark.slow
 def test_a_processor_without_the_instructions_is_refused(exported, tmp_path):
-    if "x86_64" not in os.uname().machine:
-        pytest.skip("levels are those of x86-64")
     text = '#include "kernels.c"\nint main(void) { float x[9] = {0}, y[1]; tc_float32_2d X = {x, {3, 3}, NULL}, Y = {y, {1, 1}, NULL};\n'
     text += "int code = blur(&X, &Y, NULL); puts(blur_error(code)); return code; }"
     (tmp_path / "old.c").write_text(text, encoding="utf-8")

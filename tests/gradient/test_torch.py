@@ -69,6 +69,17 @@ def test_gradients_and_those_of_gradients(module, number):
     assert torch.autograd.gradgradcheck(function, arguments)
 
 
+def test_both_directions_of_one_call_have_their_own_numbers():
+    """Backwards `X` is not needed, so that the number has another place there."""
+    f = tc.compile("def f(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }", target="cpu").f
+    X = torch.ones(3, requires_grad=True)
+    with torch.autograd.forward_ad.dual_level():
+        Y = f(torch.autograd.forward_ad.make_dual(X, torch.full((3,), 2.0)), 3.0)
+        assert torch.autograd.forward_ad.unpack_dual(Y).tangent.tolist() == [6, 6, 6]
+        Y.sum().backward()
+    assert X.grad.tolist() == [3, 3, 3]
+
+
 def test_training_reaches_the_same_loss(module):
     def layer(x, w, b):
         return torch.relu(x @ w.T + b)

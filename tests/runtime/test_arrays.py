@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tc_jupyter.runtime.arrays import (
     copy_into,
     index_bits,
     is_contiguous,
+    lent,
     library_of,
     overlaps_itself,
     prepared,
@@ -159,6 +161,12 @@ def test_protocols_give_the_same_memory(wrap, name):
     if array.size:
         assert view.address == array.__array_interface__["data"][0]
     np.testing.assert_array_equal(as_numpy(view), array)
+
+
+def test_a_module_whose_name_begins_as_that_of_jax_is_another_one(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    monkeypatch.setattr(Capsule, "__module__", "jaxtools")
+    assert lent(Capsule(BASE), written=False) is None
 
 
 def test_a_capsule_of_another_device_is_refused():

@@ -270,6 +270,11 @@ def test_a_container_may_use_less_memory_than_the_machine_has(monkeypatch, tmp_p
     whole = memory.left_bytes()
     monkeypatch.setattr(memory, "CONTAINER_LIMITS", ((str(limit), str(used)),))
     assert memory.left_bytes() in (2_000_000, None)
+    stat = tmp_path / "memory.stat"
+    stat.write_text("anon 9\ninactive_file 300000\nactive_file 200000\n")
+    assert memory.left_bytes() in (2_500_000, None)
+    stat.write_text("inactive_file 1\nactive_file 1\ntotal_inactive_file 400000\ntotal_active_file 200000\n")
+    assert memory.left_bytes() in (2_600_000, None)
     limit.write_text("max\n")
     assert (memory.left_bytes() is None) == (whole is None)
 

@@ -86,8 +86,7 @@ class Function:
                 if array.dtype != kind or array.ndim != rank:
                     came = f"{array.ndim} dimensions of {array.dtype}"
                     raise TypeError(f"{self.__name__}: {name} has {rank} dimensions of {kind}; {came} came")
-                whole = all(stride % kind.itemsize == 0 for stride in array.strides) and array.flags.aligned
-                array = array if whole and array.dtype.isnative else np.ascontiguousarray(array, kind.newbyteorder("="))
+                array = array if _in_elements(array) and array.flags.aligned else np.ascontiguousarray(array)
                 kept.append(array)
                 found.append(_array(array, rank))
             elif kind.kind == "c":
@@ -100,7 +99,7 @@ class Function:
     def _number(self, name: str, dtype: str, value: Any) -> Any:
         kind = np.dtype("float32") if dtype == "bfloat16" else _numpy(dtype)
         number = np.asarray(value)
-        if number.ndim or (kind.kind != "f" and number.dtype.kind != kind.kind and not _fits(number, kind)):
+        if number.ndim or not _fits(number, kind):
             raise TypeError(f"{self.__name__}: {name} is a number of type {dtype}")
         if dtype == "float16":
             return ctypes.c_uint16(int(number.astype(kind).view(np.uint16)))
@@ -121,6 +120,8 @@ class Function:
             raise TypeError(
                 f"{self.__name__}: out= for {name} is a writable array with {rank} dimensions of {_numpy(dtype)}"
             )
+        if not _in_elements(value):
+            raise ValueError(f"{self.__name__}: `{name}` does not lie in row order")
         return value
 
     def _check(self, code: int) -> None:
@@ -132,9 +133,16 @@ def _numpy(dtype: str) -> np.dtype[Any]:
     return np.dtype(_BITS.get(dtype, dtype))
 
 
+def _in_elements(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the strides are multiples of an element, as C has them: those of a field of records may not be."""
+    return all(stride % array.itemsize == 0 for stride in array.strides)
+
+
 def _fits(number: np.ndarray[Any, Any], kind: np.dtype[Any]) -> bool:
-    """Whether an integer of another type is a value of this one."""
-    if kind.kind not in "iu" or number.dtype.kind not in "iu":
+    """Whether a number is one of this type; floats are rounded."""
+    if kind.kind not in "iu":
+        return kind.kind == "f" or number.dtype.kind == kind.kind
+    if number.dtype.kind not in "iu":
         return False
     info = np.iinfo(kind)
     return int(info.min) <= int(number) <= int(info.max)

@@ -29,8 +29,9 @@ from tc_jupyter.runtime.launch import RECORD, python_text
 from .checks import SEEN, Looked, Looks
 from .failures import Condition, c_string, of_check, of_failure, of_item
 from .integers import c_integer, c_size, c_steps
+from .processor import Processor
 from .signature import ELEMENTS, Parameter, Signature
-from .variants import Processor, Step, Variant
+from .variants import Step, Variant
 
 SMALL = 1024
 """Bytes of temporaries that stand on the stack."""
@@ -154,7 +155,7 @@ class Calls:
         item = self.items[number]
         looked = self.looks.of(item, number, f"{self.name}_data{number}")
         self.add(looked.check)
-        buffers = [each.name for each in looked.check.parameters if each.kind == "buffer" and each.name != SEEN]
+        buffers = looked.buffers
         given = "".join(f", const void *b{k}" for k, _ in enumerate(buffers))
         body = ["int over = 0;", f"int64_t errors[{RECORD}] = {{0}};", "(void)over; (void)options;"]
         if number >= len(self.definition.numbers.items):
@@ -541,9 +542,7 @@ class Calls:
 
     def bytes_of(self, buffer: Buffer, step: Step, times: str) -> str:
         """Bytes of a temporary, with the pitch of its rows."""
-        known = {name: f"n{k}" for k, name in enumerate((*step.info.sizes, *(name for name, _ in step.info.scalars)))}
-        names = {text: self.number(name) for name, text in known.items()}
-        extents = [f"tc_max(0, {c_integer(python_text(extent, known), names)})" for extent in buffer.shape]
+        extents = [f"tc_max(0, {self.integer(extent, step)})" for extent in buffer.shape]
         if buffer.pad and extents:
             assert pitched((1,), buffer.pad) == (1 + buffer.pad,)
             extents[-1] = f"tc_add(&over, {extents[-1]}, {buffer.pad})"
@@ -551,6 +550,11 @@ class Calls:
         for each in [*extents, str(ITEMSIZE[buffer.dtype])]:
             size = f"tc_mul(&over, {size}, {each})"
         return size
+
+    def integer(self, expr: Expr, step: Step) -> str:
+        """An expression over the sizes and scalars of a kernel."""
+        known = {name: f"n{k}" for k, name in enumerate((*step.info.sizes, *(name for name, _ in step.info.scalars)))}
+        return c_integer(python_text(expr, known), {short: self.number(name) for name, short in known.items()})
 
     def number(self, name: str) -> str:
         """A size or a scalar."""
@@ -571,10 +575,7 @@ class Calls:
         for scan in step.scans:
             if scan not in self.looked:
                 continue
-            buffers = [
-                each.name for each in self.looked[scan].check.parameters if each.kind == "buffer" and each.name != SEEN
-            ]
-            passed = "".join(f", {self.pointer(each, places)}" for each in buffers)
+            passed = "".join(f", {self.pointer(each, places)}" for each in self.looked[scan].buffers)
             lines.append(f"{_PAD}if ((code = {self.name}_look{scan}(c, options{passed}))) goto done;")
         assert step.entry is not None
         checks = bool(step.info.checks)

@@ -44,6 +44,11 @@ class Looked:
     index: str = ""
     marks: str = ""
 
+    @property
+    def buffers(self) -> list[str]:
+        """The arrays that the check reads, as its function takes them."""
+        return [each.name for each in self.check.parameters if each.kind == "buffer" and each.name != SEEN]
+
 
 class Looks:
     """Prints the checks of a def."""

@@ -14,16 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tc_jupyter.program import Expr
-from tc_jupyter.runtime.launch import RECORD, python_text
+from tc_jupyter.runtime.launch import RECORD
 from tc_jupyter.schedule import STATIC_SHARED_BYTES
 
 from .calls import Calls, Entry
-from .checks import SEEN
 from .failures import c_string
-from .integers import c_integer, c_size
+from .integers import c_size
+from .processor import Processor
 from .signature import ELEMENTS, Parameter
-from .variants import Processor, Step
+from .variants import Step
 
 _PAD = "    "
 
@@ -190,7 +189,9 @@ class CudaCalls:
             lines += [f"{_PAD}{memory}", f"{_PAD}if ((code = tc_cuda({self.name}_name, {clear}))) goto done;"]
             names.append("&record")
         lines += [f"{_PAD}void *arguments[] = {{{', '.join([*names, 'NULL'])}}};"]
-        shape = ", ".join(self.extent(extent, step) for extent in (*step.source.launch.grid, *step.source.launch.block))
+        shape = ", ".join(
+            calls.integer(extent, step) for extent in (*step.source.launch.grid, *step.source.launch.block)
+        )
         lines.append(f"{_PAD}const int64_t shape[] = {{{shape}}};")
         kernel = f"{table(self.library, kind)}[{self.places[kind, step.source.text]}]"
         start = f"tc_launch_kernel({self.name}_name, {kernel}, shape, {step.source.launch.shared}, arguments, stream)"
@@ -198,12 +199,6 @@ class CudaCalls:
         if step.info.checks:
             lines += [_PAD + line for line in self.record()]
         return [*lines, "}"]
-
-    def extent(self, extent: Expr, step: Step) -> str:
-        """An extent of a launch."""
-        known = {name: f"n{k}" for k, name in enumerate((*step.info.sizes, *(name for name, _ in step.info.scalars)))}
-        text = python_text(extent, known)
-        return c_integer(text, {short: self.calls.number(name) for name, short in known.items()})
 
     def record(self) -> list[str]:
         """What the checks inside a kernel have found."""
@@ -219,8 +214,7 @@ class CudaCalls:
     def look(self, scan: int, places: dict[str, str]) -> list[str]:
         """A check on data, which is brought to the host for it."""
         calls = self.calls
-        looked = calls.looked[scan].check
-        buffers = [each.name for each in looked.parameters if each.kind == "buffer" and each.name != SEEN]
+        buffers = calls.looked[scan].buffers
         inner: list[str] = []
         for k, buffer in enumerate(buffers):
             size = str(calls.program.tensor(buffer).dtype.bytes)

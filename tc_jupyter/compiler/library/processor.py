@@ -1,4 +1,4 @@
-"""How a library finds out which of its code the processor can run: `cpuid`, once.
+"""The processors that a library has code for, and how it finds out which of its code this one can run: `cpuid`, once.
 
 Worked example: `level_text(processors(("x86-64-v3", "x86-64-v4")))` has a function `tc_level` that returns 1 where AVX-512 is
 there, 0 where AVX2 is, else -1.
@@ -7,8 +7,9 @@ there, 0 where AVX2 is, else -1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from .variants import KNOWN, Processor
+from tc_jupyter.schedule import Target
 
 _C1, _B7, _C7, _D7, _A71, _EXT = (1, 0, 2), (7, 0, 1), (7, 0, 2), (7, 0, 3), (7, 1, 0), (0x80000001, 0, 2)
 _BITS: dict[str, tuple[tuple[int, int, int], int]] = {
@@ -21,9 +22,28 @@ _BITS: dict[str, tuple[tuple[int, int, int], int]] = {
     "avx512vpopcntdq": (_C7, 14), "avx512fp16": (_D7, 23), "avxvnni": (_A71, 4), "avx512bf16": (_A71, 5),
 }  # fmt: skip
 """Leaf, part of it, register (`eax` is 0), and bit of a feature."""
+KNOWN = tuple(_BITS)
+"""The features that a library can look for; code is made with no others."""
 _YMM, _ZMM = 0x6, 0xE6
 """Registers that the system has to save: for AVX, and for AVX-512."""
 _OF_YMM = ("fma", "f16c", "vaes", "vpclmulqdq")
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A kind of processor that a library has code for.
+
+    Attributes:
+        name: in C, `v3` or `native`.
+        shown: as users write it, `x86-64-v3` or `native`.
+        checked: the features that the library looks for before it runs the code.
+    """
+
+    name: str
+    shown: str
+    target: Target
+    checked: tuple[str, ...]
+
 
 _X86 = """#include <cpuid.h>
 

@@ -41,9 +41,9 @@ from .calls import Calls, Entry
 from .cuda import SUPPORT as CUDA_SUPPORT
 from .cuda import CudaCalls, kernel_file, table
 from .example import example
-from .processor import level_text
+from .processor import Processor, level_text
 from .signature import SUFFIXES, Signature, signature, structs
-from .variants import Processor, Step, Variant, devices, processors, refuse, simplest, variants
+from .variants import Step, Variant, devices, processors, refuse, simplest, variants
 from .wheel import wheel as write_wheel
 
 _HERE = Path(__file__).parent
@@ -107,6 +107,7 @@ def export(
 
     Raises:
         CallError: TC660, TC661, TC663, or a call of `like` does not fit.
+        ValueError: sizes by name in `like` are not all sizes of the def.
     """
     about = definitions[0].program
     if not sys.platform.startswith("linux"):

@@ -30,25 +30,12 @@ from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.runtime.launch import EntryPoint, LaunchInfo, entry_point, launch_info
 from tc_jupyter.schedule import Target
 
+from .processor import KNOWN, Processor
+
 OLDEST = 70
 """The oldest architecture of a GPU."""
 MOST_VANISHING = 4
 """Sizes that may be 0 in any combination; of more, one at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Processor:
-    """A kind of processor that a library has code for.
-
-    Attributes:
-        name: in C, `v3` or `native`.
-        checked: the features that the library looks for before it runs the code.
-    """
-
-    name: str
-    shown: str
-    target: Target
-    checked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,47 +73,6 @@ class Variant:
     empty: bool
     positive: tuple[str, ...]
     steps: tuple[tuple[Step, ...], ...]
-
-
-KNOWN = [
-    "sse3",
-    "pclmul",
-    "ssse3",
-    "fma",
-    "cx16",
-    "sse4.1",
-    "sse4.2",
-    "movbe",
-    "popcnt",
-    "aes",
-    "avx",
-    "f16c",
-    "sahf",
-    "lzcnt",
-    "bmi",
-    "avx2",
-    "bmi2",
-    "avx512f",
-    "avx512dq",
-    "adx",
-    "avx512ifma",
-    "avx512cd",
-    "sha",
-    "avx512bw",
-    "avx512vl",
-    "avx512vbmi",
-    "avx512vbmi2",
-    "gfni",
-    "vaes",
-    "vpclmulqdq",
-    "avx512vnni",
-    "avx512bitalg",
-    "avx512vpopcntdq",
-    "avx512fp16",
-    "avxvnni",
-    "avx512bf16",
-]
-"""The features that `cpu.c` can look for; code is made with no others."""
 
 
 def processors(names: str | Sequence[str] | None, about: Program) -> tuple[Processor, ...]:
@@ -195,6 +141,7 @@ def variants(
 
     Raises:
         CallError: a call does not fit the def.
+        ValueError: sizes by name are not all sizes of the def.
     """
     engine = kinds[0].target.kind
     wanted = [layout for call in like if not (layout := _layout(definition, call, engine)).empty]
