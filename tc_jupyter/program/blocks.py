@@ -191,7 +191,7 @@ class _Block:
         inside = partial(_with_index, hidden=hidden, arrays=arrays)
         (target, indices), before = targets[-1], targets[:-1]
         where = [tree.Where(replace(each.index, span=span), each.lower, each.upper, each.span) for each in self.nest]
-        clauses = [_mapped(each, inside) for each in node.clauses]
+        clauses = [tree.mapped_clause(each, inside) for each in node.clauses]
         return replace(
             node,
             target=target,
@@ -334,18 +334,6 @@ def _reads(node: tree.Comprehension) -> Iterator[tree.Apply[tree.Expression]]:
     return (each for each in nodes if isinstance(each, tree.Apply))
 
 
-def _mapped(clause: tree.Clause, inside: partial[tree.Expression]) -> tree.Clause:
-    match clause:
-        case tree.Where():
-            return replace(clause, lower=inside(clause.lower), upper=inside(clause.upper))
-        case tree.Let() | tree.Exists():
-            return replace(clause, value=inside(clause.value))
-        case tree.Filter():
-            return replace(clause, condition=inside(clause.condition))
-        case tree.Unique():
-            return clause
-
-
 def _with_index(
     node: tree.Expression, hidden: Mapping[str, tuple[tree.Name, ...]], arrays: set[str]
 ) -> tree.Expression:
@@ -355,28 +343,13 @@ def _with_index(
         case tree.Name():
             single = node.name in hidden and node.name not in arrays
             return tree.Apply(node, _placed(hidden[node.name], node.span), node.span) if single else node
-        case tree.Unary():
-            return replace(node, operand=inner(node.operand))
-        case tree.Binary():
-            return replace(node, left=inner(node.left), right=inner(node.right))
-        case tree.Conditional():
-            parts = inner(node.condition), inner(node.then), inner(node.otherwise)
-            return replace(node, condition=parts[0], then=parts[1], otherwise=parts[2])
         case tree.Apply():
-            return _applied(node, inner, hidden)
-        case tree.Bordered():
-            return replace(node, read=_applied(node.read, inner, hidden), otherwise=inner(node.otherwise))
+            steps = _placed(hidden.get(node.function.name, ()), node.function.span)
+            return replace(node, arguments=(*steps, *map(inner, node.arguments)))
         case tree.Extent():
             return replace(node, dimension=node.dimension + len(hidden.get(node.tensor.name, ())))
-        case tree.Number():
-            return node
-
-
-def _applied(
-    node: tree.Apply[tree.Expression], inner: partial[tree.Expression], hidden: Mapping[str, tuple[tree.Name, ...]]
-) -> tree.Apply[tree.Expression]:
-    steps = _placed(hidden.get(node.function.name, ()), node.function.span)
-    return replace(node, arguments=(*steps, *map(inner, node.arguments)))
+        case _:
+            return tree.mapped(node, inner)
 
 
 def groups(statements: Sequence[tree.TcStatement]) -> Mapping[int, tuple[tree.Comprehension, ...]]:
