@@ -236,14 +236,15 @@ class _Block:
     def needs(self, statements: Sequence[tree.Comprehension], place: int) -> set[int]:
         """The statements that a statement must stand behind; both of each other, where they have to stay together."""
         node, found = statements[place], set[int]()
-        mine = {name.name for name, _ in node.targets}
+        extents = (each for part in _parts(node) for each in tree.walk(part) if isinstance(each, tree.Extent))
+        behind = {name.name for name, _ in node.targets} | {each.tensor.name for each in extents}
         for other, writer in enumerate(statements):
             written = {name.name: indices or () for name, indices in writer.targets}
             reads = [read for read in _reads(node) if read.function.name in written]
             steps = [self.distance(written[read.function.name], read.arguments) for read in reads]
             back = any(step is None or step < 0 for step in steps)
             wrong = any(step is None or step > 0 for step in steps) or (other > place and 0 in steps)
-            after = other < place and (bool(steps) or bool(mine & written.keys()))
+            after = other < place and (bool(steps) or bool(behind & written.keys()))
             if (other != place and (back or wrong or after)) or (other == place and (back or wrong)):
                 found.add(other)
         for other, reader in enumerate(statements):  # that reads what this one writes over, or comes too early
