@@ -42,6 +42,31 @@ def test_recurrent_net(target, sizes):
     assert f(args[0][:0], *args[1:]).shape == (0, batch, hidden)
 
 
+@pytest.mark.parametrize("made", ["Z(o)", "Z(t, o)"])
+def test_extents_of_what_a_step_makes(made):
+    place = made.count(",")
+    text = f"""def f(float(T, N) X) -> (h) {{ along t in 0:T {{
+        {made} = (h(t-1, o) else 0) + X(t, o)
+        S(t, o) = float(Z.{place}) where o in 0:Z.{place}
+        h(t, o) = {made} + S(t, o)
+    }} }}"""
+    f = tc.compile(text, target="interpreter").f
+    np.testing.assert_array_equal(f(np.ones((2, 3), np.float32)), [[4, 4, 4], [8, 8, 8]])
+
+
+def test_a_def_with_nested_blocks_is_called_twice():
+    module = tc.compile(
+        """def summed(float(T, N) X) -> (h) { along t in 0:T { along i in 0:N {
+            a(t, i) = (h(t-1, i) else 0) + (h(t, i-1) else 0)
+            h(t, i) = a(t, i) + X(t, i)
+        } } }
+        def twice(float(T, N) X) -> (B) { A = summed(X)  B = summed(A) }""",
+        target="interpreter",
+    )
+    (x,) = drawn(3, (3, 4))
+    np.testing.assert_array_equal(module.twice(x), module.summed(module.summed(x)))
+
+
 def test_lstm_is_that_of_torch():
     torch = pytest.importorskip("torch")
     f = tc.compile(

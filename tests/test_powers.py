@@ -41,6 +41,22 @@ def test_on_a_gpu_the_threads_of_a_block_take_the_steps():
     np.testing.assert_allclose(simulated.outputs[0], tc.compile(JACOBI, target="interpreter").solve(u, 3), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "S(i) = 1.0 where exists T(i)",
+        "S(i) = 1.0 where i in 0:T.0",
+        "S(i) = float(T.0) where i in 0:N",
+        "s +=! 1.0*k where k in 0:T.0 S(i) = s where i in 0:N",
+    ],
+)
+def test_ranges_and_extents_of_what_steps_make(inside):
+    text = f"def f(float(N) U) -> (V) {{ T(i) = U(i)*2 {inside} V(i) = T(i) + S(i) }} def g(float(N) U) -> (W) {{ W = f^3(U) }}"
+    module = tc.compile(text, target="interpreter")
+    u = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(module.g(u), module.f(module.f(module.f(u))))
+
+
 def test_drawn_powers():
     found = [judge(*drawn_powers(seed)) for seed in range(5)]
     assert sum(each.startswith("computed") for each in found) >= 3

@@ -76,6 +76,7 @@ def judge_case(case):
 
 
 def test_programs_of_the_language_page():
+    """Every third program of the page; the next test, which is slow, takes all of them."""
     assert sum(judge_case(case) for case in [*programs([DOCS / "language.md"])][::3]) >= 7
 
 

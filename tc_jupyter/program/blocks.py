@@ -191,7 +191,7 @@ class _Block:
         inside = partial(_with_index, hidden=hidden, arrays=arrays)
         (target, indices), before = targets[-1], targets[:-1]
         where = [tree.Where(replace(each.index, span=span), each.lower, each.upper, each.span) for each in self.nest]
-        clauses = [_mapped(each, inside) for each in node.clauses]
+        clauses = [tree.mapped_clause(each, inside) for each in node.clauses]
         return replace(
             node,
             target=target,
@@ -236,14 +236,15 @@ class _Block:
     def needs(self, statements: Sequence[tree.Comprehension], place: int) -> set[int]:
         """The statements that a statement must stand behind; both of each other, where they have to stay together."""
         node, found = statements[place], set[int]()
-        mine = {name.name for name, _ in node.targets}
+        extents = (each for part in _parts(node) for each in tree.walk(part) if isinstance(each, tree.Extent))
+        behind = {name.name for name, _ in node.targets} | {each.tensor.name for each in extents}
         for other, writer in enumerate(statements):
             written = {name.name: indices or () for name, indices in writer.targets}
             reads = [read for read in _reads(node) if read.function.name in written]
             steps = [self.distance(written[read.function.name], read.arguments) for read in reads]
             back = any(step is None or step < 0 for step in steps)
             wrong = any(step is None or step > 0 for step in steps) or (other > place and 0 in steps)
-            after = other < place and (bool(steps) or bool(mine & written.keys()))
+            after = other < place and (bool(steps) or bool(behind & written.keys()))
             if (other != place and (back or wrong or after)) or (other == place and (back or wrong)):
                 found.add(other)
         for other, reader in enumerate(statements):  # that reads what this one writes over, or comes too early
@@ -334,18 +335,6 @@ def _reads(node: tree.Comprehension) -> Iterator[tree.Apply[tree.Expression]]:
     return (each for each in nodes if isinstance(each, tree.Apply))
 
 
-def _mapped(clause: tree.Clause, inside: partial[tree.Expression]) -> tree.Clause:
-    match clause:
-        case tree.Where():
-            return replace(clause, lower=inside(clause.lower), upper=inside(clause.upper))
-        case tree.Let() | tree.Exists():
-            return replace(clause, value=inside(clause.value))
-        case tree.Filter():
-            return replace(clause, condition=inside(clause.condition))
-        case tree.Unique():
-            return clause
-
-
 def _with_index(
     node: tree.Expression, hidden: Mapping[str, tuple[tree.Name, ...]], arrays: set[str]
 ) -> tree.Expression:
@@ -355,28 +344,13 @@ def _with_index(
         case tree.Name():
             single = node.name in hidden and node.name not in arrays
             return tree.Apply(node, _placed(hidden[node.name], node.span), node.span) if single else node
-        case tree.Unary():
-            return replace(node, operand=inner(node.operand))
-        case tree.Binary():
-            return replace(node, left=inner(node.left), right=inner(node.right))
-        case tree.Conditional():
-            parts = inner(node.condition), inner(node.then), inner(node.otherwise)
-            return replace(node, condition=parts[0], then=parts[1], otherwise=parts[2])
         case tree.Apply():
-            return _applied(node, inner, hidden)
-        case tree.Bordered():
-            return replace(node, read=_applied(node.read, inner, hidden), otherwise=inner(node.otherwise))
+            steps = _placed(hidden.get(node.function.name, ()), node.function.span)
+            return replace(node, arguments=(*steps, *map(inner, node.arguments)))
         case tree.Extent():
             return replace(node, dimension=node.dimension + len(hidden.get(node.tensor.name, ())))
-        case tree.Number():
-            return node
-
-
-def _applied(
-    node: tree.Apply[tree.Expression], inner: partial[tree.Expression], hidden: Mapping[str, tuple[tree.Name, ...]]
-) -> tree.Apply[tree.Expression]:
-    steps = _placed(hidden.get(node.function.name, ()), node.function.span)
-    return replace(node, arguments=(*steps, *map(inner, node.arguments)))
+        case _:
+            return tree.mapped(node, inner)
 
 
 def groups(statements: Sequence[tree.TcStatement]) -> Mapping[int, tuple[tree.Comprehension, ...]]:

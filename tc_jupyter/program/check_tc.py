@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
@@ -31,7 +31,7 @@ from .inline import Passed, cannot_be_called, inline_call
 from .integers import sizes_of
 from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
-from .nested_calls import NestedCalls, changed, values_of
+from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
@@ -187,13 +187,12 @@ class _UnitChecker:
                 name = statement.operator.removesuffix("=!")
                 if name in self.defs:
                     yield name
-            values = values_of(statement) if isinstance(statement, tree.Comprehension) else ()
-            values = statement.arguments if isinstance(statement, tree.CallStatement) else values
-            nodes = [node for value in values for node in tree.walk(value)]
-            applied = [each.function.name for each in nodes if isinstance(each, tree.Apply)]
-            powers = [each.left for each in nodes if isinstance(each, tree.Binary) and each.op == "^"]
-            applied += [each.name for each in powers if isinstance(each, tree.Name)]
-            yield from (each for each in applied if each in self.defs)
+            for node in (node for value in values_of(statement) for node in tree.walk(value)):
+                match node:
+                    case tree.Apply(tree.Name(name)) | tree.Binary("^", tree.Name(name)) if name in self.defs:
+                        yield name
+                    case _:
+                        pass
 
     def check(self, name: str) -> None:
         """Check one def whose callees are done; once more where literals take their types from later statements."""
@@ -732,10 +731,11 @@ class _DefChecker:
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
                     return
-                if self.calls_itself(values_of(node)):
+                called = self.called_in(values_of(node))
+                if self.calls_itself(called):
                     self.unknown_tensor(node.target.name, node.span)
                     return
-                before, node = self.nested_calls(node)
+                before, node = self.nested_calls(node) if called else ([], node)
                 for each in before:
                     self.statement(each)
                 if node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
@@ -1118,23 +1118,30 @@ class _DefChecker:
             return None
         return replace(power, function=function), power.function
 
-    def calls_itself(self, values: Iterable[tree.Expression]) -> bool:
-        """Whether a def inside a value is not checked before this one, because it calls this one, which a message says."""
-        called = (each.function for value in values for each in tree.walk(value) if isinstance(each, tree.Apply))
-        waiting = self.unit.defs.keys() - self.unit.done - self.scope.tensors.keys()
-        found = next((each for each in called if each.name in waiting), None)
+    def called_in(self, values: Iterable[tree.Expression]) -> list[tree.Name]:
+        """The names before brackets that are those of defs of this cell or of functions of earlier ones."""
+        applied = (each.function for value in values for each in tree.walk(value) if isinstance(each, tree.Apply))
+        return [each for each in applied if each.name in self.unit.callable_names]
+
+    def calls_itself(self, called: Iterable[tree.Name]) -> bool:
+        """Whether a def is not checked before this one, which calls it, because it calls this one, which a message says."""
+        unit = self.unit
+        waiting = (each for each in called if each.name in unit.defs and each.name not in unit.done)
+        found = next((each for each in waiting if each.name not in self.scope.tensors), None)
         if found is not None:
             self.recursive(found)
         return found is not None
 
     def nested_calls(self, node: tree.Comprehension) -> tuple[list[tree.Comprehension], tree.Comprehension]:
         """The statements that calls of defs inside a value are, and the statement without them."""
-        applied = (each for value in values_of(node) for each in tree.walk(value) if isinstance(each, tree.Apply))
-        if not any(each.function.name in self.unit.callable_names for each in applied):
-            return [], node
         nested = self.nested_in(node.target)
         value = nested.inside(node.value, whole=node.indices is None and node.operator == "=")
-        clauses = tuple(changed(each, lambda part: nested.inside(part, whole=False)) for each in node.clauses)
+        clauses = tuple(
+            tree.mapped_clause(each, partial(nested.inside, whole=False))
+            if isinstance(each, tree.Let | tree.Filter)
+            else each
+            for each in node.clauses
+        )
         return nested.statements, replace(node, value=value, clauses=clauses)
 
     def nested_in(self, target: tree.Name) -> NestedCalls:
@@ -1204,7 +1211,7 @@ class _DefChecker:
 
     def argument_names(self, target: tree.Name, applied: tree.Apply[tree.Expression]) -> tuple[tree.Name, ...] | None:
         """The names of the arguments; `None` after a message."""
-        if self.calls_itself(applied.arguments):
+        if self.calls_itself(self.called_in(applied.arguments)):
             return None
         nested = self.nested_in(target)
         names: list[tree.Name] = []

@@ -93,18 +93,22 @@ def _moving(copy: Inlined, states: set[str]) -> set[str]:
     """The tensors of a copy that states lead to, and the results, which take their place; views of them among these."""
     found = {each.name for each in copy.results}
     owners = {tensor.name: tensor.view_of for tensor in copy.tensors}
+    used = [(each.target, _used(each)) for each in copy.statements]
     while True:
-        more = {each.target for each in copy.statements if (found | states) & set(each.tensors_read())}
-        more |= {each.target for each in copy.statements if any(read.tensor in states for read in _reads(each))}
+        more = {target for target, names in used if names & (found | states)}
         more |= {name for name, owner in owners.items() if owner in found and name not in states}
         if more <= found:
             return found
         found |= more
 
 
-def _reads(statement: Statement) -> Iterator[Read]:
-    parts = (statement.value, *statement.left, *statement.exists, *statement.filters)
-    return (node for part in parts for node in walk(part) if isinstance(node, Read))
+def _used(statement: Statement) -> set[str]:
+    """The tensors of which a statement reads elements or extents, in its ranges, too."""
+    ends = (end for index in statement.indices for pair in (index.where, index.ends) for end in pair or ())
+    parts = (statement.value, *statement.left, *statement.exists, *statement.filters, *ends)
+    nodes = [node for part in parts for node in walk(part)]
+    extents = {node.name.rpartition(".")[0] for node in nodes if isinstance(node, Size)}
+    return extents | {node.tensor for node in nodes if isinstance(node, Read)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tc_jupyter.syntax import tree
 
@@ -68,7 +69,7 @@ class NestedCalls:
             if not all(map(self._without_index, node.arguments)):
                 return node
             return self._stored(self.called(node), self.fresh(f"{self.target}.{node.function.name}"))
-        return tree.mapped(node, lambda each: self.inside(each, whole=whole))
+        return tree.mapped(node, partial(self.inside, whole=whole))
 
     def _without_index(self, node: tree.Expression) -> bool:
         names = (each.name for each in tree.walk(node) if isinstance(each, tree.Name))
@@ -91,18 +92,13 @@ def _literal(node: tree.Expression, dtype: str) -> tree.Expression:
     return tree.Apply(tree.Name(dtype, node.span), (node,), node.span)
 
 
-def values_of(node: tree.Comprehension) -> tuple[tree.Expression, ...]:
-    """The expressions of a statement in which calls of defs may stand: its value, lets and conditions."""
-    clauses = (each for each in node.clauses if isinstance(each, tree.Let | tree.Filter))
-    return (node.value, *(part for each in clauses for part in tree.parts(each)))
-
-
-def changed(clause: tree.Clause, change: Callable[[tree.Expression], tree.Expression]) -> tree.Clause:
-    """A let or a condition with another expression; other clauses as they are."""
-    match clause:
-        case tree.Let():
-            return replace(clause, value=change(clause.value))
-        case tree.Filter():
-            return replace(clause, condition=change(clause.condition))
+def values_of(node: tree.TcStatement) -> tuple[tree.Expression, ...]:
+    """The expressions of a statement in which calls of defs may stand: its value, lets and conditions, or its arguments."""
+    match node:
+        case tree.Comprehension():
+            clauses = (each for each in node.clauses if isinstance(each, tree.Let | tree.Filter))
+            return (node.value, *(part for each in clauses for part in tree.parts(each)))
+        case tree.CallStatement():
+            return node.arguments
         case _:
-            return clause
+            return ()

@@ -130,8 +130,9 @@ class Statement:
         order: for a statement that reads elements of its target which it has made before: the output indices whose values are
             taken one after the other, outermost first, each with 1 for upwards and -1 for downwards. Points that differ in
             other indices alone are independent.
-        block: the name of the block (`along t in 0:T { ... }`) whose statements are done in turns for each value of the first
-            index of `order`; empty for a statement of its own.
+        block: the name of the block (`along t in 0:T { ... }`) whose statements are done in turns for each value of its steps,
+            as in `t,i#0`: the steps, with commas between, and a number. Copies of a def have a name before it. It is empty for
+            a statement of its own.
         ahead: tensors that this statement or a later one of its block makes. What is read of them gives no index its range.
     """
 
@@ -216,7 +217,7 @@ class Statement:
     @property
     def steps(self) -> tuple[tuple[str, int], ...]:
         """The part of the order that all statements of the block have: its steps."""
-        return self.order[: 1 + self.block.partition("#")[0].count(",")] if self.block else ()
+        return self.order[: 1 + self.block.rpartition("#")[0].count(",")] if self.block else ()
 
     def is_made(self, tensor: str) -> bool:
         """Whether elements of a tensor are made in order while this statement runs: by itself, or by its block."""

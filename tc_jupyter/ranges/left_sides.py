@@ -214,6 +214,8 @@ class Written:
 
 def written_by(program: Program, ranges: Ranges, tensor: str) -> Written | None:
     """Whether all elements of a tensor are written; `None` where its first statement says so by itself."""
+    if not any(each.computed for each in program.statements if each.target == tensor):
+        return None
     before: list[Statement] = []
     order = ""  # of the statement, or block, that goes on from what is written before it
     for statement in program.statements:

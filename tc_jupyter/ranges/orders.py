@@ -18,8 +18,9 @@ Source: Feautrier, "Dataflow analysis of array and scalar references", IJPP 1991
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations, product
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
@@ -32,6 +33,9 @@ from .sets import IntegerSet, Unknown
 from .size_expr import SizeExpr, has_data, index
 
 Order = tuple[tuple[str, int], ...]
+_Pair = tuple[list[SizeExpr], list[SizeExpr]]
+"""What is at least 0, and what is 0, for pairs of points: indices of the second one have a `'`."""
+_Pairs = Callable[[Statement, Mapping[str, SizeExpr]], Iterator[_Pair]]
 MOST_TRIED = 16
 """Orders that are tried in the place of a wrong one."""
 _CLAUSE = re.compile(r"\balong\s+-?\s*\w+(?:\s*,\s*-?\s*\w+)*")
@@ -92,7 +96,7 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
             if _is_earlier(statement, access, writer, late):
                 continue
             try:
-                found = _late(ranges, statement, access, writer, late)
+                found = _smallest(ranges, statement, access, writer, partial(_not_earlier, statement.steps, late))
             except Unknown as unknown:
                 return WrongOrder(access, {}, unknown.reason or "the set library does not answer", writer)
             if found is not None:
@@ -110,27 +114,6 @@ def _is_earlier(statement: Statement, access: Access, writer: Statement, late: b
         if by.offset:
             return True
     return not late
-
-
-def _late(
-    ranges: Ranges, statement: Statement, access: Access, writer: Statement, late: bool
-) -> Mapping[str, int] | None:
-    """The smallest pair of a point and one of another statement that makes later what it reads; raises `Unknown`."""
-    here = ranges.indices[statement.name]
-    outputs = [item.name for item in writer.output_indices]
-    there = {name: index(f"{name}'", len(here) + place) for place, name in enumerate(outputs)}
-    dims = (*(r.index for r in here), *(f"{name}'" for name in outputs))
-    inside = [*_inside(statement, here, {}), *_inside(writer, ranges.indices[writer.name], there)]
-    same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
-    steps = [(there[name] - index_of(statement, name)) * way for name, way in statement.steps]
-    pairs = [([step - 1], steps[:place]) for place, step in enumerate(steps)]
-    pairs += [([], steps)] if late else []
-    for wrong, equal in pairs:
-        for alternative in access.condition.alternatives()[0]:
-            found = IntegerSet.build(dims, [*inside, *alternative, *wrong], [*same, *equal], True).smallest()
-            if found is not None:
-                return found
-    return None
 
 
 def reads_what_it_made(ranges: Ranges, statement: Statement) -> bool:
@@ -180,14 +163,22 @@ def _violation(
     ranges: Ranges, statement: Statement, access: Access, first: bool, order: Order
 ) -> Mapping[str, int] | None:
     """The smallest pair of points in the wrong order, with sizes; raises `Unknown`. Before a `first` one there is nothing."""
+    wrong = partial(_not_earlier, order, True) if first else partial(_in_the_way, order)
+    return _smallest(ranges, statement, access, statement, wrong)
+
+
+def _smallest(
+    ranges: Ranges, statement: Statement, access: Access, writer: Statement, wrong_pairs: _Pairs
+) -> Mapping[str, int] | None:
+    """The smallest wrong pair of a point and one of `writer` that makes what it reads, with sizes; raises `Unknown`."""
     here = ranges.indices[statement.name]
-    outputs = [item.name for item in statement.output_indices]
+    outputs = [item.name for item in writer.output_indices]
     there = {name: index(f"{name}'", len(here) + place) for place, name in enumerate(outputs)}
     dims = (*(r.index for r in here), *(f"{name}'" for name in outputs))
-    inside = [*_inside(statement, here, {}), *_inside(statement, here, there)]
+    inside = [*_inside(statement, here, {}), *_inside(writer, ranges.indices[writer.name], there)]
     same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
     alternatives, _ = access.condition.alternatives()
-    for wrong, equal in _not_before(statement, first, order, there):
+    for wrong, equal in wrong_pairs(statement, there):
         for alternative in alternatives:
             points = IntegerSet.build(dims, [*inside, *alternative, *wrong], [*same, *equal], True)
             found = points.smallest()
@@ -205,16 +196,18 @@ def _inside(statement: Statement, ranges: Sequence[IndexRange], there: Mapping[s
         yield r.upper - 1 - value
 
 
-def _not_before(
-    statement: Statement, first: bool, order: Order, there: Mapping[str, SizeExpr]
-) -> Iterator[tuple[list[SizeExpr], list[SizeExpr]]]:
-    """The pairs of points that are wrong, as an OR of constraints and equalities."""
+def _not_earlier(order: Order, late: bool, statement: Statement, there: Mapping[str, SizeExpr]) -> Iterator[_Pair]:
+    """The pairs whose second point comes later in an order; where the order says nothing, it does if it is `late`."""
     steps = [(there[name] - index_of(statement, name)) * step for name, step in order]
-    if first:
-        for place, step in enumerate(steps):
-            yield [step - 1], steps[:place]
+    for place, step in enumerate(steps):
+        yield [step - 1], steps[:place]
+    if late:
         yield [], steps
-        return
+
+
+def _in_the_way(order: Order, statement: Statement, there: Mapping[str, SizeExpr]) -> Iterator[_Pair]:
+    """The pairs of a later statement, which may read what is there, that no order keeps apart."""
+    steps = [(there[name] - index_of(statement, name)) * step for name, step in order]
     for name in there.keys() - {name for name, _ in order}:
         apart = there[name] - index_of(statement, name)
         yield [apart - 1], steps

@@ -45,22 +45,17 @@ from .slices import sliced
 from .tokens import KEYWORDS, SEMICOLON, Token, is_own, tokenize
 from .tree import (
     JOINING,
-    Apply,
     Binary,
     Block,
-    Bordered,
     Broken,
     CallStatement,
     Clause,
     Comprehension,
-    Conditional,
     Constant,
     Def,
     DimensionBox,
-    Exists,
     Expression,
     Filter,
-    Let,
     Name,
     Number,
     Param,
@@ -69,13 +64,13 @@ from .tree import (
     Result,
     TcStatement,
     TypeName,
-    Unary,
-    Unique,
     Unit,
     Where,
     depth,
     ends,
     is_open,
+    mapped,
+    mapped_clause,
     names_in,
     walk,
 )
@@ -894,21 +889,10 @@ class _CellParser:
 
     def broken_chain(self, node: Comprehension) -> Comprehension:
         """Report every chain and read `a < b < c` as `a < b && b < c`."""
-        fixed = (self.unchain_clause(clause) for clause in node.clauses)
+        fixed = (mapped_clause(clause, self.unchain) for clause in node.clauses)
         indices = None if node.indices is None else tuple(map(self.unchain, node.indices))
         at = None if node.at is None else self.unchain(node.at)
         return replace(node, value=self.unchain(node.value), indices=indices, clauses=tuple(fixed), at=at)
-
-    def unchain_clause(self, clause: Clause) -> Clause:
-        match clause:
-            case Where():
-                return replace(clause, lower=self.unchain(clause.lower), upper=self.unchain(clause.upper))
-            case Let() | Exists():
-                return replace(clause, value=self.unchain(clause.value))
-            case Filter():
-                return replace(clause, condition=self.unchain(clause.condition))
-            case Unique():
-                return clause
 
     def unchain(self, node: Expression) -> Expression:
         match node:
@@ -929,22 +913,8 @@ class _CellParser:
                     fix=fix,
                 )
                 return self.joined(node)
-            case Unary():
-                return replace(node, operand=self.unchain(node.operand))
-            case Binary():
-                return replace(node, left=self.unchain(node.left), right=self.unchain(node.right))
-            case Conditional():
-                parts = (self.unchain(node.condition), self.unchain(node.then), self.unchain(node.otherwise))
-                return Conditional(*parts, node.span)
-            case Apply():
-                return replace(node, arguments=tuple(map(self.unchain, node.arguments)))
-            case Bordered():
-                arguments = tuple(map(self.unchain, node.read.arguments))
-                return replace(
-                    node, read=replace(node.read, arguments=arguments), otherwise=self.unchain(node.otherwise)
-                )
             case _:
-                return node
+                return mapped(node, self.unchain)
 
     def tighter(self, node: Binary[Expression], conditions: list[Binary[Expression]]) -> Expression:
         """Report `a > 0 & b > 0`, and read it as `a > 0 && b > 0`."""
@@ -981,7 +951,7 @@ class _CellParser:
 
     def joined(self, node: Binary[Expression]) -> Expression:
         if not node.op.startswith(CHAIN):
-            return replace(node, left=self.unchain(node.left), right=self.unchain(node.right))
+            return mapped(node, self.unchain)
         assert isinstance(node.left, Binary)
         middle, right = self.unchain(node.left.right), self.unchain(node.right)
         last = Binary(node.op.removeprefix(CHAIN), middle, right, middle.span | right.span, node.op_span)

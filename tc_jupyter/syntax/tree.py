@@ -432,6 +432,20 @@ def parts(clause: Clause) -> tuple[Expression, ...]:
     assert_never(clause)
 
 
+def mapped_clause(clause: Clause, change: Callable[[Expression], Expression]) -> Clause:
+    """The clause with other expressions: what `change` makes of each."""
+    match clause:
+        case Where():
+            return replace(clause, lower=change(clause.lower), upper=change(clause.upper))
+        case Let() | Exists():
+            return replace(clause, value=change(clause.value))
+        case Filter():
+            return replace(clause, condition=change(clause.condition))
+        case Unique():
+            return clause
+    assert_never(clause)
+
+
 def ends(dimension: Dimension) -> tuple[Expression, ...]:
     """The expressions of a dimension: its extent, or both ends of its box."""
     return (dimension.lower, dimension.upper) if isinstance(dimension, DimensionBox) else (dimension,)
