@@ -657,10 +657,8 @@ def _as_it_lies(
     first, second = (row, column) if outer or (not turned and _is_small(columns)) else (column, row)
     schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
     parts = [f"{first}.outer"] if turned or outer else [f"{first}.outer", f"{second}.outer"]
-    if outer and (
-        turned or apart or (rows is None or rows.typical <= MOST_ROWS_ALONE)
-    ):  # one task packs an operand, or is short
-        parts = []
+    if outer and (turned or apart or rows is None or rows.typical <= MOST_ROWS_ALONE):
+        parts = []  # one task packs an operand, or is short
     for leaf in (*outer, *parts):
         schedule = schedule.parallel(copy, leaf)
     schedule = schedule.unroll(copy, f"{row}.inner").vectorize(copy, f"{column}.inner")

@@ -12,8 +12,10 @@ from __future__ import annotations
 from tc_jupyter.schedule.orders import moving
 from tc_jupyter.schedule.running import running_of
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import GRID_AXES, Stage
 from tc_jupyter.schedule.target import Target
+
+from . import general
 
 
 def is_ordered(stage: Stage) -> bool:
@@ -54,7 +56,7 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
     step = stage.statement.order[0][0]
     outer = stage.leaves[: stage.leaves.index(step)]
     if target.kind == "cuda":
-        for leaf, axis in zip(outer, ("blockIdx.x", "blockIdx.y", "blockIdx.z"), strict=False):
+        for leaf, axis in zip(outer, GRID_AXES, strict=False):
             schedule = schedule.bind(stage.name, leaf, axis)
         for each in members:
             schedule = _in_threads(schedule, each, {*outer, *(name for name, _ in stage.statement.steps)})
@@ -77,7 +79,7 @@ def _in_threads(schedule: Schedule, stage: Stage, shared: set[str]) -> Schedule:
     while len(free) > 1:
         schedule = schedule.fuse(stage.name, free[0], free[1])
         free = [f"{free[0]}.{free[1]}.fused", *free[2:]]
-    schedule = schedule.split(stage.name, free[0], BLOCK_THREADS)
+    schedule = schedule.split(stage.name, free[0], general.THREADS)
     return schedule.bind(stage.name, f"{free[0]}.inner", "threadIdx.x")
 
 
@@ -110,8 +112,6 @@ VECTORS = 4
 """Vectors of neighbours that go through the steps together."""
 THREAD_BLOCK = 256
 """Elements of a block on a GPU, which one thread goes through."""
-BLOCK_THREADS = 256
-"""Threads of a GPU that do the statements of a step together."""
 THREADS = 64
 """Threads of a block, each of which goes through the steps of a row of its own."""
 
