@@ -19,7 +19,7 @@ from math import prod
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, points_of, walk
-from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.program.integers import has_read, index_names, reads_elements
 from tc_jupyter.ranges import MANY, Box, Fact, Facts, constant, exactly, fact_of, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
@@ -362,7 +362,7 @@ def _is_cut_by_columns(stage: Stage, column: str) -> bool:
     conditions, _ = points_of(stage.statement.value, stage.statement.operator)
     subscripts = [from_expr(where).indices for read in stage.statement.reads() for where in read.indices]
     for condition in conditions:
-        on_data = any(isinstance(node, Read) and node.indices for node in walk(condition))
+        on_data = reads_elements(condition)
         names = {node.name for node in walk(condition) if isinstance(node, IndexVar)}
         if column in names and not on_data:
             along = [index.name for index in stage.statement.reduction_indices if index.name in names]

@@ -64,9 +64,7 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
     for leaf in outer:
         schedule = schedule.parallel(stage.name, leaf)
     for each in members:
-        last = each.statement.output_indices[-1].name
-        if last not in {name for name, _ in each.statement.order} and not each.statement.left:
-            schedule = _in_vectors(schedule, each, last, target)
+        schedule = _in_vectors(schedule, each, target)
     return schedule
 
 
@@ -83,18 +81,22 @@ def _in_threads(schedule: Schedule, stage: Stage, shared: set[str]) -> Schedule:
     return schedule.bind(stage.name, f"{free[0]}.inner", "threadIdx.x")
 
 
-def _in_vectors(schedule: Schedule, stage: Stage, last: str, target: Target) -> Schedule:
-    """Vectors over the last index of a statement of a block."""
-    lanes = max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
-    if stage.statement.reduction_indices:
+def _in_vectors(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
+    """Vectors over the last index of a statement of a block, if it is on single elements and that index is no step."""
+    statement, last = stage.statement, stage.statement.output_indices[-1].name
+    if statement.left or statement.reduction_indices or last in {name for name, _ in statement.order}:
         return schedule
-    schedule = schedule.split(stage.name, last, lanes)
+    schedule = schedule.split(stage.name, last, _lanes(schedule, stage, target))
     return schedule.vectorize(stage.name, f"{last}.inner")
+
+
+def _lanes(schedule: Schedule, stage: Stage, target: Target) -> int:
+    return max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
 
 
 def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], target: Target) -> Schedule:
     name, last = stage.name, stage.statement.output_indices[-1].name
-    lanes = max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
+    lanes = _lanes(schedule, stage, target)
     if last not in free or stage.statement.reduction_indices:
         schedule = schedule.reorder(name, *free, *rest) if rest else schedule
         for leaf in free[:-1] or free:
