@@ -116,16 +116,31 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     head = [machine, f"peers: {_peers(compiled)}"]
     for line in head:
         print(line)
-    counts = (threads.get_threads(), 1) if thread_count is None else (thread_count,)
-    runs = [_child(count, only, compiled, suite) for count in dict.fromkeys(counts)]
+    runs = [_child(count, only, compiled, suite) for count in counts_of(thread_count)]
     found = [each for run in runs for each in run.results]
-    for line in summary(found):
+    report(suite, [*head, *dict.fromkeys(run.kernels for run in runs)], found, summary(found), json_file)
+    return 1 if any(each.wrong for each in found) else 0
+
+
+def counts_of(thread_count: int | None) -> tuple[int, ...]:
+    """The numbers of threads that are measured: a given one, else all threads, then one."""
+    return tuple(dict.fromkeys((threads.get_threads(), 1))) if thread_count is None else (thread_count,)
+
+
+def report(
+    suite: str, head: Sequence[str], results: Sequence[Any], lines: Sequence[str], json_file: str | None
+) -> None:
+    """Print the lines of a summary, and write the results as JSON if a file is named.
+
+    Args:
+        head: lines about the machine and what is compared.
+        results: dataclasses, one per line of the table.
+    """
+    for line in lines:
         print(line)
     if json_file is not None:
-        head += dict.fromkeys(run.kernels for run in runs)
-        entries = [asdict(each) for each in found]
+        entries = [asdict(each) for each in results]
         Path(json_file).write_text(json.dumps({"suite": suite, "head": head, "entries": entries}, indent=1))
-    return 1 if any(each.wrong for each in found) else 0
 
 
 def none_named(suite: str, only: str, names: Sequence[str]) -> int:

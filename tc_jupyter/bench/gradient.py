@@ -11,7 +11,6 @@ Worked example: of the matrix product, `torch.autograd.grad(f(A, B), (A, B), dC)
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -26,7 +25,7 @@ from tc_jupyter.program import Program
 from tc_jupyter.runtime import peak, threads
 from tc_jupyter.runtime.timing import Timing, benchmark, duration
 
-from .cpu import QUIET, in_child, none_named, processor
+from .cpu import QUIET, counts_of, geometric_mean, in_child, none_named, processor, report
 from .workloads import Workload, make_data, workloads
 
 SECONDS = 1.0
@@ -92,13 +91,9 @@ def run(json_file: str | None, only: str, thread_count: int | None) -> int:
         return none_named("gradient", only, names)
     head = f"{processor()}, PyTorch {import_module('torch').__version__}"
     print(head)
-    counts = dict.fromkeys((threads.get_threads(), 1) if thread_count is None else (thread_count,))
+    counts = counts_of(thread_count)
     found = [Line(**entry) for count in counts for entry in in_child("gradient", (only, count), count)]
-    for line in summary(found):
-        print(line)
-    if json_file is not None:
-        entries = [asdict(each) for each in found]
-        Path(json_file).write_text(json.dumps({"suite": "gradient", "head": [head], "entries": entries}, indent=1))
+    report("gradient", [head], found, summary(found), json_file)
     return 1 if any(not each.agrees for each in found) else 0
 
 
@@ -215,7 +210,7 @@ def summary(lines: Sequence[Line]) -> list[str]:
     shown: list[str] = []
     for count, kind in dict.fromkeys((each.threads, each.kind) for each in lines):
         own = [each for each in lines if (each.threads, each.kind) == (count, kind)]
-        mean = math.exp(sum(math.log(each.ratio) for each in own) / len(own))
+        mean = geometric_mean([each.ratio for each in own])
         slow = sorted((each for each in own if each.ratio > TARGETS["worst"]), key=lambda each: -each.ratio)
         shown += [
             "",
@@ -225,5 +220,5 @@ def summary(lines: Sequence[Line]) -> list[str]:
         shown += [f"  {each.name}, {each.sizes}: {each.ratio:.2f}" for each in slow]
         beside = [each.time / each.peers["jax"][0] for each in own if "jax" in each.peers]
         if beside:
-            shown.append(f"  over jax.vjp: geometric mean {math.exp(sum(map(math.log, beside)) / len(beside)):.2f}")
+            shown.append(f"  over jax.vjp: geometric mean {geometric_mean(beside):.2f}")
     return shown

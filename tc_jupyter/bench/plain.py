@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import math
 import re
 import shutil
 import subprocess
@@ -37,7 +36,7 @@ from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import threads
 from tc_jupyter.runtime.timing import benchmark, duration
 
-from .cpu import QUIET, in_child, none_named, processor
+from .cpu import QUIET, counts_of, geometric_mean, in_child, none_named, processor, report
 from .workloads import Workload, make_data, parse_workload
 
 _MATHEMATICS = ("-ffast-math", "-fno-finite-math-only", "-fwrapv")
@@ -100,13 +99,9 @@ def run(json_file: str | None, only: str, thread_count: int | None) -> int:
         return none_named("plain", only, names)
     head = f"{processor()}, {version()}, {' '.join(FLAGS[1:6])}"
     print(head)
-    counts = dict.fromkeys((threads.get_threads(), 1) if thread_count is None else (thread_count,))
+    counts = counts_of(thread_count)
     found = [Spelled(**entry) for count in counts for entry in in_child("plain", (only, count), count)]
-    for line in summary(found):
-        print(line)
-    if json_file is not None:
-        entries = [asdict(each) for each in found]
-        Path(json_file).write_text(json.dumps({"suite": "plain", "head": [head], "entries": entries}, indent=1))
+    report("plain", [head], found, summary(found), json_file)
     return 1 if any(not each.agrees for each in found) else 0
 
 
@@ -217,7 +212,7 @@ def summary(found: Sequence[Spelled]) -> list[str]:
     lines: list[str] = []
     for count in dict.fromkeys(each.threads for each in found):
         own = [each for each in found if each.threads == count]
-        mean = math.exp(sum(math.log(each.over_loops) for each in own) / len(own))
+        mean = geometric_mean([each.over_loops for each in own])
         slow = [each for each in own if each.over_loops > TARGETS["loops"]]
         uneven = [each for each in own if (each.over_spelling or 0) > TARGETS["spelling"]]
         lines += [

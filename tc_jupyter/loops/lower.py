@@ -63,6 +63,7 @@ from tc_jupyter.ranges import (
 from tc_jupyter.schedule import (
     GPU_AXES,
     STEPS,
+    THREAD_AXES,
     ExactSets,
     MatrixStep,
     Split,
@@ -107,7 +108,7 @@ from .ir import (
     expressions,
     walk_statements,
 )
-from .rewrite import with_blocks
+from .rewrite import with_blocks, with_body
 from .simplify import simplify_expr
 from .tails import split_tails
 
@@ -471,11 +472,12 @@ class _Nest:
         ]
         steps = stage.statement.steps if stage.attach.kind == "root" else ()
         waits = leaf in {name for name, _ in steps[-1:]} and self._has_threads((stage, *with_it))
+        if waits:
+            block = with_body(block, (*block.body, Barrier()))
         if not families and not with_it:
-            return Block((*block.body, Barrier()), block.comment) if waits else block
+            return block
         beside: tuple[Stmt, ...] = tuple(self._stage(each) for each in with_it)
         if waits:
-            block = Block((*block.body, Barrier()), block.comment)
             beside = tuple(part for each in beside for part in (each, Barrier()))
         moved = tuple(stmt for family in families for stmt in self._moved_on(family[0]))
         result: Block = Block((*produced, block, *beside, *moved))
@@ -487,7 +489,7 @@ class _Nest:
 
     def _has_threads(self, stages: Iterable[Stage]) -> bool:
         """Whether the threads of a block share what stages make."""
-        return any(kind in GPU_AXES[3:] for each in stages for _, kind in each.annotations)
+        return any(kind in THREAD_AXES for each in stages for _, kind in each.annotations)
 
     def _moved_on(self, stage: Stage) -> tuple[Stmt, ...]:
         """The kept elements of a window in registers move to where the next visit expects them."""

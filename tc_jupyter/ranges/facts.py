@@ -22,7 +22,7 @@ class Fact(NamedTuple):
     """What holds of a size: a tuple, since every call with new sizes asks for the facts by which its code is found.
 
     Attributes:
-        least, most: the ends, both included; `None`: there is none.
+        least, most: the ends, both included; `None`: there is none. A size of 0 has the facts of larger ones: no loop over it runs.
         multiple: a number that divides it.
         sparse: it is one of an array with more elements than points that go to them.
     """

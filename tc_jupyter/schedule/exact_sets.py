@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tc_jupyter.program import Binary, Expr, Read, Select, Size, children, walk
+from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import (
     Answer,
     Condition,
@@ -305,7 +306,7 @@ class ExactSets:
 
     def element(self, user: Stage, read: Read) -> list[SizeExpr] | None:
         """The element that `read` reads at a point, in coordinates of the storage; `None` where data decide."""
-        if any(isinstance(node, Read) and node.indices for subscript in read.indices for node in walk(subscript)):
+        if any(map(reads_elements, read.indices)):
             return None
         shift = view_shift(self.graph, read.tensor)
         scope = self._scope(user)

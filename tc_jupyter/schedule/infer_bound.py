@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.ranges import (
     Condition,
     Extremum,
@@ -528,7 +528,7 @@ def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> t
     exact = True
     scope = scope_of(graph)
     for dimension, subscript in enumerate(read.indices):
-        if any(isinstance(node, Read) and node.indices for node in walk(subscript)):
+        if reads_elements(subscript):
             ends.append(None)
             exact = False
             continue

@@ -26,6 +26,8 @@ from .lineage import default_domain, steps_to
 from .stage import Fuse, Split, Stage, StageGraph, children_of, parents_of
 
 HERE, THERE = "1 ", "2 "
+MOST_STEPS = 8
+"""Steps of a temporary that take each other's place."""
 _REFUSED = {
     "rfactor": "partial results would be made before what they read",
     "cache_write": "it reads what it has made where it makes it",
@@ -120,10 +122,6 @@ def steps_kept(graph: StageGraph, tensor: str) -> tuple[int, int] | None:
                 return None
             most = max(most, by.offset)
     return (place, most + 1) if most < MOST_STEPS else None
-
-
-MOST_STEPS = 8
-"""Steps of a temporary that take each other's place."""
 
 
 def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:

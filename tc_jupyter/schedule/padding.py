@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
-from tc_jupyter.program import Read, walk
+from tc_jupyter.program import Read
+from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import (
     Extremum,
     FloorDiv,
@@ -162,7 +163,7 @@ def _positions(bounds: SymbolicBounds, stage: Stage, read: Read) -> Iterator[tup
     shift = view_shift(graph, read.tensor)
     places = _allocated(bounds, graph.storage_name(read.tensor))
     for subscript, by, (base, length) in zip(read.indices, shift, places, strict=True):
-        by_data = any(isinstance(node, Read) and node.indices for node in walk(subscript))
+        by_data = reads_elements(subscript)
         yield None if by_data else from_expr(subscript, scope_of(graph)).substitute(values) + by - base, length
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tc_jupyter.program import Expr, IndexVar, Program, Statement
+from tc_jupyter.program import IndexVar, Program, Statement
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr, step_of
 
@@ -290,11 +290,7 @@ def _last_indices(statement: Statement) -> set[str]:
 def _reduces_rows(statement: Statement, index: str) -> bool:
     """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
     places = {read.indices for read in statement.reads() if any(index in index_names(each) for each in read.indices)}
-    return len(places) == 1 and all(_is_index(last, index) for *_, last in places)
-
-
-def _is_index(subscript: Expr, index: str) -> bool:
-    return isinstance(subscript, IndexVar) and subscript.name == index
+    return len(places) == 1 and all(last == IndexVar(index) for *_, last in places)
 
 
 def _whole(value: int) -> Fact:

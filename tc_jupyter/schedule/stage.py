@@ -414,18 +414,11 @@ def _is_apart(name: str, members: Sequence[Statement], statement: Statement, ran
         for found in ranges.indices[each.name]
         if found.index == name
     ]
-    places = {
-        each.target: [item.name for item in each.output_indices].index(name)
-        for each in members
-        if name in [item.name for item in each.output_indices]
-    }
-    reads = [read for read in statement.reads() if read.tensor in {each.target for each in members}]
-    own = (read.tensor in places and _names(read.indices[places[read.tensor]], name) for read in reads)
+    made = [(each.target, [item.name for item in each.output_indices]) for each in members]
+    places = {target: names.index(name) for target, names in made if name in names}
+    reads = [read for read in statement.reads() if read.tensor in {target for target, _ in made}]
+    own = (read.tensor in places and read.indices[places[read.tensor]] == IndexVar(name) for read in reads)
     return len(set(domains)) == 1 and all(own)
-
-
-def _names(subscript: Expr, name: str) -> bool:
-    return isinstance(subscript, IndexVar) and subscript.name == name
 
 
 def _in_order(statement: Statement, roots: tuple[IterVar, ...]) -> tuple[str, ...]:

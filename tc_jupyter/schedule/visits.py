@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, bits, walk
-from tc_jupyter.program.integers import has_read
+from tc_jupyter.program.integers import has_read, reads_elements
 from tc_jupyter.ranges import (
     Choice,
     Condition,
@@ -322,7 +322,7 @@ class Enumeration:
 
     def _elements(self, stage: Stage, read: Read, user: Stage, space: _Space) -> tuple[Ints, NDArray[np.bool_]]:
         """The element that each point of the consumer reads, and whether it is evaluated there at all."""
-        if any(isinstance(node, Read) and node.indices for index in read.indices for node in walk(index)):
+        if any(map(reads_elements, read.indices)):
             raise TooManyPoints(f"data decide where `{user.name}` reads `{read.tensor}`")
         shift = view_shift(self.graph, read.tensor)
         scope = {

@@ -446,9 +446,8 @@ def _modular(program: Program) -> frozenset[str]:
         for instruction in program.instructions:
             written, read = effects(instruction)
             masked = instruction.parts[0] == "xor" and any(map(_is_ones, instruction.operands))
-            back = instruction.parts[0] == "shl" and _shift(instruction) >= min(
-                map(halved.get, read, [64] * len(read)), default=64
-            )
+            shifts = instruction.parts[0] == "shl"
+            back = shifts and any(_shift(instruction) >= halved[name] for name in read if name in halved)
             if masked or back or (instruction.parts[0] in _SLICE and not found.isdisjoint(read)):
                 found |= set(written)
     return frozenset(found)
@@ -462,10 +461,10 @@ def _halved(program: Program) -> dict[str, int]:
         before = len(found)
         for instruction in program.instructions:
             written, read = effects(instruction)
-            bits = (
-                [found[name] for name in read if name in found] if instruction.parts[0] in ("add", "sub", "mov") else []
-            )
-            if instruction.parts[0] == "shr" and instruction.parts[-1] == "u32" and _shift(instruction) > 0:
+            bits: list[int] = []
+            if instruction.parts[0] in ("add", "sub", "mov"):
+                bits = [found[name] for name in read if name in found]
+            elif instruction.parts[0] == "shr" and instruction.parts[-1] == "u32" and _shift(instruction) > 0:
                 bits = [_shift(instruction)]
             if bits:
                 found.update({name: max(bits) for name in written if name not in found})

@@ -53,9 +53,8 @@ from tc_jupyter.program import (
     Unary,
     bits,
     random_numbers,
-    walk,
 )
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.ranges import from_expr
 
 from . import helpers
@@ -564,7 +563,7 @@ def _moves(subscript: Expr, var: str, inner: set[str], plain: bool) -> bool:
     names = index_names(subscript)
     if var not in names or plain:
         return var in names
-    if names & inner or any(isinstance(node, Read) and node.indices for node in walk(subscript)):
+    if names & inner or reads_elements(subscript):
         return False
     split = from_expr(subscript).linear_in(var)
     return split is not None and split[0].is_constant and split[0].offset != 0

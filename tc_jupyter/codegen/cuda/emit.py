@@ -51,7 +51,7 @@ from tc_jupyter.loops import (
     walk_statements,
 )
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
-from tc_jupyter.program.integers import conjunction, index_names
+from tc_jupyter.program.integers import conjunction, index_names, reads_elements
 from tc_jupyter.schedule import STATIC_SHARED_BYTES, Target
 
 from .accumulators import in_registers
@@ -503,7 +503,7 @@ class _Emitter:
         if guards or axes & self._together(stmt):
             name = self.names.fresh("active")
             test = condition(stmt.condition, self.scope)
-            if any(isinstance(node, Read) and node.indices for node in walk(stmt.condition)):
+            if reads_elements(stmt.condition):
                 # what a guard leaves out must not be read
                 test = " && ".join([*(guard.text for guard in guards), f"({test})"])
             self._line(f"const bool {name} = {test};")

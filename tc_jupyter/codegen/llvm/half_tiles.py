@@ -87,10 +87,8 @@ def _adds_up(block: Block) -> bool:
 def _is_more(rest: Expr, half: int, limit: int, facts: Facts) -> bool:
     """Whether there is one tile, of more than half."""
     sizes = {node.name for node in walk(rest) if isinstance(node, Size)}
-    known = [facts[name] for name in sizes if name in facts]
-    return (
-        len(sizes) == 1 == len(known) and known[0].least > half and known[0].most is not None and known[0].most <= limit
-    )
+    known = facts.get(*sizes) if len(sizes) == 1 else None
+    return known is not None and known.least > half and known.most is not None and known.most <= limit
 
 
 def _with_extent(block: Block, extent: Expr, shorter: Expr) -> Block:

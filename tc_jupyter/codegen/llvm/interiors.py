@@ -93,9 +93,7 @@ class _Tiles:
     def versions(self, tile: list[Stmt], own: frozenset[str]) -> list[Stmt]:
         """A tile away from the borders, and at one."""
         found: list[tuple[_Border, tuple[For, ...], list[SizeExpr]]] = []
-        stays: set[Expr] = (
-            set()
-        )  # where loops over parts of a row have one variable, it may be inside in some of them only
+        stays: set[Expr] = set()  # loops over parts of a row may have one variable, and be inside in some parts only
         for border, loops in _borders(tile, ()):
             ends = [_least(condition, loops) for condition in border.conditions]
             known = [e for e in ends if e is not None and ((e.indices and is_held(e)) or nonnegative(e))]

@@ -25,7 +25,7 @@ from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions,
 from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
 from tc_jupyter.loops.simplify import first_rule
 from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
-from tc_jupyter.program.integers import ceil_div, has_read, times
+from tc_jupyter.program.integers import ceil_div, has_read, reads_elements, times
 from tc_jupyter.program.integers import minimum as smaller
 from tc_jupyter.ranges import (
     Name,
@@ -292,7 +292,7 @@ def _nodes(loop: For) -> Iterator[Expr]:
 
 
 def _choice(node: Binary, var: str) -> _Test | None:
-    if any(isinstance(each, Read) and each.indices for each in walk(node)) or not mentions(node, var):
+    if reads_elements(node) or not mentions(node, var):
         return None
     condition = to_condition(node)
     split = condition.arguments[0].linear_in(var) if condition.op in (">=", "==", "!=") else None

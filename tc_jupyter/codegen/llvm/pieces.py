@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.loops import Block, expressions, walk_statements
 from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, walk
+from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import SizeExpr, from_expr, interior, keeps_its_form, to_expr
 
 from .polynomial import Polynomial, Term, add, as_expr, mentions, polynomial, scaled, step
@@ -93,7 +94,7 @@ def in_pieces(offset: Polynomial, var: str, lanes: int) -> Pieces | None:
             return None
     found = interior(from_expr(position), var)
     if (
-        any(isinstance(each, Read) and each.indices for each in walk(position))
+        reads_elements(position)
         or keeps_its_form(position)  # the ends of the interior may not fit into 64 bits
         or found is None
         or not found.conditions

@@ -333,12 +333,12 @@ class BenchmarkView(BackgroundPicture):
 
     def _notes(self, results: list[Measured]) -> list[str]:
         """What a reader has to know about the measurement, each line once."""
-        found = [line for each in results for line in doubts(self._rows(each))]
+        told = [(line, each) for each in results for line in doubts(self._rows(each))]
+        found = [line for line, _ in told]
         if len(results) > 1:  # of a sweep one line of each kind
             kinds: dict[str, tuple[str, int]] = {}
-            for each in results:
-                for line in doubts(self._rows(each)):
-                    kinds.setdefault(line.partition(":")[0], (line, each.sizes[self.swept]))
+            for line, each in told:
+                kinds.setdefault(line.partition(":")[0], (line, each.sizes[self.swept]))
             found = [f"{line} (first at {self.swept} = {size})" for line, size in kinds.values()]
         others = any(name != self.function.__name__ for each in results for name in each.timings)
         return [*dict.fromkeys(found), *(libraries.slowed_note() if others else ())]

@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from tc_jupyter.schedule import GPU_AXES, Bounds, variable
+from tc_jupyter.schedule import GPU_AXES, GRID_AXES, THREAD_AXES, Bounds, variable
 from tc_jupyter.schedule.visits import Enumeration
 
 from .colours import of_kind
@@ -85,7 +85,7 @@ def execution(bounds: Bounds, stage: str) -> Execution:
     step, steps = _numbered(in_turn, len(points))
     return Execution(
         names, points, step, steps,
-        _columns(columns, notes, GPU_AXES[:3], len(points)), _columns(columns, notes, GPU_AXES[3:], len(points)),
+        _columns(columns, notes, GRID_AXES, len(points)), _columns(columns, notes, THREAD_AXES, len(points)),
         tuple((f"{owner}[{leaf}]", note) for (owner, leaf), note in zip(around, notes, strict=True)),
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tc_jupyter.compiler import FunctionAnalysis
 from tc_jupyter.program import Expr, IndexVar, Read, Statement, rewrite, walk
+from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import element_text
 from tc_jupyter.schedule.visits import evaluate, reached
 
@@ -341,7 +342,7 @@ class _Example:
 
     def place(self, subscript: Expr, extent: int) -> Ints:
         """A subscript at each point; where it computes with a value, examples are tried up to some times the extent."""
-        if isinstance(subscript, Read) or not any(isinstance(node, Read) and node.indices for node in walk(subscript)):
+        if isinstance(subscript, Read) or not reads_elements(subscript):
             return self.with_values(subscript, extent)
 
         def reached(found: Ints) -> tuple[bool, int]:

@@ -19,7 +19,7 @@ from math import prod
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, points_of, walk
-from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.program.integers import has_read, index_names, reads_elements
 from tc_jupyter.ranges import MANY, Box, Fact, Facts, constant, exactly, fact_of, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
@@ -362,7 +362,7 @@ def _is_cut_by_columns(stage: Stage, column: str) -> bool:
     conditions, _ = points_of(stage.statement.value, stage.statement.operator)
     subscripts = [from_expr(where).indices for read in stage.statement.reads() for where in read.indices]
     for condition in conditions:
-        on_data = any(isinstance(node, Read) and node.indices for node in walk(condition))
+        on_data = reads_elements(condition)
         names = {node.name for node in walk(condition) if isinstance(node, IndexVar)}
         if column in names and not on_data:
             along = [index.name for index in stage.statement.reduction_indices if index.name in names]
@@ -657,10 +657,8 @@ def _as_it_lies(
     first, second = (row, column) if outer or (not turned and _is_small(columns)) else (column, row)
     schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
     parts = [f"{first}.outer"] if turned or outer else [f"{first}.outer", f"{second}.outer"]
-    if outer and (
-        turned or apart or (rows is None or rows.typical <= MOST_ROWS_ALONE)
-    ):  # one task packs an operand, or is short
-        parts = []
+    if outer and (turned or apart or rows is None or rows.typical <= MOST_ROWS_ALONE):
+        parts = []  # one task packs an operand, or is short
     for leaf in (*outer, *parts):
         schedule = schedule.parallel(copy, leaf)
     schedule = schedule.unroll(copy, f"{row}.inner").vectorize(copy, f"{column}.inner")

@@ -12,8 +12,10 @@ from __future__ import annotations
 from tc_jupyter.schedule.orders import moving
 from tc_jupyter.schedule.running import running_of
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import GRID_AXES, Stage
 from tc_jupyter.schedule.target import Target
+
+from . import general
 
 
 def is_ordered(stage: Stage) -> bool:
@@ -54,7 +56,7 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
     step = stage.statement.order[0][0]
     outer = stage.leaves[: stage.leaves.index(step)]
     if target.kind == "cuda":
-        for leaf, axis in zip(outer, ("blockIdx.x", "blockIdx.y", "blockIdx.z"), strict=False):
+        for leaf, axis in zip(outer, GRID_AXES, strict=False):
             schedule = schedule.bind(stage.name, leaf, axis)
         for each in members:
             schedule = _in_threads(schedule, each, {*outer, *(name for name, _ in stage.statement.steps)})
@@ -62,9 +64,7 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
     for leaf in outer:
         schedule = schedule.parallel(stage.name, leaf)
     for each in members:
-        last = each.statement.output_indices[-1].name
-        if last not in {name for name, _ in each.statement.order} and not each.statement.left:
-            schedule = _in_vectors(schedule, each, last, target)
+        schedule = _in_vectors(schedule, each, target)
     return schedule
 
 
@@ -77,22 +77,26 @@ def _in_threads(schedule: Schedule, stage: Stage, shared: set[str]) -> Schedule:
     while len(free) > 1:
         schedule = schedule.fuse(stage.name, free[0], free[1])
         free = [f"{free[0]}.{free[1]}.fused", *free[2:]]
-    schedule = schedule.split(stage.name, free[0], BLOCK_THREADS)
+    schedule = schedule.split(stage.name, free[0], general.THREADS)
     return schedule.bind(stage.name, f"{free[0]}.inner", "threadIdx.x")
 
 
-def _in_vectors(schedule: Schedule, stage: Stage, last: str, target: Target) -> Schedule:
-    """Vectors over the last index of a statement of a block."""
-    lanes = max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
-    if stage.statement.reduction_indices:
+def _in_vectors(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
+    """Vectors over the last index of a statement of a block, if it is on single elements and that index is no step."""
+    statement, last = stage.statement, stage.statement.output_indices[-1].name
+    if statement.left or statement.reduction_indices or last in {name for name, _ in statement.order}:
         return schedule
-    schedule = schedule.split(stage.name, last, lanes)
+    schedule = schedule.split(stage.name, last, _lanes(schedule, stage, target))
     return schedule.vectorize(stage.name, f"{last}.inner")
+
+
+def _lanes(schedule: Schedule, stage: Stage, target: Target) -> int:
+    return max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
 
 
 def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], target: Target) -> Schedule:
     name, last = stage.name, stage.statement.output_indices[-1].name
-    lanes = max(1, target.vector_bits // schedule.graph.program.tensor(stage.target).dtype.compute.bits)
+    lanes = _lanes(schedule, stage, target)
     if last not in free or stage.statement.reduction_indices:
         schedule = schedule.reorder(name, *free, *rest) if rest else schedule
         for leaf in free[:-1] or free:
@@ -110,8 +114,6 @@ VECTORS = 4
 """Vectors of neighbours that go through the steps together."""
 THREAD_BLOCK = 256
 """Elements of a block on a GPU, which one thread goes through."""
-BLOCK_THREADS = 256
-"""Threads of a GPU that do the statements of a step together."""
 THREADS = 64
 """Threads of a block, each of which goes through the steps of a row of its own."""
 

@@ -154,7 +154,7 @@ def is_value(statement: Statement, index: str) -> bool:
     found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
     ends = [where[-2:] for where in found if len(where) > 1]
     return len(ends) == len(found) > 0 and all(
-        row in index_names(place) and isinstance(last, IndexVar) and last.name == index for place, last in ends
+        row in index_names(place) and last == IndexVar(index) for place, last in ends
     )
 
 

@@ -82,7 +82,7 @@ def _uses(stage: Stage, found: Operand, facts: Facts) -> float:
     if any(_overlaps(each, extents) for each in found.sums):
         return inf
     others = (fact_of(extents[name], facts) for name in extents.keys() - own)
-    return prod(inf if found is None else found.typical for found in others)
+    return prod(inf if length is None else length.typical for length in others)
 
 
 def _overlaps(total: Sum, extents: Mapping[str, SizeExpr]) -> bool:

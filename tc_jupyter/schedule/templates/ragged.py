@@ -9,7 +9,7 @@ Measured times are in `docs/measurements.md`, 'How fast are ragged sums and tria
 from __future__ import annotations
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Statement, points_of, walk
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 
@@ -43,7 +43,7 @@ def ends_loops(statement: Statement) -> bool:
     """Whether all conditions under which a point takes part compare a reduction index with other indices: no element decides."""
     conditions = () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
     limits = [limit for each in limits_of(statement).values() for limit in each]
-    plain = not any(isinstance(node, Read) and node.indices for limit in limits for node in walk(limit))
+    plain = not any(map(reads_elements, limits))
     return bool(conditions) and len(limits) == len(conditions) and plain
 
 

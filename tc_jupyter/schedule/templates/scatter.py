@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import prod
 
-from tc_jupyter.program import Read, Statement, keeps, places, walk
+from tc_jupyter.program import Statement, keeps, places
+from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import Facts, IndexRange, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -43,7 +44,7 @@ def placed(statement: Statement) -> tuple[str, ...]:
 
 def placed_by_data(statement: Statement) -> bool:
     """Whether elements decide where points go."""
-    return any(isinstance(node, Read) and node.indices for _, place in places(statement) for node in walk(place))
+    return any(reads_elements(place) for _, place in places(statement))
 
 
 def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from tc_jupyter.program import keeps
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import GRID_AXES, Stage
 from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.scatter import elements_of, placed, placed_by_data
 from tc_jupyter.schedule.templates.streaming import added
@@ -79,7 +79,7 @@ def _in_shared_memory(schedule: Schedule, stage: Stage, points: list[str]) -> Sc
     schedule = schedule.reorder(own, thread, part, *inner, *elements).bind(own, thread, "threadIdx.x")
     *outer, row = elements
     schedule = schedule.reorder(name, *elements, part).split(name, row, WARP)
-    for leaf, axis in zip((f"{row}.outer", *reversed(outer)), ("blockIdx.x", "blockIdx.y", "blockIdx.z"), strict=False):
+    for leaf, axis in zip((f"{row}.outer", *reversed(outer)), GRID_AXES, strict=False):
         schedule = schedule.bind(name, leaf, axis)
     return schedule.bind(name, f"{row}.inner", "threadIdx.x")
 
