@@ -49,7 +49,7 @@ _COMPLEX = {DType.FLOAT32: "complex64", DType.FLOAT64: "complex128"}
 
 
 def number_of(array: Array) -> Const:
-    """Any number of the type of an array: of a value that says nothing of ranges."""
+    """A number of the type of an array, for a statement whose computed value says nothing of the ranges of its indices."""
     return Const(0.0, array.dtype)
 
 

@@ -46,7 +46,7 @@ def without_blocks(node: tree.Def, diagnostics: list[Diagnostic], callees: Conta
         outside = {name for name, number in everywhere.items() if number > own[name]}
         made = _Block(block, inside, results, outside, diagnostics)
         before = len(diagnostics)
-        made.without_calls(callees)
+        made.refuse_calls(callees)
         statements = made.statements()
         if len(diagnostics) > before:  # nothing else is said of what they make
             found += [
@@ -102,7 +102,7 @@ class _Block:
         """The blocks around the statements, outermost first."""
         return self.inside[0].blocks
 
-    def without_calls(self, callees: Container[str]) -> None:
+    def refuse_calls(self, callees: Container[str]) -> None:
         """TC501 for calls of defs."""
         targets = {target.name for target, _ in self.targets()} | self.outside
         for each in self.inside:

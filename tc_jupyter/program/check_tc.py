@@ -35,7 +35,7 @@ from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
-from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
+from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters, refuse_power
 from .typing import (
     TYPE_NAMES,
     Typed,
@@ -732,7 +732,7 @@ class _DefChecker:
                     self.single_call(node, node.value)
                     return
                 called = self.called_in(values_of(node))
-                if self.calls_itself(called):
+                if self.has_no_program(called):
                     self.unknown_tensor(node.target.name, node.span)
                     return
                 before, node = self.nested_calls(node) if called else ([], node)
@@ -1123,14 +1123,17 @@ class _DefChecker:
         applied = (each.function for value in values for each in tree.walk(value) if isinstance(each, tree.Apply))
         return [each for each in applied if each.name in self.unit.callable_names]
 
-    def calls_itself(self, called: Iterable[tree.Name]) -> bool:
-        """Whether a def is not checked before this one, which calls it, because it calls this one, which a message says."""
-        unit = self.unit
-        waiting = (each for each in called if each.name in unit.defs and each.name not in unit.done)
-        found = next((each for each in waiting if each.name not in self.scope.tensors), None)
-        if found is not None:
-            self.recursive(found)
-        return found is not None
+    def has_no_program(self, called: Iterable[tree.Name]) -> bool:
+        """Whether one of these defs calls this one, which a message says, or has mistakes, which have messages."""
+        unit, scope = self.unit, self.scope
+        own = [each for each in called if each.name in unit.defs and each.name not in scope.tensors]
+        waiting = next((each for each in own if each.name not in unit.done), None)
+        if waiting is not None:
+            self.recursive(waiting)
+            return True
+        broken = any(each.name in unit.broken and each.name not in TC_FUNCTIONS for each in own)
+        self.silent |= broken
+        return broken
 
     def nested_calls(self, node: tree.Comprehension) -> tuple[list[tree.Comprehension], tree.Comprehension]:
         """The statements that calls of defs inside a value are, and the statement without them."""
@@ -1211,12 +1214,15 @@ class _DefChecker:
 
     def argument_names(self, target: tree.Name, applied: tree.Apply[tree.Expression]) -> tuple[tree.Name, ...] | None:
         """The names of the arguments; `None` after a message."""
-        if self.calls_itself(self.called_in(applied.arguments)):
+        if self.has_no_program(self.called_in(applied.arguments)):
             return None
         nested = self.nested_in(target)
         names: list[tree.Name] = []
         for argument in nested.called(applied).arguments:
             if not isinstance(argument, tree.Name):
+                if (power := self.power_in(argument)) is not None:
+                    refuse_power(self.scope, power)
+                    return None
                 if (unknown := self.unknown_in(argument)) is not None:
                     self.passed(unknown)
                     return None
@@ -1230,6 +1236,12 @@ class _DefChecker:
         for each in nested.statements:
             self.statement(each)
         return tuple(names)
+
+    def power_in(self, argument: tree.Expression) -> tree.Binary[tree.Expression] | None:
+        """The first power of a def in an expression."""
+        powers = (each for each in tree.walk(argument) if isinstance(each, tree.Binary) and each.op == "^")
+        names = self.unit.callable_names - self.scope.tensors.keys() - self.scope.sizes.keys()
+        return next((each for each in powers if isinstance(each.left, tree.Name) and each.left.name in names), None)
 
     def unknown_in(self, argument: tree.Expression) -> tree.Name | None:
         """The first name of an expression that nothing has, and that is no index of a read in it."""

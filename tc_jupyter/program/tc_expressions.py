@@ -110,6 +110,13 @@ class StatementNames:
     settles: bool = False
 
 
+def refuse_power(scope: Scope, node: tree.Binary[tree.Expression]) -> None:
+    """Report `f^n(X)` for a def `f` inside of an expression."""
+    name = node.left.name if isinstance(node.left, tree.Name) else ""
+    help = f"write a statement before this one, as in `V = {name}^n(X)`, and read `V` here"
+    scope.report(codes.UNSUPPORTED, node.span, f"a power of the def `{name}` is a statement of its own", help=help)
+
+
 class ExpressionChecker:
     """Types the expressions of one statement."""
 
@@ -498,7 +505,8 @@ class ExpressionChecker:
 
     def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:
         if node.op == "^" and isinstance(node.left, tree.Name) and self._is_def(node.left.name):
-            return self._iteration(node, node.left)
+            refuse_power(self.scope, node)
+            return None
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             return self._logical(node, node.op, left, right)
@@ -532,12 +540,6 @@ class ExpressionChecker:
         names = self.names
         is_own = name in names.lets or name in names.left or name in self.scope.tensors or name in self.scope.sizes
         return name in self.scope.callable_names and not is_own
-
-    def _iteration(self, node: tree.Binary[tree.Expression], function: tree.Name) -> None:
-        """`f^n(X)` for a def `f`."""
-        help = f"write a statement before this one, as in `V = {function.name}^n(X)`, and read `V` here"
-        message = f"a power of the def `{function.name}` is a statement of its own"
-        self.scope.report(codes.UNSUPPORTED, node.span, message, help=help)
 
     def _power(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> Typed | None:
         """`x^n`."""

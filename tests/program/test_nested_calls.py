@@ -75,3 +75,19 @@ def test_functions_of_sac(statement, expected):
 def test_the_names_of_what_is_stored_are_those_of_the_call():
     f = tc.compile(f"{DEFS}def f(float(N) X) -> (Z) {{ Z = scale(smooth(X), 2) }}").f
     assert {"Z.smooth", "Z.scale.a"} <= {tensor.name for tensor in f.program.tensors}
+
+
+@pytest.mark.parametrize(
+    "statement, number, message",
+    [
+        ("W = 2 * wrong(X)", "TC201", "`Q`"),  # a def with a mistake: nothing else is said of its calls
+        ("W(i) = wrong(X)", "TC201", "`Q`"),
+        ("W = smooth(smooth^2(X))", "TC501", "a power of the def `smooth` is a statement of its own"),
+    ],
+)
+def test_one_message(statement, number, message):
+    wrong = "def wrong(float(N) X) -> (s) { s +=! Q(i) }" if "wrong" in statement else ""
+    found = tc.analyze(f"{DEFS}{wrong} def f(float(N) X) -> (W) {{ {statement} }}")
+    (error,) = (each for each in found.diagnostics if each.is_error)
+    assert error.code.number == number
+    assert message in error.message
