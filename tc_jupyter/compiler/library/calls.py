@@ -276,13 +276,9 @@ class Calls:
             for axis, dim in enumerate(written.dims):
                 if isinstance(dim, Formula):
                     wanted, here = c_size(dim.value, self.names), f"{parameter.c}->sizes[{axis}]"
-                    text = f"dimension {axis} of `{parameter.name}` is %lld, but `{dim.shown}` is %lld"
-                    wrong = self.plain(
-                        "TC_SIZE",
-                        c_string(text, True).replace("%%lld", "%lld"),
-                        f"(long long){here}",
-                        f"(long long){wanted}",
-                    )
+                    shown = dim.shown.replace("%", "%%")
+                    text = c_string(f"dimension {axis} of `{parameter.name}` is %lld, but `{shown}` is %lld")
+                    wrong = self.plain("TC_SIZE", text, f"(long long){here}", f"(long long){wanted}")
                     lines.append(f"if ({here} != {wanted}) return {wrong};")
         return lines
 
