@@ -53,6 +53,7 @@ from .program import (
     Tensor,
     as_size,
 )
+from .recurrences import Recurrence, recurrence_of
 from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
@@ -60,6 +61,8 @@ from .typing import Leaves, intervals, limits_of, may_wrap
 __all__ = [
     "SHORTEST_ROW",
     "Leaves",
+    "Recurrence",
+    "recurrence_of",
     "ArgumentType",
     "CheckedFunction",
     "CheckedSac",

@@ -38,9 +38,12 @@ from tc_jupyter.program import (
     Expr,
     IndexVar,
     Read,
+    Recurrence,
     Select,
     Size,
+    Unary,
     int64,
+    recurrence_of,
     rewrite,
     walk,
 )
@@ -51,7 +54,7 @@ from tc_jupyter.schedule.padding import parts_of
 
 from .free_lanes import has_free_lanes
 from .polynomial import constant_value, polynomial, step
-from .prefixes import LAST, PREFIX
+from .prefixes import ANEW, BACK, LAST, LINEAR, PREFIX, SMALLEST, SOUND
 from .prepare import PARTS, Lanes, work_of
 
 PART = 4_000_000
@@ -60,7 +63,6 @@ MOST_CARRIED = 4
 """Iterations back that are kept in registers."""
 WIDEST = 256
 """Bits of the vectors of a running operation: the steps of wider ones are more, and halves of them are done side by side anyway."""
-RUNNING = ("+", "*", "min", "max")
 
 _ZERO, _ONE = int64(0), int64(1)
 
@@ -257,35 +259,116 @@ class _Carry:
         return replace(rest, body=Block((Allocate(Buffer(new, self.buffer.dtype, (_ONE,), "local"), body),)))
 
     def running(self, rest: For, value: Expr, register: str, target: Target) -> tuple[Stmt, ...] | None:
-        """Vectors of a running operation, and what is left at the end; `None` for any other value."""
+        """Vectors of a recurrence, and what is left at the end; `None` for a value of another form."""
         dtype = self.buffer.dtype
-        other = _other_operand(value, register)
-        along_row = step(polynomial(self.store.indices[-1]), rest.var) == (1, True)
-        if other is None or dtype.bits < 32 or dtype is not dtype.compute or not along_row:
+        form = recurrence_of(value, Read(register, (_ZERO,), dtype))
+        way, even = step(polynomial(self.store.indices[-1]), rest.var)
+        is_number = dtype.is_integer or dtype.is_float
+        if (
+            form is None
+            or dtype.bits < 32
+            or dtype is not dtype.compute
+            or not is_number
+            or not even
+            or way not in (1, -1)
+        ):
             return None
-        operation, x = other
         lanes = max(2, min(WIDEST, target.vector_bits) // dtype.bits)
-        outer, inner, carry = f"{rest.var}.o", f"{rest.var}.l", f"{self.buffer.name}.carry"
-        lane, register_at = IndexVar(inner), Read(register, (_ZERO,), dtype)
-        position = plus(rest.min, plus(times(IndexVar(outer), int64(lanes)), lane))
-        sums = f"{self.buffer.name}.prefix"
-        kept, so_far = Read(carry, (lane,), dtype), Read(sums, (_ZERO,), dtype)
-        inside = Store(sums, (_ZERO,), Call(PREFIX + operation, (x,), dtype))
-        written = replace(self.store, value=Binary(operation, kept, so_far, dtype), streaming=False)
-        total = Store(carry, (lane,), Binary(operation, kept, Call(LAST, (so_far,), dtype), dtype))
-        steps = Allocate(Buffer(sums, dtype, (_ONE,), "local"), Block((inside, written, total)))
-        body = mapped_block(Block((steps,)), lambda expr: substitute(expr, {rest.var: position}))
-        vector = For(inner, _ZERO, int64(lanes), body, "vectorize", rest.axis)
+        return _Vectors(self, form, rest, value, register, lanes, way < 0).statements()
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """The vectors of a recurrence; `back`: of lanes that go against the order of iterations."""
+
+    of: _Carry
+    form: Recurrence
+    rest: For
+    value: Expr
+    register: str
+    lanes: int
+    back: bool
+
+    @property
+    def dtype(self) -> DType:
+        return self.of.buffer.dtype
+
+    def name(self, kind: str) -> str:
+        return f"{self.of.buffer.name}.{kind}"
+
+    def read(self, kind: str, at: Expr = _ZERO) -> Expr:
+        return Read(self.name(kind), (at,), self.dtype)
+
+    def call(self, name: str, *arguments: Expr) -> Expr:
+        kind = DType.BOOL if name == SOUND else self.dtype
+        return Call(name + (BACK if self.back else ""), arguments, kind)
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Whether products of factors may be infinite or lose digits, though no sum does."""
+        factor = self.form.factor
+        if factor is None or self.form.starts_anew or not self.dtype.is_float:
+            return False
+        if not isinstance(factor, Const):
+            return True
+        size = abs(factor.value)
+        return size > 1 or size**self.lanes < SMALLEST[self.dtype.bits]
+
+    def statements(self) -> tuple[Stmt, ...] | None:
+        rest, lanes = self.rest, int64(self.lanes)
+        outer, inner = f"{rest.var}.o", f"{rest.var}.l"
+        start = plus(rest.min, times(IndexVar(outer), lanes))
+        last = Binary("-", int64(self.lanes - 1), IndexVar(inner), DType.INT64)
+        position = plus(start, last if self.back else IndexVar(inner))
+        body = mapped_block(self.one_vector(IndexVar(inner)), lambda expr: substitute(expr, {rest.var: position}))
+        vector = For(inner, _ZERO, lanes, body, "vectorize", rest.axis)
         if not has_free_lanes(vector):
             return None
-        fill = replace(vector, body=Block((Store(carry, (lane,), register_at),)))
-        count = Binary("//", rest.extent, int64(lanes), DType.INT64)
-        done = times(count, int64(lanes))
-        vectors = For(outer, _ZERO, count, Block((vector,)), "serial", rest.axis)
-        take = Store(register, (_ZERO,), Read(carry, (_ZERO,), dtype))
+        register = Read(self.register, (_ZERO,), self.dtype)
+        fill = replace(vector, body=Block((Store(self.name("carry"), (IndexVar(inner),), register),)))
+        take = Store(self.register, (_ZERO,), self.read("carry"))
+        each: tuple[Stmt, ...] = (vector,)
+        if self.needs_a_look:
+            one_by_one = self.of.one_by_one(replace(rest, min=start, extent=lanes), self.value, [self.register])
+            sound = Read(self.name("sound"), (_ZERO,), DType.BOOL)
+            again = If(Unary("!", sound, DType.BOOL), Block((one_by_one, fill)))
+            inside = Block((take, vector, again))
+            each = (Allocate(Buffer(self.name("sound"), DType.BOOL, (_ONE,), "local"), inside),)
+        count = Binary("//", rest.extent, lanes, DType.INT64)
+        vectors = For(outer, _ZERO, count, Block(each), "serial", rest.axis)
+        done = times(count, lanes)
         left = replace(rest, min=plus(rest.min, done), extent=Binary("-", rest.extent, done, DType.INT64))
-        in_vectors = Allocate(Buffer(carry, dtype, (int64(lanes),), "register"), Block((fill, vectors, take)))
-        return in_vectors, self.one_by_one(left, value, [register])
+        carry = Buffer(self.name("carry"), self.dtype, (lanes,), "register")
+        return Allocate(carry, Block((fill, vectors, take))), self.of.one_by_one(left, self.value, [self.register])
+
+    def one_vector(self, lane: Expr) -> Block:
+        """What each lane does."""
+        form, dtype, carry = self.form, self.dtype, self.read("carry", lane)
+        sums, product = self.read("prefix"), self.read("factor")
+        if form.factor is None:
+            made = [Store(self.name("prefix"), (_ZERO,), self.call(PREFIX + form.operator, form.x))]
+            taken, after = carry, carry
+        else:
+            kind = ANEW if form.starts_anew else LINEAR
+            made = [
+                Store(self.name("factor"), (_ZERO,), self.call(f"{PREFIX}*", form.factor)),
+                Store(self.name("prefix"), (_ZERO,), self.call(PREFIX + kind, form.x, form.factor)),
+            ]
+            taken, after = (self.times(by, carry) for by in (product, self.call(LAST, product)))
+            if self.needs_a_look:
+                made.append(Store(self.name("sound"), (_ZERO,), self.call(SOUND, form.factor)))
+        written = replace(self.of.store, value=Binary(form.operator, taken, sums, dtype), streaming=False)
+        total = Store(self.name("carry"), (lane,), Binary(form.operator, after, self.call(LAST, sums), dtype))
+        block = Block((*made, written, total))
+        for kind in ("prefix", *(("factor",) if form.factor is not None else ())):
+            block = Block((Allocate(Buffer(self.name(kind), dtype, (_ONE,), "local"), block),))
+        return block
+
+    def times(self, factor: Expr, carry: Expr) -> Expr:
+        if not self.form.starts_anew:
+            return Binary("*", factor, carry, self.dtype)
+        zero = Const(0.0 if self.dtype.is_float else 0, self.dtype)
+        return Select(Binary("==", factor, zero, DType.BOOL), zero, carry, self.dtype)
 
 
 def _distance(store: Store, read: Read, var: str) -> int | None:
@@ -330,17 +413,6 @@ def _decided(test: Binary, around: _Around) -> Expr | None:
         return Const(False, DType.BOOL) if around.always(no[0]) else None
     apart = around.always(e - 1) or around.always(-e - 1)
     return Const(test.op == "!=", DType.BOOL) if apart else None
-
-
-def _other_operand(value: Expr, register: str) -> tuple[str, Expr] | None:
-    """The operation and `x` of `carry + x`, where `x` carries nothing."""
-    if not isinstance(value, Binary) or value.op not in RUNNING:
-        return None
-    for kept, x in ((value.left, value.right), (value.right, value.left)):
-        mine = isinstance(kept, Read) and kept.tensor == register
-        if mine and not any(isinstance(node, Read) and node.tensor == register for node in walk(x)):
-            return value.op, x
-    return None
 
 
 __all__ = ["carried", "parts"]

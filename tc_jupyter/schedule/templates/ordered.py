@@ -117,9 +117,9 @@ def _is_light(stage: Stage) -> bool:
 
 
 ROW = 512
-"""Vectors of a row that one task takes, where values are little work: of `float` 32 kB. Measured with AVX-512, one thread, running
-sums over columns, over the time of a copy: 1024 x 1024 by 64 columns 3.2, by 256 1.8, by 1024 and more 1.3; 4096 x 8192 by 64 2.8, by
-1024 1.6, by 4096 1.4, by 8192 0.87. What is read next lies in another page of memory in all but the last."""
+"""Vectors of a row that one task takes, where values are little work: of `float` 32 kB. Measured with AVX-512, one thread,
+running sums over columns, over the time of a copy: 1024 x 1024 by 64 columns 3.2, by 256 1.8, by 1024 and more 1.3; 4096 x 8192
+by 64 2.8, by 1024 1.6, by 4096 1.4, by 8192 0.87. What is read next lies in another page of memory in all but the last."""
 VECTORS = 4
 """Vectors of neighbours that go through the steps together."""
 THREAD_BLOCK = 256
