@@ -1,6 +1,5 @@
 """Loops whose points have an order: what the next iterations need stays in registers, and running operations have vectors.
 
-* `parts`: a serial loop around everything is cut into parts of some milliseconds, which are tasks that one thread does in order.
 * `carried`: elements that an iteration reads of those before it are registers; what is asked at the first ones alone stays there.
 * a running sum, product, minimum or maximum goes from lane to lane in steps of 1, 2, 4, ..., and is added to what came before. Like
   any sum of floats it is rounded in another order then.
@@ -26,13 +25,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Kernel, Stmt, Store, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store
 from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import (
     COMPARISONS,
     Binary,
     Call,
-    Cast,
     Const,
     DType,
     Expr,
@@ -40,83 +38,27 @@ from tc_jupyter.program import (
     Read,
     Recurrence,
     Select,
-    Size,
     Unary,
     int64,
     recurrence_of,
     rewrite,
     walk,
 )
-from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum, minimum, plus, times
+from tc_jupyter.program.integers import has_read, minimum, plus, times
 from tc_jupyter.ranges import Scope, SizeExpr, from_expr, interval, nonnegative
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.padding import parts_of
 
 from .free_lanes import has_free_lanes
-from .polynomial import constant_value, polynomial, step
+from .polynomial import polynomial, step
 from .prefixes import ANEW, BACK, LAST, LINEAR, PREFIX, SMALLEST, SOUND
-from .prepare import PARTS, Lanes, work_of
 
-PART = 4_000_000
-"""Operations of a part of a serial loop: 2 to 20 milliseconds."""
 MOST_CARRIED = 4
 """Iterations back that are kept in registers."""
 WIDEST = 256
 """Bits of the vectors of a running operation: the steps of wider ones are more, and halves of them are done side by side anyway."""
 
 _ZERO, _ONE = int64(0), int64(1)
-
-
-# --- parts -----------------------------------------------------------------------------------------------------------
-
-
-def parts(kernel: Kernel, lanes: Lanes) -> Kernel:
-    """Cut the loop around everything of a kernel with an order into parts, if it is serial."""
-    loop = _outermost(kernel.body)
-    if loop is not None and kernel.ordered:
-        kernel, loop = _over_sizes(kernel, loop)
-    if not kernel.ordered or loop is None or any(map(_is_local, (loop.min, loop.extent))):
-        return kernel
-    own = {each.buffer.name: each.buffer.scope for each in walk_statements(loop.body) if isinstance(each, Allocate)}
-    work = maximum(_ONE, work_of(loop.body, {}, lanes, own)) if constant_value(loop.min) == 0 else _ONE
-    if index_names(work):
-        work = _ONE
-    length = maximum(_ONE, Binary("//", int64(PART), work, DType.INT64))
-    known = constant_value(length)
-    length = length if known is None else int64(known)
-    var = f"{loop.var}.part"
-    start = times(IndexVar(var), length)
-    rest = Binary("-", loop.extent, start, DType.INT64)
-    inner = replace(loop, min=plus(loop.min, start), extent=minimum(length, rest))
-    outer = For(var, _ZERO, ceil_div(maximum(_ZERO, loop.extent), length), Block((inner,)), "parallel", PARTS, chunk=1)
-    return replace(kernel, body=with_body(kernel.body, (outer,)))
-
-
-def _over_sizes(kernel: Kernel, loop: For) -> tuple[Kernel, For]:
-    """The loop with integer scalars in its ends as sizes, of which the number of tasks is made."""
-    scalars = {name for name, dtype in kernel.scalars if dtype.is_integer}
-    found: dict[str, None] = {}
-
-    def rule(node: Expr) -> Expr | None:
-        if isinstance(node, Read) and not node.indices and node.tensor in scalars:
-            found[node.tensor] = None
-            return Size(node.tensor)
-        return node.operand if isinstance(node, Cast) and isinstance(node.operand, Size) else None
-
-    loop = replace(loop, min=rewrite(loop.min, rule), extent=rewrite(loop.extent, rule))
-    return replace(kernel, sizes=tuple(dict.fromkeys((*kernel.sizes, *found)))), loop
-
-
-def _outermost(block: Block) -> For | None:
-    """The serial loop that is all of a block."""
-    while len(block.body) == 1 and isinstance(block.body[0], Block):
-        block = block.body[0]
-    stmt = block.body[0] if len(block.body) == 1 else None
-    return stmt if isinstance(stmt, For) and stmt.kind == "serial" else None
-
-
-def _is_local(expr: Expr) -> bool:
-    return bool(index_names(expr)) or has_read(expr)
 
 
 # --- registers -------------------------------------------------------------------------------------------------------
@@ -415,4 +357,4 @@ def _decided(test: Binary, around: _Around) -> Expr | None:
     return Const(test.op == "!=", DType.BOOL) if apart else None
 
 
-__all__ = ["carried", "parts"]
+__all__ = ["carried"]
