@@ -165,6 +165,27 @@ def test_factors_whose_product_is_too_large_or_small_are_taken_one_by_one(steps)
         np.testing.assert_allclose(f(a, x), reference(a, x), rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Y(i) = min((Y(i-1) else 5) + A(i), X(i)) along i", np.int32),
+        ("Y(i) = max((Y(i+1) else 5), X(i)) - A(i) along -i", np.int64),
+        ("Y(i) = A(i) + min(X(i), Y(i-1) else inf) along i", np.float32),
+    ],
+)
+def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
+    name = {np.float32: "float"}.get(kind, np.dtype(kind).name)
+    text = f"def f({name}(N) A, {name}(N) X) -> (Y) {{ {text} }}"
+    f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    random = np.random.default_rng(0)
+    most, steep = (np.inf, -np.inf) if kind is np.float32 else (np.iinfo(kind).max - 3, np.iinfo(kind).max // 2)
+    for size, ends in ((0, 0), (1, 0), (100, 0), (100, 3), (300, 9)):
+        a, x = (random.integers(-9, 9, size).astype(kind) for _ in "ax")
+        x[random.integers(0, size, 3 * ends)] = most
+        a[random.integers(0, size, ends)] = steep
+        np.testing.assert_array_equal(f(a, x), reference(a, x))
+
+
 def test_a_sum_that_starts_anew_forgets_nan():
     f = tc.compile("def f(float(N) A, float(N) X) -> (Y) { Y(i) = (A(i) > 0 || i == 0 ? 0 : Y(i-1)) + X(i) along i }").f
     x, anew = np.ones(40, np.float32), np.zeros(40, np.float32)
@@ -205,7 +226,7 @@ def edit_distance(a, b):
     return row[-1]
 
 
-@pytest.mark.parametrize("lengths", [(0, 0), (0, 3), (3, 0), (30, 41)])
+@pytest.mark.parametrize("lengths", [(0, 0), (0, 3), (3, 0), (7, 9), (30, 41)])
 def test_an_edit_distance_is_the_one_of_the_textbook(lengths):
     f = tc.compile(
         """def edit(uint8(M) A, uint8(N) B) -> (int32(M + 1, N + 1) D) {

@@ -1,7 +1,8 @@
-"""The form of a value that is made of an earlier one: `own op x`, or `factor*own + x`, however it is written.
+"""The form of a value that is made of an earlier one: `own op x`, `factor*own + x` or `min(own + shift, x)`, however it is written.
 
 Worked example: `X(i) - 0.5*own + Z(i)` has the factor `-0.5` and the other term `X(i) + Z(i)`; `max(X(i), max(own, 3))` is a
-running maximum of `max(X(i), 3)`; `(C(i) ? 0 : own) + X(i)` is a sum that starts anew where `C(i)` holds.
+running maximum of `max(X(i), 3)`; `(C(i) ? 0 : own) + X(i)` is a sum that starts anew where `C(i)` holds; `min(own, X(i)) + C(i)`
+is `min(own + C(i), X(i) + C(i))`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .expr import Binary, Const, Expr, Select, Unary, walk
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """`own operator x`, where there is no factor; else `factor*own + x`.
+    """`own operator x`, where there are neither a factor nor a shift; else `factor*own + x`, or `min(own + shift, x)`.
 
     Attributes:
         starts_anew: the factor is 1, or 0 where the earlier value is not looked at at all, though it be NaN.
@@ -24,6 +25,7 @@ class Recurrence:
     x: Expr
     factor: Expr | None = None
     starts_anew: bool = False
+    shift: Expr | None = None
 
 
 def recurrence_of(value: Expr, own: Expr) -> Recurrence | None:
@@ -34,7 +36,9 @@ def recurrence_of(value: Expr, own: Expr) -> Recurrence | None:
         if len(others) == len(parts) - 1 and own in parts:
             return Recurrence(value.op, _joined(value, others))
     found = _Terms(own).of(value)
-    if found is None or found.factor is None:
+    if found is None:
+        return _extreme(value, own)
+    if found.factor is None:
         return None
     factor, rest = found.factor, found.rest or _number(0, value)
     if factor == _number(1, value):
@@ -43,6 +47,15 @@ def recurrence_of(value: Expr, own: Expr) -> Recurrence | None:
     if found.switched and not is_switch and value.dtype.is_float:
         return None  # what is not looked at may be infinite
     return Recurrence("+", rest, factor, is_switch)
+
+
+def _extreme(value: Expr, own: Expr) -> Recurrence | None:
+    """`min(own + shift, x)`, or the same with `max`."""
+    for op in ("min", "max"):
+        found = _Extremes(own, op).of(value)
+        if found is not None and found.shift is not None and found.rest is not None:
+            return Recurrence(op, found.rest, shift=found.shift)
+    return None
 
 
 def _operands(value: Expr, op: str) -> list[Expr]:
@@ -128,6 +141,56 @@ class _Terms:
                 return _Sum(factor, rest, one or then.switched or otherwise.switched)
             case _:
                 return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Extreme:
+    """The smaller one, or larger one, of `own + shift` and `rest`; `None` where there is none."""
+
+    shift: Expr | None
+    rest: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Extremes:
+    own: Expr
+    op: str
+
+    def of(self, value: Expr) -> _Extreme | None:
+        """A value as an extreme; `None` where the earlier value stands in another place."""
+        if value == self.own:
+            return _Extreme(_number(0, value), None)
+        if not _has(value, self.own):
+            return _Extreme(None, value)
+        match value:
+            case Binary() if value.op == self.op:
+                left, right = self.of(value.left), self.of(value.right)
+                if left is None or right is None:
+                    return None
+                return _Extreme(_both(value, left.shift, right.shift), _both(value, left.rest, right.rest))
+            case Binary(op="+" | "-") if not _has(value.right, self.own):
+                return self.moved(value, value.left, value.right)
+            case Binary(op="+") if not _has(value.left, self.own):
+                return self.moved(value, value.right, value.left)
+            case _:
+                return None
+
+    def moved(self, value: Binary, inside: Expr, by: Expr) -> _Extreme | None:
+        found = self.of(inside)
+        if found is None:
+            return None
+        rest = None if found.rest is None else replace(value, left=found.rest, right=by)
+        if found.shift == _number(0, value):
+            return _Extreme(by if value.op == "+" else _minus(by), rest)
+        if value.dtype.is_float and found.shift is not None:
+            return _Extreme(replace(value, left=found.shift, right=by), rest)
+        return None  # sums of integers may have come around in between
+
+
+def _both(like: Binary, left: Expr | None, right: Expr | None) -> Expr | None:
+    if left is None or right is None:
+        return left or right
+    return replace(like, left=left, right=right)
 
 
 def _minus(value: Expr | None) -> Expr | None:

@@ -51,10 +51,11 @@ def test_a_form_has_the_values_of_what_it_is_the_form_of():
         for _ in range(4 if form is not None else 0):
             values = {name: random.randint(-5, 5) for name in ("own", "x", "a")} | {"c": random.random() < 0.5}
             factor = 1 if form.factor is None else evaluated(form.factor, values)
-            made = APPLY[form.operator](factor * values["own"], evaluated(form.x, values))
+            shift = 0 if form.shift is None else evaluated(form.shift, values)
+            made = APPLY[form.operator](factor * values["own"] + shift, evaluated(form.x, values))
             assert made == evaluated(value, values), value
         found += form is not None
-    assert found > 900
+    assert found > 1000
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_form_has_the_values_of_what_it_is_the_form_of():
         X,
         Binary("*", OWN, OWN, INT),
         Binary("max", OWN, OWN, INT),
-        Binary("+", Binary("max", OWN, X, INT), A, INT),
+        Binary("*", Binary("max", OWN, X, INT), A, INT),
         Select(Binary("<", OWN, X, BOOL), X, A, INT),
     ],
 )

@@ -44,7 +44,7 @@ from tc_jupyter.program import (
     rewrite,
     walk,
 )
-from tc_jupyter.program.integers import has_read, minimum, plus, times
+from tc_jupyter.program.integers import has_read, index_names, minimum, plus, times
 from tc_jupyter.ranges import Scope, SizeExpr, from_expr, interval, nonnegative
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.padding import parts_of
@@ -161,14 +161,20 @@ class _Carry:
             Store(name, (_ZERO,), Read(self.buffer.name, self.place(plus(start, int64(-k))), self.buffer.dtype))
             for k, name in enumerate(registers, 1)
         ]
-        value = self.value(rest, registers)
-        running = self.running(rest, value, registers[0], target) if far == 1 else None
-        body = Block((*fill, *(running or (self.one_by_one(rest, value, registers),))))
+        body = Block((*fill, *self.versions(rest, self.value(rest, registers), registers, target)))
         more = If(Binary(">", loop.extent, int64(far), DType.BOOL), body)
         result = Block((head, more))
         for name in registers:
             result = Block((Allocate(Buffer(name, self.buffer.dtype, (_ONE,), "local"), result),))
         return result
+
+    def versions(self, rest: For, value: Expr, registers: list[str], target: Target) -> tuple[Stmt, ...]:
+        """The loop, once for each value of a choice that is the same in all iterations."""
+        if isinstance(value, Select) and not has_read(value.condition) and rest.var not in index_names(value.condition):
+            sides = (Block(self.versions(rest, each, registers, target)) for each in (value.then, value.otherwise))
+            return (If(value.condition, *sides),)
+        running = self.running(rest, value, registers[0], target) if self.far == 1 else None
+        return running or (self.one_by_one(rest, value, registers),)
 
     def place(self, at: Expr) -> tuple[Expr, ...]:
         return tuple(substitute(where, {self.loop.var: at}) for where in self.store.indices)
@@ -247,8 +253,10 @@ class _Vectors:
 
     @property
     def needs_a_look(self) -> bool:
-        """Whether products of factors may be infinite or lose digits, though no sum does."""
+        """Whether products of factors, or sums of shifts, may leave what numbers can be, though no value does."""
         factor = self.form.factor
+        if self.form.shift is not None:
+            return True
         if factor is None or self.form.starts_anew or not self.dtype.is_float:
             return False
         if not isinstance(factor, Const):
@@ -286,31 +294,38 @@ class _Vectors:
     def one_vector(self, lane: Expr) -> Block:
         """What each lane does."""
         form, dtype, carry = self.form, self.dtype, self.read("carry", lane)
-        sums, product = self.read("prefix"), self.read("factor")
-        if form.factor is None:
-            made = [Store(self.name("prefix"), (_ZERO,), self.call(PREFIX + form.operator, form.x))]
-            taken, after = carry, carry
+        sums, by = self.read("prefix"), self.read("by")
+        if form.factor is not None:
+            op, step, kind = "*", form.factor, ANEW if form.starts_anew else LINEAR
+        elif form.shift is not None:
+            op, step, kind = "+", form.shift, form.operator
         else:
-            kind = ANEW if form.starts_anew else LINEAR
-            made = [
-                Store(self.name("factor"), (_ZERO,), self.call(f"{PREFIX}*", form.factor)),
-                Store(self.name("prefix"), (_ZERO,), self.call(PREFIX + kind, form.x, form.factor)),
-            ]
-            taken, after = (self.times(by, carry) for by in (product, self.call(LAST, product)))
-            if self.needs_a_look:
-                made.append(Store(self.name("sound"), (_ZERO,), self.call(SOUND, form.factor)))
+            op, step, kind = "", None, form.operator
+        values = (form.x,) if step is None else (form.x, step)
+        made = [Store(self.name("prefix"), (_ZERO,), self.call(PREFIX + kind, *values))]
+        taken, after = carry, carry
+        if step is not None:
+            made.append(Store(self.name("by"), (_ZERO,), self.call(PREFIX + op, step)))
+            taken, after = (self.moved(op, each, carry) for each in (by, self.call(LAST, by)))
+        if self.needs_a_look:
+            asked = (by, form.x, carry) if dtype.is_float else (step, form.x, carry)
+            what = (step,) if op == "*" else asked
+            made.append(
+                Store(self.name("sound"), (_ZERO,), self.call(SOUND, *(each for each in what if each is not None)))
+            )
         written = replace(self.of.store, value=Binary(form.operator, taken, sums, dtype), streaming=False)
         total = Store(self.name("carry"), (lane,), Binary(form.operator, after, self.call(LAST, sums), dtype))
         block = Block((*made, written, total))
-        for kind in ("prefix", *(("factor",) if form.factor is not None else ())):
+        for kind in ("prefix", *(() if step is None else ("by",))):
             block = Block((Allocate(Buffer(self.name(kind), dtype, (_ONE,), "local"), block),))
         return block
 
-    def times(self, factor: Expr, carry: Expr) -> Expr:
+    def moved(self, op: str, by: Expr, carry: Expr) -> Expr:
+        """What was carried, times a factor or plus a shift."""
         if not self.form.starts_anew:
-            return Binary("*", factor, carry, self.dtype)
+            return Binary(op, by, carry, self.dtype)
         zero = Const(0.0 if self.dtype.is_float else 0, self.dtype)
-        return Select(Binary("==", factor, zero, DType.BOOL), zero, carry, self.dtype)
+        return Select(Binary("==", by, zero, DType.BOOL), zero, carry, self.dtype)
 
 
 def _distance(store: Store, read: Read, var: str) -> int | None:

@@ -19,7 +19,7 @@ from .builder import Builder, Value, constant
 PREFIX, LAST, SOUND = "prefix ", "last ", "sound "
 """Functions of a vector: a running operation from lane to lane, the last lane, and whether its products keep their precision."""
 LINEAR, ANEW = "linear ", "anew "
-"""Behind `PREFIX`, of a value and its factor: see `Across.sums`."""
+"""Behind `PREFIX`, of a value and its factor: see `Across.sums`; `min` and `max` of a value and its shift: `Across.extremes`."""
 SMALLEST = {32: 2.0**-126, 64: 2.0**-1022}
 """The smallest number of floats with all digits, by their bits."""
 BACK = "back "
@@ -47,8 +47,10 @@ class Across:
         op = name.removeprefix(PREFIX).removesuffix(BACK)
         values = [arith.broadcast(self.b, value, lanes) for value in operands]
         if name.startswith(SOUND):
-            return self.sound(values[0], back)
-        return self.sums(op, values[0], values[1], back) if len(values) > 1 else self.prefix(op, values[0], back)
+            return self.sound(values[0], back) if len(values) == 1 else self.small(*values)
+        if len(values) == 1:
+            return self.prefix(op, values[0], back)
+        return (self.extremes if op in ("min", "max") else self.sums)(op, values[0], values[1], back)
 
     def prefix(self, op: str, value: Value, back: bool) -> Value:
         """The running operation from lane to lane."""
@@ -68,11 +70,13 @@ class Across:
 
     def later(self, op: str, value: Value, places: Sequence[int | None]) -> Value:
         """A step of any operation: lanes without a place stay."""
-        some = next(place for place in places if place is not None)
-        moved = self.moved(value, [some if place is None else place for place in places])
+        new = arith.binary(self.b, op, self.moved(value, _filled(places)), value, reassociate=True)
+        return self.chosen(places, new, value)
+
+    def chosen(self, places: Sequence[int | None], new: Value, old: Value) -> Value:
+        """The new value in lanes that have a place."""
         flags = ", ".join(f"i1 {str(place is not None).lower()}" for place in places)
-        new = arith.binary(self.b, op, moved, value, reassociate=True)
-        return arith.select(self.b, Value(f"<{flags}>", DType.BOOL, value.lanes), new, value)
+        return arith.select(self.b, Value(f"<{flags}>", DType.BOOL, new.lanes), new, old)
 
     def sums(self, kind: str, value: Value, factor: Value, back: bool) -> Value:
         """`x` of each lane and the sum before it times its factor; with `ANEW` a factor of 0 leaves that sum out, NaN or not."""
@@ -97,8 +101,38 @@ class Across:
         limits = (SMALLEST[factor.dtype.bits], float("inf"))
         small, large = (constant(limit, factor.dtype, factor.lanes) for limit in limits)
         inside = (arith.compare(self.b, ">=", least, small), arith.compare(self.b, "<", size, large))
-        both = arith.logical(self.b, "and", *inside)
-        found = self.b.call(f"llvm.vector.reduce.and.v{both.lanes}i1", (both,), Value("", DType.BOOL), "sound")
+        return self.all_of(*inside)
+
+    def extremes(self, op: str, value: Value, shift: Value, back: bool) -> Value:
+        """`x` of each lane, or the extreme before it plus its shift, whichever is the more extreme one."""
+        for _, places in _steps(value.lanes, back):
+            moved = self.moved(value, _filled(places))
+            other = arith.binary(self.b, "+", moved, shift, reassociate=True)
+            value = self.chosen(places, arith.binary(self.b, op, other, value), value)
+            shift = self.later("+", shift, places)
+        return value
+
+    def small(self, shift: Value, value: Value, carry: Value) -> Value:
+        """Whether sums of integers do not come around; of floats, whether shifts are finite and values no NaN."""
+        if shift.dtype.is_float:
+            size, infinite = arith.intrinsic(self.b, "fabs", shift), constant(float("inf"), shift.dtype, shift.lanes)
+            return self.all_of(arith.compare(self.b, "<", size, infinite), arith.compare(self.b, "==", value, value))
+        bits = shift.dtype.bits
+        limits = ((shift, 1 << (bits - 8)), (value, 1 << (bits - 2)), (carry, 1 << (bits - 2)))
+        least = -1 if shift.dtype.is_signed else 0
+        return self.all_of(
+            *(
+                arith.compare(self.b, op, each, constant(by, each.dtype, each.lanes))
+                for each, limit in limits
+                for op, by in (("<=", limit), (">=", least * limit))
+            )
+        )
+
+    def all_of(self, first: Value, *tests: Value) -> Value:
+        """Whether all hold, in all lanes."""
+        for test in tests:
+            first = arith.logical(self.b, "and", first, test)
+        found = self.b.call(f"llvm.vector.reduce.and.v{first.lanes}i1", (first,), Value("", DType.BOOL), "sound")
         assert isinstance(found, Value)
         return found
 
@@ -126,6 +160,12 @@ class Across:
             kind = "ps" if value.dtype.is_float else "d"
             return f"llvm.x86.avx512.vpermi2var.{kind}.256" if "avx512vl" in self.features else ""
         return f"llvm.x86.avx2.perm{'ps' if value.dtype.is_float else 'd'}" if "avx2" in self.features else ""
+
+
+def _filled(places: Sequence[int | None]) -> list[int | None]:
+    """With any place where there is none."""
+    some = next(place for place in places if place is not None)
+    return [some if place is None else place for place in places]
 
 
 def _steps(lanes: int, back: bool) -> Iterator[tuple[int, list[int | None]]]:
