@@ -2,8 +2,8 @@
 
 `dot_1x16x4_u8s8` is one `vpdpbusd`: it multiplies four unsigned bytes, the same for 16 columns, by four signed bytes of every
 column, and adds the products to 16 sums of 32 bits; `dot_1x16x2_s16` is `vpdpwssd`, with two signed numbers of 16 bits, or
-`vpmaddwd` and an addition; `dot_1x16x2_bf16` is `vdpbf16ps`, with two `bfloat16` and sums of `float32`. They need the columns of the
-sums, and the elements of both operands that one step combines, next to each other in memory.
+`vpmaddwd` and an addition; `dot_1x16x2_bf16` is `vdpbf16ps`, with two `bfloat16` and sums of `float32`. They need the columns of
+the sums, and the elements of both operands that one step combines, next to each other in memory.
 
 Worked example: 4 rows and 16 columns of `C[i, j] += A[i, k] * B[k/4, j, k%4]` are one load of 64 bytes of B, and per row a load of
 four bytes of A, a broadcast, and the instruction.
