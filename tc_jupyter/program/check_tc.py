@@ -25,7 +25,6 @@ from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, solutions, sum_of
-from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
 from .integers import sizes_of
@@ -2282,8 +2281,6 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not (slips or self.conditions or self.order):
-            self.cheaper(value, reduction)
         if first:
             bounds |= self.stated_bounds(bounds)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
@@ -2499,43 +2496,6 @@ class _StatementChecker:
         lets = [self.names.lets[name] for name in names if name in self.names.lets]
         inside = (item for let in lets if let.value is not None for item in walk(let.value.expr))
         return frozenset(names | {item.name for item in inside if isinstance(item, IndexVar)})
-
-    def cheaper(self, value: Typed, reduction: dict[str, Span]) -> None:
-        """Say that two statements would compute fewer points, and how to write them."""
-        node, scope = self.node, self.scope
-        two = factored(settle(value).expr, self.names.left, tuple(reduction))
-        if two is None:
-            return
-        summed = _listed([f"`{name}`" for name in two.over])
-        again = _listed([f"`{name}`" for name in two.again])
-        message = f"the sum over {summed} is computed again for every value of {again}"
-        inner, outer, once = two.counts
-        labels = tuple(Label(two.factors[number].span, "summed alone") for number in two.first)
-        help = f"two statements of {inner} and {outer} indices compute fewer points than one of {once}"
-        fix = None
-        if not node.clauses and node.matched is None and "#" not in scope.source.slice(node.span):
-            written = self.two_statements(two)
-            help += f": `{written[0]}`, then `{written[1]}`"
-            line, column = scope.source.position(node.span.start)
-            before = scope.source.line(line)[:column]
-            between = "  " if before.strip() else f"\n{before}"
-            fix = Fix("sum in two statements", (Edit(node.span, between.join(written)),))
-        scope.report(codes.FACTORED_SUM, node.operator_span, message, "", labels, help, fix=fix)
-
-    def two_statements(self, two: Factored) -> tuple[str, str]:
-        """The text of a statement as two."""
-        node, source = self.node, self.scope.source
-        name = self.owner.unit.free_name
-        left = source.slice(Span(node.span.start, node.operator_span.start)).rstrip()
-        kept = (", " if ", " in left else ",").join(two.kept)
-        part = f"{name}({kept})" if two.kept else name
-        texts = [_factor_text(source.slice(factor.span), factor) for factor in two.factors]
-        inner = " * ".join(texts[number] for number in two.first)
-        texts[two.first[0]] = part
-        outer = " * ".join(text for number, text in enumerate(texts) if number not in two.first[1:])
-        more = self.names.indices.keys() - {*self.names.left, *two.over}  # to be summed after it
-        operator = node.operator if more or not self.initialize else "="
-        return f"{part} +=! {inner}", f"{left} {operator} {outer}"
 
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
@@ -2760,11 +2720,6 @@ def _terms(node: tree.Expression, sign: str = "+") -> list[tuple[str, tree.Expre
     if isinstance(node, tree.Binary) and node.op in ("+", "-") and node.span.start == node.left.span.start:
         return [*_terms(node.left), (node.op, node.right)]
     return [(sign, node)]
-
-
-def _factor_text(text: str, factor: Expr) -> str:
-    """The text of a factor at another place of a product; what binds less tightly has its parentheses already."""
-    return f"({text})" if isinstance(factor, Binary) and factor.op in ("/", "//", "%") else text
 
 
 def _listed(words: list[str]) -> str:
