@@ -25,7 +25,7 @@ from .sac_helpers import read
 from .sac_sizes import ONE, ZERO, add, floordiv, fold, index_names, is_nonnegative, maximum, mul, same, sub, substitute
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Value, Weak, convert, is_integer, kind_text, promote, scalar, storage, to_index, weight
-from .sac_work import HEAVY, MOST_ROUNDS, Context, Env
+from .sac_work import FEW_ROUNDS, HEAVY, MOST_ROUNDS, Context, Env
 
 MOST_TRIES = 4
 """How often the types and dimensions of what goes from round to round are guessed."""
@@ -87,7 +87,9 @@ class Loops(Calls):
         rounds = None if counted is None else number_of(counted.count)
         if rounds == 0:
             return None
-        if counted is not None and (rounds is None or self.rounds + rounds > MOST_ROUNDS):
+        if self.in_turns and rounds is not None and self.rounds + rounds > MOST_ROUNDS:
+            raise NotInOrder(f"a loop with {rounds} rounds stands in it")
+        if counted is not None and not self.in_turns and (rounds is None or rounds > FEW_ROUNDS):
             before = self.saved()
             try:
                 return self.in_order(counted, inside, later, env, context)
@@ -139,22 +141,24 @@ class Loops(Calls):
         if not isinstance(step.value, BinaryNode) or step.value.op not in ("+", "-") or not _is(step.value.left, name):
             return None
         by, far = self.expr(step.value.right, env, context), self.expr(end[1], env, context)
-        parts = [each.expr for each in (begin, by, far) if is_integer(each.kind) and each.kind is not DType.UINT64]
-        if len(parts) < 3 or not parts[0] or not parts[1] or not parts[2]:
+        if any(each.rank or not is_integer(each.kind) or each.kind is DType.UINT64 for each in (begin, by, far)):
             return None
+        parts = [to_index(self.element(each, (), context), each.kind) for each in (begin, by, far)]
         number = number_of(parts[1])
         if number is None:
             return None
         number = number if step.value.op == "+" else -number
-        first, last = to_index(parts[0], begin.kind), to_index(parts[2], far.kind)
+        first, last = parts[0], parts[2]
         room = sub(last, first) if number > 0 else sub(first, last)
         room = add(room, ONE) if "=" in end[0] else room
         if number == 0 or (number > 0) != (end[0] in ("<", "<=")):
             self.refuse_endless(node, name, number, env, context)
             return Counted(name, begin.kind, first, number, ZERO)
         count = maximum((ZERO, floordiv(add(room, int64(abs(number) - 1)), int64(abs(number)))))
-        moves = index_names(count) or index_names(first) or not self.is_bound(count) or not self.is_bound(first)
-        if moves or by.kind not in (Weak.INT, begin.kind):
+        some = Binary("<", ZERO, count, DType.BOOL)  # whether there is a round is asked, too
+        if index_names(some) or index_names(first) or not self.is_bound(some) or not self.is_bound(first):
+            return None
+        if by.kind not in (Weak.INT, begin.kind):
             return None
         return Counted(name, begin.kind, first, number, count)
 
@@ -244,8 +248,6 @@ class Loops(Calls):
         context: Context,
     ) -> dict[str, Value]:
         """The values of the variables behind a round, whose values before it are given."""
-        if self.in_turns:
-            raise NotInOrder("a loop stands in a loop whose rounds are done in order")
         local = env | {each.name: each.value for each in carried} | {loop.variable: loop.at(place)}
         said = len(self.diagnostics)
         self.in_turns = True
@@ -258,8 +260,7 @@ class Loops(Calls):
             raise NotInOrder(f"its rounds cannot be done in order: {wrong.message}")
         made: dict[str, Value] = {}
         for each in carried:
-            found = local[each.name]
-            assert found is not None
+            found = local[each.name] or each.value  # nobody reads it where a choice left none
             shape = each.value.shape
             if found.rank != len(shape) or not all(map(same, found.shape, shape)):
                 shapes = f"{self.shape_text(shape)} before a round and {self.shape_text(found.shape)} behind it"
