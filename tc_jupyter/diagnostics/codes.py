@@ -157,6 +157,7 @@ STALE_CALLER = Code("TC615", "stale-caller", _E, "a def that it calls was define
 UNKNOWN_CHUNKS = Code("TC616", "unknown-chunks", _E, "the extents of the chunks of an array are not known")
 NOT_UNIQUE = Code("TC617", "not-unique", _E, "two points of a statement with `unique` write one element")
 NEGATIVE_STEPS = Code("TC618", "negative-steps", _E, "a def is applied a negative number of times")
+ENDLESS_LOOP = Code("TC643", "endless-loop", _E, "a loop that begins does not end")
 DECLARED_TYPE = Code("TC651", "declared-type", _E, "an array does not match its declared type")
 SELECTION_OUT_OF_BOUNDS = Code("TC652", "selection-out-of-bounds", _E, "a selection leaves the array")
 PARTITION_TOO_LARGE = Code("TC653", "partition-too-large", _E, "a partition leaves the result")

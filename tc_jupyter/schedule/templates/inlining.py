@@ -117,7 +117,7 @@ def _may_pay(graph: StageGraph, name: str) -> bool:
     """Whether a stage makes a temporary that nobody reads, or whose expression fits into those of its users."""
     stage, users = graph.stage(name), graph.consumers(name)
     reduces = stage.statement.operator != "=" or bool(stage.statement.reduction_indices)
-    if name in graph.outputs or (users and reduces):
+    if name in graph.outputs or (users and (reduces or stage.statement.order)):
         return False
     if len(users) > 1 and any(_is_compared(graph, stage.target, user) for user in users):
         return False
