@@ -52,6 +52,7 @@ from .program import (
     Statement,
     Tensor,
     as_size,
+    turns,
 )
 from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
@@ -133,6 +134,7 @@ __all__ = [
     "positions",
     "rebuild",
     "rewrite",
+    "turns",
     "walk",
     "with_condition",
     "with_operands",
