@@ -151,7 +151,8 @@ class Draft:
         """The statement that copies an array."""
         array = self.arrays[root(source)]
         points, left = self.indices_of(array.box)
-        return Step(target, "=", False, points, left, Read(source, left, array.dtype))
+        value = cast(Read(source, left, array.dtype), self.arrays[root(target)].dtype)
+        return Step(target, "=", False, points, left, value)
 
     def is_direct(self, result: str) -> bool:
         """Whether a result is a tensor as it stands, and the only result that is this tensor."""

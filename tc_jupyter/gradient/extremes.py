@@ -14,7 +14,7 @@ from tc_jupyter.program.extremes import is_exact
 from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import constant, nonnegative, to_expr
 
-from .arithmetic import both, compared, guarded, number
+from .arithmetic import compared, guarded, number
 from .steps import Array, Bounds, Point, Step
 
 Named = Callable[[str, DType, tuple[Bounds, ...]], str]
@@ -74,9 +74,8 @@ def found(step: Step, array: Array, name: Named) -> Found:
     if value.dtype.is_float:
         unknown = Binary("&&", compared("!=", best, best), compared("!=", value, value), DType.BOOL)
         same = Binary("||", same, unknown, DType.BOOL)
-    same = both((*step.conditions, same))
     chosen = Select(same, here, Const(NO_POSITION, DType.INT64), DType.INT64)
-    steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, conditions=(), order=(), block=""))
+    steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, order=(), block=""))
     where = Read(at, step.left, DType.INT64)
     certain = all(nonnegative(point.upper - point.lower - 1) for point in reduced)
     return Found(tuple(steps), where, here, _points(reduced, where), certain, best)

@@ -1,7 +1,7 @@
 """A fold with a function of its own as steps in order: what the points up to each one are together.
 
-Of several reduced indices, the inner ones are combined first, for each value of the others. The components of a fold make each other,
-so the steps of one index are a block.
+Of several reduced indices, the inner ones are combined first, for each value of the others. The components of a fold make each
+other, so the steps of one index are a block.
 
 Worked example: with `reduce far(float a, float b) = hypot(a, b) from 0 with x -> abs(x)` the step `L(n) far=! X(n, m)` becomes
 `L_m(n, m) = m > 0 ? hypot(L_m(n, m-1), abs(X(n, m))) : abs(X(n, m)) along m`, and `L(n) = M > 0 ? L_m(n, M - 1) : 0`.

@@ -211,7 +211,14 @@ class _Reverse:
             base = self.draft.array(f"d{name}", array.dtype.compute, array.box)
             self.emit(base, _Pending([*bases], others), declared=False)
             bases = [base]
-        self.against_the_order(step, whole, bases[0] if bases else None, own)
+        if all(term.is_gather and term.reduced == own[0].reduced for term in own):
+            self.against_the_order(step, whole, bases[0] if bases else None, own)
+            return
+        if step.block:
+            raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
+        start, alone = len(self.draft.steps), in_turns_alone(step)
+        self.emit(whole, _Pending([*bases], own), declared=False)
+        self.draft.steps[start:] = [self.draft.in_turns(each, alone, -1) for each in self.draft.steps[start:]]
 
     def is_same_turn(self, step: Step, read: Read) -> bool:
         """Whether an element that is read is of the same turn of the block."""
@@ -234,7 +241,8 @@ class _Reverse:
         found = None
         if stride_of(reader, part, array, self.about.size) is not None:
             found = self.inlined(reader, part, array)
-        return found or transposed(reader, part, array, self.about.size, self.draft.index, writer.places)
+        places = writer.places or in_turns_alone(writer).places
+        return found or transposed(reader, part, array, self.about.size, self.draft.index, places)
 
     def share_outside(self, step: Step, part: Part, writer: Step) -> None:
         """What a read of a block adds to elements that were there before the block."""
@@ -251,8 +259,6 @@ class _Reverse:
 
     def against_the_order(self, step: Step, own: str, incoming: str | None, terms: Sequence[Term]) -> None:
         """The derivative of what an ordered step made: from outside, and from the points that read it, last ones first."""
-        if step.indices is None or any(not term.is_gather or term.reduced != terms[0].reduced for term in terms):
-            raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
         array = self.draft.arrays[own]
         points, left = (terms[0].points, terms[0].left) if terms else self.draft.indices_of(array.box)
         total: Expr = number(0, array.dtype.compute)
@@ -272,7 +278,7 @@ class _Reverse:
     def whole_part(self, step: Step, part: Part, first: tuple[Expr, ...]) -> Part:
         """A part with all its conditions, and with what the step has stored in place of what it computed."""
         inside = tuple(self.stored_bound(step, each) for each in part.conditions)
-        return Part(part.read, (*first, *step.conditions, *inside), self.stored(step, part.value))
+        return Part(part.read, (*step.conditions, *first, *inside), self.stored(step, part.value))
 
     def is_active(self, read: Read) -> bool:
         """Whether a derivative goes to what is read."""
@@ -516,6 +522,12 @@ class _Reverse:
         if not plain:
             return self.draft.indices_of(array.box)
         return plain[0].points, plain[0].left
+
+
+def in_turns_alone(step: Step) -> Step:
+    """A step with an order as the only one of a block."""
+    names = ",".join(name for name, _ in step.order)
+    return replace(step, block=f"{names}#{step.target}") if step.order else step
 
 
 def divided(left: tuple[Expr, ...], stride: Stride) -> tuple[Expr, ...]:

@@ -36,10 +36,9 @@ from tc_jupyter.ranges import Datum, Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
-from .arithmetic import both, cast
 from .draft import Derived
 from .drawn import drawn
-from .steps import Array, Bounds, Step, circles, refuse, root, version
+from .steps import Array, Bounds, Step, circles, root, version
 
 WORDS = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.FLOAT16: "half"}
 """Words for types whose other name is longer."""
@@ -284,7 +283,6 @@ class _Printer:
         self.begun.add(own)
         statements: list[tree.TcStatement] = []
         fresh = step.fresh
-        step = self.with_conditions(step, own, array)
         value = self.value(step.value)
         narrow = array.dtype.compute is not array.dtype
         if narrow and step.operator != "=":
@@ -299,35 +297,20 @@ class _Printer:
         operator = step.operator if step.operator == "=" else step.operator + ("=!" if fresh else "=")
         value = self.rounded(value, array)
         node = self.comprehension(own, step.left, operator, value, points, step.value, step.unique, step)
+        node = replace(node, clauses=(*node.clauses, *self.filters(step)))
         return [*statements, _along(node, step.order[len(step.turns) :])]
 
-    def with_conditions(self, step: Step, own: str, array: Array) -> Step:
-        """A step whose value is what changes nothing where a condition does not hold."""
-        if not step.conditions:
-            return step
-        left, condition = step.left, both(step.conditions)
-        if step.indices is None and step.operator == "=":
-            raise refuse(self.about.program, "what a condition leaves out is needed again", step.span)
-        if step.indices is None:  # what changes nothing may go to any element
-            pairs = zip(left, array.box, strict=True)
-            left = tuple(
-                at if isinstance(at, IndexVar) else Select(condition, cast(at, DType.INT64), to_expr(low), DType.INT64)
-                for at, (low, _) in pairs
-            )
-        dtype = array.dtype.compute
-        kept: Expr = (
-            identity_of(step.operator, dtype)
-            if step.operator != "="
-            else cast(Read(own, step.left, array.dtype), dtype)
-        )
-        return replace(step, left=left, value=Select(condition, step.value, kept, dtype), conditions=())
+    def filters(self, step: Step) -> tuple[tree.Clause, ...]:
+        """The conditions of a step."""
+        return tuple(tree.Filter(self.value(each)) for each in step.conditions)
 
     def narrow_sum(
         self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
     ) -> list[tree.TcStatement]:
         """A sum of 16-bit floats is kept in 32 bits until it is complete."""
-        if step.reads_itself:
-            raise refuse(self.about.program, "a sum of 16-bit floats reads what it made", step.span)
+        if step.order:  # in turns
+            names = ",".join(name for name, _ in step.order)
+            step = replace(step, block=step.block if step.turns == step.order else f"{names}#{own}")
         wide = self.fresh(f"{own}_sum")
         held = replace(array, name=wide, dtype=array.dtype.compute)
         self.boxes[wide] = array.box
@@ -335,11 +318,12 @@ class _Printer:
         begin: Expr = identity_of(step.operator, held.dtype)
         if not step.fresh and not first:
             begin = Cast(Read(step.target, left, array.dtype), held.dtype)
+        summed = self.comprehension(
+            wide, step.left, step.operator + "=", self.value(step.value), points, step.value, turns=step
+        )
         statements: list[tree.TcStatement] = [
             self.comprehension(wide, left, "=", self.value(begin), filled, begin, turns=step),
-            self.comprehension(
-                wide, step.left, step.operator + "=", self.value(step.value), points, step.value, turns=step
-            ),
+            replace(summed, clauses=(*summed.clauses, *self.filters(step))),
         ]
         read = Read(wide, left, held.dtype)
         text = self.rounded(self.value(read), array)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import reduce
 
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Size, Statement, int64, rewrite
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Select, Size, Statement, int64, rewrite
 from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, reads_what_it_made, to_expr
 
+from .arithmetic import both
 from .folds import Unfolded, unfolded
 from .steps import Array, Point, Step, Steps, refuse, root, version
 
@@ -121,11 +123,14 @@ class _Unfolding:
         others = self.program.statements[self.program.statements.index(statement) + 1 :]
         return (statement, *(each for each in others if statement.block and each.block == statement.block))
 
-    def made_before(self, name: str, read: Read, indices: Sequence[Expr]) -> int:
-        """How many of the statements that still have to write in this turn have written what is read, in turns before."""
+    def made_before(self, name: str, indices: Sequence[Expr]) -> tuple[int, Expr | None]:
+        """How many of the statements that still have to write in this turn have written what is read, in turns before.
+
+        Where that differs from point to point, they have if a condition holds.
+        """
         writers = [each for each in self.ordered if self.place(each.target)[0] == name]
         if not writers:
-            return 0
+            return 0, None
         statement, writer = self.ordered[0], writers[0]
         order, scope = writer.order if writer is statement else writer.steps, self.ranges.scope
         shift = self.place(writer.target)[1]
@@ -135,16 +140,16 @@ class _Unfolding:
         }
         first = next(((index, way) for index, way in order if apart[index] != 0), None)
         if first is None:
-            return 0
+            return 0, None
         index, way = first
         inside = writer is statement and first not in writer.steps and writer.block != ""
         if apart[index].is_constant:
             back = apart[index].offset * way < 0
-            return back if inside else back * len(writers)
+            return (back if inside else back * len(writers)), None
         alone = writer is statement and len(writers) == 1 and reads_what_it_made(self.ranges, statement)
-        if name in self.count and not alone:
-            raise refuse(self.program, "it reads what it has made, or what was there before, by turns", read.span)
-        return len(writers)
+        if name not in self.count or alone:
+            return len(writers), None
+        return len(writers), earlier([(apart[index], way) for index, way in order])
 
     def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
         if lower is None or upper is None:
@@ -161,11 +166,26 @@ class _Unfolding:
                 if name in self.folds:
                     return self.folds[name].total(node)
                 indices = tuple(_moved(at, far) for at, far in zip(node.indices, shift, strict=True))
-                number = self.count.get(name, 0) + self.made_before(name, node, indices)
-                called = version(name, number) if self.tensors[name].kind != "input" else name
-                return replace(node, tensor=called, indices=indices)
+                if self.tensors[name].kind == "input":
+                    return replace(node, tensor=name, indices=indices)
+                number = self.count.get(name, 0)
+                later, condition = self.made_before(name, indices)
+                made = replace(node, tensor=version(name, number + later), indices=indices)
+                if condition is None:
+                    return made
+                old = replace(node, tensor=version(name, number), indices=indices)
+                return Select(condition, made, old, node.dtype, node.span)
             case _:
                 return None
+
+
+def earlier(apart: Sequence[tuple[SizeExpr, int]]) -> Expr:
+    """That one point comes before another one, by the distances of their indices and the directions of these."""
+    zero, found = int64(0), list[Expr]()
+    for place, (far, way) in enumerate(apart):
+        same = [Binary("==", to_expr(each), zero, DType.BOOL) for each, _ in apart[:place]]
+        found.append(both([*same, Binary("<" if way > 0 else ">", to_expr(far), zero, DType.BOOL)]))
+    return reduce(lambda a, b: Binary("||", a, b, DType.BOOL), found)
 
 
 def _moved(at: Expr, far: SizeExpr) -> Expr:
