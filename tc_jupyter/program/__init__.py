@@ -53,6 +53,7 @@ from .program import (
     Statement,
     Tensor,
     as_size,
+    turns,
 )
 from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
@@ -139,6 +140,7 @@ __all__ = [
     "solutions",
     "specialize",
     "summed_first",
+    "turns",
     "walk",
     "with_condition",
     "with_operands",

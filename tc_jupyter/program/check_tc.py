@@ -2358,9 +2358,10 @@ class _StatementChecker:
             message = f"`{node.operator}` over complex numbers is not part of this version"
             self.scope.report(codes.UNSUPPORTED, place, message, help=help)
             return None
-        self.operator = "="
         own, other = self.scope.tensors[node.target.name].dtype, settle(value)
-        assert own is not None
+        if own is None or not own.is_complex:
+            return value
+        self.operator = "="
         sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
         dtype = common(own, other.dtype)
         exprs = [convert(each, dtype if each.dtype.is_complex else dtype.part).expr for each in sides]
