@@ -126,6 +126,12 @@ def test_prefix_operations_are_those_of_numpy(name, dtype, size):
     np.testing.assert_array_equal(f(x), expected)
 
 
+def test_a_running_sum_of_numbers_that_are_not_negative_never_falls():
+    f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }").f
+    x = np.random.default_rng(0).random(100_000, dtype=np.float32) ** 3
+    assert (np.diff(f(x)) >= 0).all()
+
+
 def test_nan_stays_in_a_running_maximum():
     f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = max(Y(i-1) else -inf, X(i)) along i }").f
     x = np.zeros(100, np.float32)

@@ -9,11 +9,12 @@ Worked example, with `prefix +` of lanes a, b, c, ... as a, a+b, a+b+c, ...:
 
     for i in 0:N                             Y[0] = 0 + X[0]
       Y[i] = (i > 0 ? Y[i-1] : 0) + X[i]     carry = Y[0]
-                                        ->   for o in 0:(N - 1) // 16
-                                               for l in 0:16 (vectorize)
-                                                 Y[1 + 16*o + l] = carry + prefix + X[1 + 16*o + l]
-                                                 carry = carry + last(prefix + X[1 + 16*o + l])
-                                             for i in 1 + (N - 1) // 16 * 16 : N
+                                        ->   for o in 0:(N - 1) // 8
+                                               for l in 0:8 (vectorize)
+                                                 sums = prefix + X[1 + 8*o + l]
+                                                 Y[1 + 8*o + l] = carry[l] + sums
+                                                 carry[l] = carry[l] + last(sums)
+                                             for i in 1 + (N - 1) // 8 * 8 : N
                                                Y[i] = carry = carry + X[i]
 
 Source of the steps: Hillis and Steele, "Data parallel algorithms", CACM 1986.
@@ -48,15 +49,17 @@ from tc_jupyter.ranges import Scope, SizeExpr, from_expr, interval, nonnegative
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.padding import parts_of
 
-from .arith import LAST, PREFIX
 from .free_lanes import has_free_lanes
 from .polynomial import constant_value, polynomial, step
+from .prefixes import LAST, PREFIX
 from .prepare import PARTS, Lanes, work_of
 
 PART = 4_000_000
 """Operations of a part of a serial loop: 2 to 20 milliseconds."""
 MOST_CARRIED = 4
 """Iterations back that are kept in registers."""
+WIDEST = 256
+"""Bits of the vectors of a running operation: the steps of wider ones are more, and halves of them are done side by side anyway."""
 RUNNING = ("+", "*", "min", "max")
 
 _ZERO, _ONE = int64(0), int64(1)
@@ -261,22 +264,28 @@ class _Carry:
         if other is None or dtype.bits < 32 or dtype is not dtype.compute or not along_row:
             return None
         operation, x = other
-        lanes = max(2, target.vector_bits // dtype.bits)
-        outer, inner = f"{rest.var}.o", f"{rest.var}.l"
-        position = plus(rest.min, plus(times(IndexVar(outer), int64(lanes)), IndexVar(inner)))
-        prefix = Call(PREFIX + operation, (x,), dtype)
-        kept = Read(register, (_ZERO,), dtype)
-        written = replace(self.store, value=Binary(operation, kept, prefix, dtype), streaming=False)
-        total = Store(register, (_ZERO,), Binary(operation, kept, Call(LAST, (prefix,), dtype), dtype))
-        vector = For(inner, _ZERO, int64(lanes), Block((written, total)), "vectorize", rest.axis)
-        vector = replace(vector, body=mapped_block(vector.body, lambda expr: substitute(expr, {rest.var: position})))
+        lanes = max(2, min(WIDEST, target.vector_bits) // dtype.bits)
+        outer, inner, carry = f"{rest.var}.o", f"{rest.var}.l", f"{self.buffer.name}.carry"
+        lane, register_at = IndexVar(inner), Read(register, (_ZERO,), dtype)
+        position = plus(rest.min, plus(times(IndexVar(outer), int64(lanes)), lane))
+        sums = f"{self.buffer.name}.prefix"
+        kept, so_far = Read(carry, (lane,), dtype), Read(sums, (_ZERO,), dtype)
+        inside = Store(sums, (_ZERO,), Call(PREFIX + operation, (x,), dtype))
+        written = replace(self.store, value=Binary(operation, kept, so_far, dtype), streaming=False)
+        total = Store(carry, (lane,), Binary(operation, kept, Call(LAST, (so_far,), dtype), dtype))
+        steps = Allocate(Buffer(sums, dtype, (_ONE,), "local"), Block((inside, written, total)))
+        body = mapped_block(Block((steps,)), lambda expr: substitute(expr, {rest.var: position}))
+        vector = For(inner, _ZERO, int64(lanes), body, "vectorize", rest.axis)
         if not has_free_lanes(vector):
             return None
+        fill = replace(vector, body=Block((Store(carry, (lane,), register_at),)))
         count = Binary("//", rest.extent, int64(lanes), DType.INT64)
         done = times(count, int64(lanes))
         vectors = For(outer, _ZERO, count, Block((vector,)), "serial", rest.axis)
+        take = Store(register, (_ZERO,), Read(carry, (_ZERO,), dtype))
         left = replace(rest, min=plus(rest.min, done), extent=Binary("-", rest.extent, done, DType.INT64))
-        return vectors, self.one_by_one(left, value, [register])
+        in_vectors = Allocate(Buffer(carry, dtype, (int64(lanes),), "register"), Block((fill, vectors, take)))
+        return in_vectors, self.one_by_one(left, value, [register])
 
 
 def _distance(store: Store, read: Read, var: str) -> int | None:

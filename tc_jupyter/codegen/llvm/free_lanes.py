@@ -12,8 +12,8 @@ from tc_jupyter.loops import Allocate, Check, For, Intrinsic, Store, expressions
 from tc_jupyter.program import Call, Read, walk
 from tc_jupyter.program.integers import has_read
 
-from .arith import LAST
 from .polynomial import constant_value, mentions
+from .prefixes import LAST
 
 
 def has_free_lanes(stmt: For) -> bool:
