@@ -35,7 +35,15 @@ from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
-from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters, refuse_power
+from .tc_expressions import (
+    RECURRENCE_HELP,
+    ExpressionChecker,
+    LetInfo,
+    StatementNames,
+    is_power_of_def,
+    letters,
+    refuse_power,
+)
 from .typing import (
     TYPE_NAMES,
     Typed,
@@ -1113,10 +1121,7 @@ class _DefChecker:
         function, power = value.left, value.right
         if not isinstance(function, tree.Name) or not isinstance(power, tree.Apply):
             return None
-        known = function.name in self.unit.defs or function.name in self.unit.known
-        if not known or function.name in self.scope.tensors or function.name in self.scope.sizes:
-            return None
-        return replace(power, function=function), power.function
+        return (replace(power, function=function), power.function) if is_power_of_def(self.scope, value) else None
 
     def called_in(self, values: Iterable[tree.Expression]) -> list[tree.Name]:
         """The names before brackets that are those of defs of this cell or of functions of earlier ones."""
@@ -1240,8 +1245,7 @@ class _DefChecker:
     def power_in(self, argument: tree.Expression) -> tree.Binary[tree.Expression] | None:
         """The first power of a def in an expression."""
         powers = (each for each in tree.walk(argument) if isinstance(each, tree.Binary) and each.op == "^")
-        names = self.unit.callable_names - self.scope.tensors.keys() - self.scope.sizes.keys()
-        return next((each for each in powers if isinstance(each.left, tree.Name) and each.left.name in names), None)
+        return next((each for each in powers if is_power_of_def(self.scope, each)), None)
 
     def unknown_in(self, argument: tree.Expression) -> tree.Name | None:
         """The first name of an expression that nothing has, and that is no index of a read in it."""
@@ -1316,8 +1320,7 @@ class _DefChecker:
         if name.name in unit.known:
             known = unit.known[name.name]
             return known if isinstance(known, Program) else self.specialized(name.name, known, passed, span)
-        help, fix = scope.did_you_mean(name.name, name.span, sorted(unit.callable_names))
-        scope.report(codes.UNKNOWN_NAME, name.span, f"there is no def `{name.name}`", help=help, fix=fix)
+        scope.unknown_def(name.name, name.span)
         return None
 
     def specialized(self, name: str, known: Open, passed: Sequence[Passed | None], span: Span) -> Program | None:
