@@ -240,10 +240,12 @@ def _derivative(name: str, source: SourceText, callees: dict[str, Callee], pendi
     if rule is not None and kind == "vjp":
         return rule.program
     way: Kind = "vjp" if kind == "vjp" else "jvp"
-    program = known if known is None or isinstance(known, Program) else known.program_for(())
-    if isinstance(program, Program):
-        return _derived(program, way)
-    return None if known is None else _OpenDerivative(known, way)
+    if known is None:
+        return None
+    if isinstance(known, Program):
+        return _derived(known, way)
+    program = known.program_for(())
+    return _derived(program, way) if isinstance(program, Program) else _OpenDerivative(known, way)
 
 
 def _derived(program: Program, kind: Kind) -> Program:

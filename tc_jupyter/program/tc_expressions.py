@@ -111,12 +111,12 @@ class StatementNames:
 
 
 def is_power_of_def(scope: Scope, node: tree.Binary[tree.Expression], own: Container[str] = ()) -> bool:
-    """Whether the name before `^` is that of a def: one that nothing has is, if a number of times and arguments follow.
+    """Whether this is a power of a def: a name that nothing has is that of one, if a number of times and arguments follow.
 
     Args:
         own: names of the statement.
     """
-    name = node.left.name if isinstance(node.left, tree.Name) else ""
+    name = node.left.name if node.op == "^" and isinstance(node.left, tree.Name) else ""
     if not name or name in own or name in scope.tensors or name in scope.sizes:
         return False
     return name in scope.callable_names or (name not in TC_FUNCTIONS and _applies(scope, node.right))
@@ -532,9 +532,7 @@ class ExpressionChecker:
         return Fix(f"write `{plain}`", (Edit(Span(place.start, negated.start + 1), plain),))
 
     def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:
-        if node.op == "^" and is_power_of_def(
-            self.scope, node, {*self.names.lets, *self.names.left, *self.names.indices}
-        ):
+        if is_power_of_def(self.scope, node, {*self.names.lets, *self.names.left, *self.names.indices}):
             refuse_power(self.scope, node)
             return None
         left, right = self.value(node.left), self.value(node.right)
