@@ -1084,15 +1084,12 @@ def _depends_on_elements(graph: StageGraph, stage: Stage) -> bool:
     return not all(is_inside(graph.boxes, stage, read) for read in sometimes - always)
 
 
-OPERATORS = ("+", "*", "min", "max")
-
-
-def is_reduction_as_written(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a stage combines values by an operator, in the type of its results, and no element decides about what is read."""
+def is_plain(graph: StageGraph, stage: Stage) -> bool:
+    """Whether a stage is as it was written, computes in the type of its results, and no element decides about what is read."""
     statement, dtype = stage.statement, graph.program.tensor(stage.target).dtype
     return (
-        statement.operator in OPERATORS
-        and graph.is_free(stage.name)
+        graph.is_free(stage.name)
+        and statement.operator != "fold"
         and not (
             statement.exists
             or statement.filters
@@ -1110,7 +1107,7 @@ def is_reduction_as_written(graph: StageGraph, stage: Stage) -> bool:
 def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
     """The terms of a sum over few points, in order, or the only value of another reduction; none where `expand` refuses."""
     statement = stage.statement
-    if not statement.initialize or not is_reduction_as_written(graph, stage):
+    if not statement.initialize or not is_plain(graph, stage):
         return ()
     ends = [root.dom for root in stage.roots if root.kind != "output"]
     if not all(low.is_constant and high.is_constant for low, high in ends) or (ends and statement.operator != "+"):
@@ -1215,7 +1212,7 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
 def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     """Sum the factors of a sum of products that have one index in a new stage, before the others multiply them.
 
-    What any reduction computes again for all results along an index is made in the new stage once.
+    What other statements compute again for all results along an index is made in the new stage once; `axis` is any other index.
 
     Rewrite:
         for i, l, j, k: E(i,l) += A(i,j) * B(j,k) * C(k,l)
@@ -1268,7 +1265,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
             _given(root.name, root.dom, root.kind) for root in (*kept, *(roots[index] for index in two.over))
         ),
         value=product_of(inner),
-        initialize=True,
+        initialize=bool(two.over),
         accumulate=False,
         text=f"{name}{_subscripts(kept)}: factors with `{axis}` in `{statement.text}`",
     )
@@ -1290,7 +1287,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
 def parts_of(graph: StageGraph, stage: Stage, axis: str) -> Factored | None:
     """The two sums that `factor` makes of one; `None` where it refuses."""
     domains = [root.dom for root in stage.roots]
-    if not is_reduction_as_written(graph, stage) or any(low.indices | high.indices for low, high in domains):
+    if stage.statement.block or not is_plain(graph, stage) or any(low.indices | high.indices for low, high in domains):
         return None
     all_read = all(nonnegative(high - low - 1) for low, high in domains)
     if not all_read and not all(is_inside(graph.boxes, stage, read) for read in stage.statement.reads()):
