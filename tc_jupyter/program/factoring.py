@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from .expr import Binary, Cast, Expr, IndexVar, walk
+from .expr import Binary, Cast, Expr
+from .integers import index_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Factored:
 
     Attributes:
         factors: all factors of the product, in order.
-        first: the places of the factors that the first statement sums.
+        first: the places of the factors that the first statement combines.
         over: the reduction indices of the first statement.
         kept: the indices of its result, in the order of the statement's indices.
         indices: of the first statement, and of the second one.
@@ -35,24 +36,26 @@ class Factored:
     indices: tuple[frozenset[str], frozenset[str]]
 
 
-def summed_first(value: Expr, output: Sequence[str], reduction: Sequence[str], index: str) -> Factored | None:
-    """The two statements, the first of which sums the factors with one index; `None` where the one has no more indices.
+def summed_first(
+    value: Expr, operator: str, output: Sequence[str], reduction: Sequence[str], index: str
+) -> Factored | None:
+    """The two statements, the first of which combines the factors with one index; `None` where the one has no more indices.
 
-    Factors that are converted are left alone: the sum of some of them could be rounded, or wrap, in another type.
+    Factors that are converted are left alone: the sum of some of them could be rounded, or wrap, in another type. What all results
+    along an index have in common is the only factor of other operators.
     """
-    factors = tuple(_factors(value))
-    if len(factors) < 2 or any(isinstance(node, Cast) for node in factors):
+    factors = tuple(_factors(value)) if operator == "+" else (value,)
+    if len(factors) > 1 and any(isinstance(node, Cast) for node in factors):
         return None
-    found = [{node.name for node in walk(factor) if isinstance(node, IndexVar)} for factor in factors]
-    order = (*output, *reduction)
+    found = [index_names(factor) for factor in factors]
     first = tuple(number for number, names in enumerate(found) if index in names)
-    inside = set[str]().union(*(found[number] for number in first))
-    outside = set[str]().union(*(names for number, names in enumerate(found) if number not in first))
-    if not first or not outside - inside:
+    inside = frozenset[str]().union(*(found[number] for number in first))
+    outside = frozenset(output).union(*(names for number, names in enumerate(found) if number not in first))
+    if not first or outside <= inside:
         return None
     over = tuple(name for name in reduction if name in inside and name not in outside)
-    kept = tuple(name for name in order if name in inside and name not in over)
-    return Factored(factors, first, over, kept, (frozenset(inside), frozenset(outside.union(kept))))
+    kept = tuple(name for name in (*output, *reduction) if name in inside and name not in over)
+    return Factored(factors, first, over, kept, (inside, outside.union(kept)))
 
 
 def product_of(factors: Sequence[Expr]) -> Expr:

@@ -1018,7 +1018,7 @@ def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) 
 
 
 def expand(graph: StageGraph, stage: str) -> StageGraph:
-    """Write a sum of few terms out, so that its statement is one on single elements.
+    """Write a sum of few terms out, or any reduction of one value, so that its statement is one on single elements.
 
     Rewrite:
         for i, k: S(i) += f(i, k)
@@ -1051,17 +1051,17 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
     if not terms:
         message = f"`{stage}` is no sum of at most {MOST_TERMS} terms that is as it was written"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "it is for sums over indices whose ranges are numbers")
-    statement, value = old.statement, identity_of("+", terms[0].dtype)
+    statement, value = old.statement, identity_of(old.statement.operator, terms[0].dtype)
     for term in terms:
-        value = Binary("+", value, term, term.dtype)
+        value = Binary(statement.operator, value, term, term.dtype)
     roots = tuple(root for root in old.roots if root.kind == "output")
     plain = replace(statement, indices=statement.output_indices, value=value, operator="=", initialize=False)
     new = Stage(plain, roots, leaves=tuple(root.name for root in roots), evaluates=old.evaluates)
     return _valid(graph, graph.replace_stage(new), old)
 
 
-def _depends_on_elements(value: Expr) -> bool:
-    """Whether elements decide if another one is read: a check at each point may ask for that, with the indices of the points."""
+def _depends_on_elements(graph: StageGraph, stage: Stage) -> bool:
+    """Whether elements decide if another one is read that may not be there: a check at each point asks for that."""
     always, sometimes = set[Read](), set[Read]()
 
     def look(node: Expr, found: set[Read]) -> None:
@@ -1080,17 +1080,16 @@ def _depends_on_elements(value: Expr) -> bool:
                 for each in children(node):
                     look(each, found)
 
-    look(value, always)
-    return not sometimes <= always
+    look(stage.statement.value, always)
+    return not all(is_inside(graph.boxes, stage, read) for read in sometimes - always)
 
 
-def sums_at_points(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a stage is a sum as it was written, in the type of its results, of terms that no element decides about."""
+def is_plain(graph: StageGraph, stage: Stage) -> bool:
+    """Whether a stage is as it was written, computes in the type of its results, and no element decides about what is read."""
     statement, dtype = stage.statement, graph.program.tensor(stage.target).dtype
     return (
-        statement.operator == "+"
-        and graph.is_free(stage.name)
-        and statement.combine is None
+        graph.is_free(stage.name)
+        and statement.operator != "fold"
         and not (
             statement.exists
             or statement.filters
@@ -1101,17 +1100,17 @@ def sums_at_points(graph: StageGraph, stage: Stage) -> bool:
         )
         and statement.value.dtype is dtype.compute is dtype
         and not any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
-        and not _depends_on_elements(statement.value)
+        and not _depends_on_elements(graph, stage)
     )
 
 
 def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
-    """The terms of a sum over few points, in order; none of any other statement, or where `expand` refuses."""
+    """The terms of a sum over few points, in order, or the only value of another reduction; none where `expand` refuses."""
     statement = stage.statement
-    if not statement.initialize or not sums_at_points(graph, stage):
+    if not statement.initialize or not is_plain(graph, stage):
         return ()
     ends = [root.dom for root in stage.roots if root.kind != "output"]
-    if not ends or not all(low.is_constant and high.is_constant for low, high in ends):
+    if not all(low.is_constant and high.is_constant for low, high in ends) or (ends and statement.operator != "+"):
         return ()
     if not 0 < prod(high.constant - low.constant for low, high in ends) <= MOST_TERMS:
         return ()
@@ -1213,6 +1212,8 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
 def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     """Sum the factors of a sum of products that have one index in a new stage, before the others multiply them.
 
+    What other statements compute again for all results along an index is made in the new stage once; `axis` is any other index.
+
     Rewrite:
         for i, l, j, k: E(i,l) += A(i,j) * B(j,k) * C(k,l)
         ->
@@ -1264,7 +1265,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
             _given(root.name, root.dom, root.kind) for root in (*kept, *(roots[index] for index in two.over))
         ),
         value=product_of(inner),
-        initialize=True,
+        initialize=bool(two.over),
         accumulate=False,
         text=f"{name}{_subscripts(kept)}: factors with `{axis}` in `{statement.text}`",
     )
@@ -1285,15 +1286,16 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
 
 def parts_of(graph: StageGraph, stage: Stage, axis: str) -> Factored | None:
     """The two sums that `factor` makes of one; `None` where it refuses."""
-    if not sums_at_points(graph, stage) or not all(
-        nonnegative(high - low - 1) and not low.indices | high.indices
-        for low, high in (root.dom for root in stage.roots)
-    ):
+    domains = [root.dom for root in stage.roots]
+    if stage.statement.block or not is_plain(graph, stage) or any(low.indices | high.indices for low, high in domains):
+        return None
+    all_read = all(nonnegative(high - low - 1) for low, high in domains)
+    if not all_read and not all(is_inside(graph.boxes, stage, read) for read in stage.statement.reads()):
         return None
     outputs, reductions = (
         [root.name for root in stage.roots if (root.kind == "output") is output] for output in (True, False)
     )
-    return summed_first(stage.statement.value, outputs, reductions, axis)
+    return summed_first(stage.statement.value, stage.statement.operator, outputs, reductions, axis)
 
 
 def factors_out(graph: StageGraph, stage: Stage) -> tuple[Expr, tuple[tuple[str, Expr], ...]]:

@@ -88,7 +88,10 @@ def _written_out(schedule: Schedule, name: str, target: Target) -> Schedule | No
     stage = schedule.graph.stage(name)
     outputs = [index.name for index in stage.statement.output_indices]
     few = constant_extent(stage, outputs[-1]) if outputs else None
-    if not (1 < (few or 0) <= MOST_TERMS or _is_of_each(stage)) or len(terms_of(schedule.graph, stage)) < 2:
+    terms = terms_of(schedule.graph, stage)
+    if terms and not stage.statement.reduction_indices:
+        return schedule.expand(name)
+    if not (1 < (few or 0) <= MOST_TERMS or _is_of_each(stage)) or len(terms) < 2:
         return None
     expanded = schedule.expand(name)
     kept = few is not None and _fills_vectors(schedule, stage, few)
