@@ -315,6 +315,36 @@ def judge_twice(given):
     assert judge(Given(str(given), next(iter(analysis.functions)), text, analysis))
 
 
+REPORTED = """
+def of10(float(N, M) A) -> (R) { P +=! A(i, k) - A(i-1, k)  Q +=! A(i, k) - A(i, k+1)  R = P + Q }
+def of30(float(M, I, B) A, float(I, N, B) X) -> (S) { Y(m, n, b) +=! A(m, i, b) * X(i, n, b)  S +=! Y(m, n, b) }
+def of70(float(J, J) W, float(J, 4) K) -> (F) {
+    F(m) min=! W(j, m) * (u == 3 ? 1 : -1) * (K(j, u) - K(m, u)) * (K(j, u) - K(m, u))
+}
+def of85(float(N, M) X) -> (R) {
+    R +=! sqrt((X(i, j) - X(i+1, j))*(X(i, j) - X(i+1, j)) + (X(i, j) - X(i, j+1))*(X(i, j) - X(i, j+1)))
+}
+def of90(float(N, M) X) -> (R) { R(i, j) = v + X(i, j) where v = X(i+2, j) - 2*X(i+1, j) }
+def of136(float(N) X, float(K) W) -> (float(N + K) Y) { Y(i + k) +=! X(i) * W(k) }
+def of153(float(N, M, C, B) X, float(N, M, 2, 2, C, D) W) -> (Y) {
+    Y(s, t, d, b) +=! X(s + i, t + j, c, b) * W(s + i, t + j, i, j, c, d)
+}
+def of154(float(K, N) X, float(K, M) Y) -> (R) {
+    H(i, j) max=! abs(X(k, i) - Y(k, j))
+    R(i, j) +=! exp(2*(abs(X(k, i) - Y(k, j)) - H(i, j)))
+    R(i, j) += log(2*H(i, j))
+}
+"""
+OF_REPORTED = analyze(in_doubles(REPORTED))
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("name", OF_REPORTED.functions)
+def test_programs_that_others_reported_to_have_wrong_derivatives(name):
+    """Issues of these numbers at github.com/mcabbott/Tullio.jl: wrong, slow, or without a derivative there."""
+    assert judge(Given("reported", name, in_doubles(REPORTED), OF_REPORTED))
+
+
 @pytest.mark.slow
 def test_no_def_is_refused():
     """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""
