@@ -46,7 +46,7 @@ RESULT_TYPE = Code("TC215", "result-type", _E, "a result can never have its decl
 NOT_INJECTIVE = Code("TC221", "not-injective", _E, "a statement with `=` may write one element twice")
 UNWRITTEN_ELEMENT = Code("TC222", "unwritten-element", _E, "no statement writes an element of a tensor")
 POSITION = Code("TC223", "position", _E, "it is not certain what the position of an extreme value is")
-DATA_ORDER = Code("TC224", "data-order", _E, "data decide which element of its own target a statement reads")
+DATA_ORDER = Code("TC224", "data-order", _E, "data decide where along its order a statement reads its own target")
 BEFORE_START = Code("TC225", "before-start", _E, "a statement may read an element of its target that does not exist")
 STATE = Code("TC226", "state", _E, "a def cannot be applied to what it returns")
 STEP = Code(

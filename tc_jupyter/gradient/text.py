@@ -100,6 +100,7 @@ class _Printer:
         self.declared = set(derived.results)
         self.takes = takes(derived)
         self.numbers: dict[str, int] = {}  # of blocks
+        self.moving: set[str] = set()  # what the statement, or its block, makes in order
         self.parts: dict[str, str] = {}  # results that are complex, and the arrays of their parts
 
     def definition(self) -> tree.Def:
@@ -275,6 +276,8 @@ class _Printer:
 
     def statement(self, step: Step) -> list[tree.TcStatement]:
         """A step; where the language needs them, with a filling before or a rounding behind it."""
+        others = (*self.derived.forward, *self.derived.steps) if step.block else ()
+        self.moving = {each.target for each in (step, *others) if each.order and each.block == step.block}
         array = self.derived.arrays[root(step.target)]
         own = self.name(step.target)
         points = tuple((point.name, point.bounds) for point in step.points)
@@ -412,6 +415,9 @@ class _Printer:
                 self.about.size(first) == low and self.about.size(last) == high - 1
             ):
                 inner = left
+            case _ if tensor in self.moving and any(isinstance(node, Read) and node.indices for node in walk(at)):
+                # data were looked at where it was made; of what is made in order, subscripts have to be certain
+                return tree.Apply(tree.Name("clamp"), (self.integer(at),))
             case _:
                 return self.integer(at)
         return tree.Apply(tree.Name("wrap" if at.op == "%" else "clamp"), (self.integer(inner),))

@@ -2613,16 +2613,28 @@ class _StatementChecker:
         return any(isinstance(item, Read) and item.tensor == self.node.target.name for item in nodes)
 
     def reads_on_data(self, value: Typed) -> None:
-        """TC224: which element of its own target a statement reads, must be known without data."""
-        made = (self.node.target.name, *self.ahead())
+        """TC224: of which turn an element is that a statement reads of its own target, must be known without data."""
+        made = {name: self.turns_of(name) for name in (self.node.target.name, *self.ahead())}
         for item in walk(value.expr) if self.order else ():
             if not isinstance(item, Read) or item.tensor not in made:
                 continue
-            data = [part for index in item.indices for part in walk(index) if isinstance(part, Read) and part.indices]
+            ordered = [at for place, at in enumerate(item.indices) if place in made[item.tensor]]
+            data = [part for index in ordered for part in walk(index) if isinstance(part, Read) and part.indices]
             if data:
                 message = f"`{data[0].tensor}` decides which element of `{item.tensor}` is read"
                 help = "whether it is made before is known where subscripts are made of indices, sizes and numbers"
                 self.scope.report(codes.DATA_ORDER, item.span, message, help=help)
+
+    def turns_of(self, tensor: str) -> set[int]:
+        """The dimensions of what is made in order along which that goes."""
+        names = {name for name, _ in self.order}
+        written = [self.names.left] if tensor == self.node.target.name else []
+        for block in self.node.blocks[:1]:
+            names = names if written else {each.index.name for each in self.node.blocks}
+            targets = [pair for each in self.owner.groups[block.number] for pair in each.targets]
+            left = next((indices or () for name, indices in targets if name.name == tensor), ())
+            written.append(tuple(index.name if isinstance(index, tree.Name) else "" for index in left))
+        return {place for place, name in enumerate(written[0] if written else ()) if name in names}
 
     def element_type(self, value: Typed, info: TensorInfo, first: bool) -> DType | None:
         """The element type of the target; the first statement fixes it."""

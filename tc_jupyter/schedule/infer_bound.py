@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
-from tc_jupyter.program.integers import index_names, reads_elements
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import (
     Condition,
     Extremum,
@@ -528,7 +528,7 @@ def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> t
     exact = True
     scope = scope_of(graph)
     for dimension, subscript in enumerate(read.indices):
-        if reads_elements(subscript):
+        if is_computed(graph, subscript):
             ends.append(None)
             exact = False
             continue
@@ -541,6 +541,12 @@ def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> t
             ends.append((low + shift[dimension], high + shift[dimension]))
             exact = exact and found.exact
     return ends, exact
+
+
+def is_computed(graph: StageGraph, subscript: Expr) -> bool:
+    """Whether elements, or numbers that statements compute, say what a subscript is: nobody knows before."""
+    known = graph.base.integer_scalars
+    return any(isinstance(node, Read) and (node.indices or node.tensor not in known) for node in walk(subscript))
 
 
 def view_shift(graph: StageGraph, tensor: str) -> tuple[SizeExpr, ...]:
