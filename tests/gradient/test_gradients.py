@@ -142,6 +142,9 @@ def test_names_that_are_none(module):
         module.conv.vjp("Q")
     with pytest.raises(ValueError, match="save: 'Q' is no result or temporary; there are Y"):
         module.conv.vjp(save="Q")
+    for wrong in (3, [3], [["X"]], b"X"):
+        with pytest.raises(tc.CallError, match=r"TC606.*wrt: .* is no parameter of floats"):
+            module.conv.jvp(wrong)
 
 
 def test_nothing_to_derive():
