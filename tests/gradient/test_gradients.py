@@ -150,6 +150,9 @@ def test_names_that_are_none(module):
         module.conv.vjp("Q")
     with pytest.raises(ValueError, match="save: 'Q' is no result or temporary; there are Y"):
         module.conv.vjp(save="Q")
+    for wrong in (3, [3], [["X"]], b"X"):
+        with pytest.raises(tc.CallError, match=r"TC606.*wrt: .* is no parameter of floats"):
+            module.conv.jvp(wrong)
 
 
 def test_nothing_to_derive():
@@ -428,3 +431,13 @@ def test_the_derivative_of_a_function_of_every_rank_is_called(tmp_path: Path):
     with pytest.raises(tc.CompileError, match=r"TC651.*it takes 2: a, dresult") as found:
         tc.compile(few, file=tmp_path / "x.tc")
     assert len(found.value.diagnostics) == 1
+
+
+@pytest.mark.parametrize("border", ["wrap", "symmetric", "reflect", "clamp"])
+@pytest.mark.parametrize("extent", ["N", "0"])
+def test_arrays_without_elements_have_derivatives(border, extent):
+    text = f"""def f(float({extent}) X, float(M) Z) -> (Y) {{ Y(i) = X({border}(i + 1)) * Z(i) }}
+        def g(float({extent}) X) -> (Y) {{ Y(i) = X({border}(i + 1)) where i in 0:0 }}"""
+    module, none = tc.compile(text, allow=("TC326",)), np.zeros(0, np.float32)
+    assert [each.shape for each in module.f.vjp()(none, none, none)] == [(0,), (0,)]
+    assert module.g.vjp()(none, none).shape == (0,)
