@@ -55,6 +55,7 @@ from .program import (
     as_size,
     turns,
 )
+from .recurrences import Recurrence, recurrence_of
 from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
@@ -63,6 +64,8 @@ __all__ = [
     "SHORTEST_ROW",
     "Factored",
     "Leaves",
+    "Recurrence",
+    "recurrence_of",
     "ArgumentType",
     "CheckedFunction",
     "CheckedSac",

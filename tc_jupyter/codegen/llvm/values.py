@@ -42,7 +42,7 @@ from .counters import Counters
 from .division import divide, has_reciprocal
 from .pieces import reduced
 from .polynomial import Polynomial, add, as_expr, constant_value, moves, polynomial, scaled, step, without
-from .prefixes import LAST, PREFIX, Across
+from .prefixes import LAST, PREFIX, SOUND, Across
 from .prepare import largest
 from .transpose import plain_reads
 from .vector_math import emit_call, float_remainder
@@ -161,11 +161,8 @@ class Values(Counters, ABC):
                 return self.choose(expr.condition, expr.then, expr.otherwise)
             case Cast():
                 return arith.cast(self.b, self.value(expr.operand), expr.dtype, self.f16c)
-            case Call() if expr.function.startswith(PREFIX):
-                operation = expr.function.removeprefix(PREFIX)
-                return self.across.prefix(operation, self.value(expr.arguments[0]), self.vector_lanes)
-            case Call() if expr.function == LAST:
-                return self.across.last(self.value(expr.arguments[0]))
+            case Call() if expr.function.startswith((PREFIX, LAST, SOUND)):
+                return self.across.call(expr.function, [self.value(each) for each in expr.arguments], self.vector_lanes)
             case Call():
                 arguments = tuple(self.value(argument) for argument in expr.arguments)
                 return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)

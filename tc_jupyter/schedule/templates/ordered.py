@@ -65,8 +65,18 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
     for leaf in outer:
         schedule = schedule.parallel(stage.name, leaf)
     for each in members:
-        schedule = _in_vectors(schedule, each, target)
+        schedule = _in_tasks(_in_vectors(schedule, each, target), each.name, () if outer else (step,))
     return schedule
+
+
+def _in_tasks(schedule: Schedule, name: str, around: tuple[str, ...]) -> Schedule:
+    """Tasks over the first index inside of the step, of a statement on single elements, if that is the outermost loop."""
+    stage = schedule.graph.stage(name)
+    inside = stage.leaves[len(around)] if around == stage.leaves[: len(around)] and len(stage.leaves) > 1 else ""
+    steps = {each for each, _ in (*stage.statement.order, *stage.statement.steps)}
+    if not around or not inside or stage.kind(inside) != "output" or inside in steps or stage.statement.left:
+        return schedule
+    return schedule if stage.annotation(inside) else schedule.parallel(name, inside)
 
 
 def _in_threads(schedule: Schedule, stage: Stage, shared: set[str]) -> Schedule:
@@ -117,9 +127,9 @@ def _is_light(stage: Stage) -> bool:
 
 
 ROW = 512
-"""Vectors of a row that one task takes, where values are little work: of `float` 32 kB. Measured with AVX-512, one thread, running
-sums over columns, over the time of a copy: 1024 x 1024 by 64 columns 3.2, by 256 1.8, by 1024 and more 1.3; 4096 x 8192 by 64 2.8, by
-1024 1.6, by 4096 1.4, by 8192 0.87. What is read next lies in another page of memory in all but the last."""
+"""Vectors of a row that one task takes, where values are little work: of `float` 32 kB. Measured with AVX-512, one thread,
+running sums over columns, over the time of a copy: 1024 x 1024 by 64 columns 3.2, by 256 1.8, by 1024 and more 1.3; 4096 x 8192
+by 64 2.8, by 1024 1.6, by 4096 1.4, by 8192 0.87. What is read next lies in another page of memory in all but the last."""
 VECTORS = 4
 """Vectors of neighbours that go through the steps together."""
 THREAD_BLOCK = 256
