@@ -25,7 +25,7 @@ from .sac_helpers import read
 from .sac_sizes import ONE, ZERO, add, floordiv, fold, index_names, is_nonnegative, maximum, mul, same, sub, substitute
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Value, Weak, convert, is_integer, kind_text, promote, scalar, storage, to_index, weight
-from .sac_work import FEW_ROUNDS, HEAVY, MOST_ROUNDS, Context, Env
+from .sac_work import HEAVY, MOST_ROUNDS, Context, Env
 
 MOST_TRIES = 4
 """How often the types and dimensions of what goes from round to round are guessed."""
@@ -89,7 +89,7 @@ class Loops(Calls):
             return None
         if self.in_turns and rounds is not None and self.rounds + rounds > MOST_ROUNDS:
             raise NotInOrder(f"a loop with {rounds} rounds stands in it")
-        if counted is not None and not self.in_turns and (rounds is None or rounds > FEW_ROUNDS):
+        if counted is not None and not self.in_turns and (rounds is None or self.rounds + rounds > MOST_ROUNDS):
             before = self.saved()
             try:
                 return self.in_order(counted, inside, later, env, context)

@@ -34,7 +34,6 @@ MOST_VALUES = 65536
 MOST_COMBINED = 1024  # known elements that are combined at once, without a statement
 DEEPEST_CALLS = 40
 MOST_CALLS = 2000
-FEW_ROUNDS = 8  # of a loop that is written out although its rounds could be statements in order
 MOST_ROUNDS = 256  # of all loops of a function: every round is written out
 MOST_WEIGHT = 400  # expression nodes of the elements of a small array that are kept as expressions
 HEAVY = 24  # expression nodes; a variable that is used again is stored from here on
