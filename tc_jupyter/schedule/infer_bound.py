@@ -307,7 +307,8 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
     for each in mine:
         read, key = each.read, (each.read, each.conditions)
         if key not in found:
-            there = _where_all_hold(each.conditions, box, scope_of(graph)) if path and each.conditions else box
+            parts = bool(path) and not bounds.tvm
+            there = _where_all_hold(each.conditions, box, scope_of(graph)) if parts else box
             ends, exact = _access_box(graph, read, there)
             relaxed = [_relax(graph, end, consumer, bounds, path) for end in ends]
             # a box whose ends are not reached may reach beyond the elements that are read
@@ -318,9 +319,7 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
     return tuple(replace(found[each.read, each.conditions], read=each.read) for each in mine)
 
 
-def _where_all_hold(
-    conditions: tuple[Expr, ...], box: Mapping[str, Interval], scope: Scope
-) -> Mapping[str, Interval]:
+def _where_all_hold(conditions: tuple[Expr, ...], box: Mapping[str, Interval], scope: Scope) -> Mapping[str, Interval]:
     """The ranges of indices without what comparisons of one index with another leave out, where something is left for sure.
 
     Worked example: for `j <= i` and `i` in `[64*o, 64*o + 63]` the last `j` is `64*o + 63`.

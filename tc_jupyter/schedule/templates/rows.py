@@ -64,7 +64,7 @@ def _long_loops(stage: Stage) -> tuple[str, ...]:
 
 
 def _computed_once(bounds: StageBounds, loop: str, step: int) -> bool:
-    """Whether the iterations of `loop` ask for disjoint parts of the tensor: one dimension follows the loop, `step` elements each."""
+    """Whether the iterations of `loop` ask for disjoint parts of the tensor: a dimension follows the loop, `step` elements each."""
     return any(_follows(low, loop, step) and _is_within(extent, step) for low, extent in bounds.box)
 
 
