@@ -87,7 +87,7 @@ def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in taken:
             schedule = _root_on_cpu(schedule, name, target, facts)
-    return sharing.share_rows(partitions.fuse_boxes(schedule))
+    return sharing.share_rows(partitions.fuse_boxes(rows.fuse_blocks(schedule, target, facts)))
 
 
 def _has_loops_of_its_own(statement: Statement) -> bool:
