@@ -32,6 +32,7 @@ from .expr import (
     walk,
 )
 from .extents import solutions
+from .factoring import Factored, product_of, summed_first
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
 from .literals import lost_literals
@@ -52,6 +53,7 @@ from .program import (
     Statement,
     Tensor,
     as_size,
+    turns,
 )
 from .recurrences import Recurrence, recurrence_of
 from .reducers import at_part, component_of, lifted, with_operands
@@ -60,6 +62,7 @@ from .typing import Leaves, intervals, limits_of, may_wrap
 
 __all__ = [
     "SHORTEST_ROW",
+    "Factored",
     "Leaves",
     "Recurrence",
     "recurrence_of",
@@ -70,6 +73,7 @@ __all__ = [
     "Signature",
     "Specialized",
     "bind_call",
+    "product_of",
     "random_numbers",
     "bits",
     "check_sac",
@@ -136,6 +140,8 @@ __all__ = [
     "positions",
     "rebuild",
     "rewrite",
+    "summed_first",
+    "turns",
     "walk",
     "with_condition",
     "with_operands",

@@ -6,6 +6,7 @@ Nothing here branches: integer division replaces a forbidden divisor before it d
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tc_jupyter.program import DType, random_numbers
 
@@ -402,7 +403,7 @@ def _float_to_float(b: Builder, value: Value, dtype: DType, f16c: bool) -> Value
     if dtype is DType.FLOAT32:
         if source is DType.FLOAT64:
             return b.op(f"fptrunc {value.typed} to {vector_type('float', lanes)}", dtype, lanes, "narrow")
-        return Value(value.text, dtype, lanes)
+        return replace(value, dtype=dtype)
     if source is DType.FLOAT64:
         value = _round_to_odd(b, value)
     if dtype is DType.BFLOAT16:
@@ -458,7 +459,7 @@ def bfloat16_bits(b: Builder, value: Value) -> str:
 def bfloat16_from_bits(b: Builder, bits: str, lanes: int) -> Value:
     """The `float` values of stored `bfloat16`."""
     wide = b.op(f"zext {vector_type('i16', lanes)} {bits} to {vector_type('i32', lanes)}", DType.UINT32, lanes, "bits")
-    return Value(float_of(b, _int_op(b, "shl", wide, 16)).text, DType.BFLOAT16, lanes)
+    return Value(float_of(b, _int_op(b, "shl", wide, 16)).text, DType.BFLOAT16, lanes, bits)
 
 
 def half_from_memory(b: Builder, stored: str, lanes: int, f16c: bool) -> Value:
