@@ -1293,6 +1293,8 @@ class _DefChecker:
         if reason:
             message = f"`{program.name}` cannot be applied to what it returns: {reason}"
             help = "the first parameters, as many as there are results, have the types and shapes of the results"
+            if any(each.block for each in program.statements):
+                help = f"in Python `{program.name}.iterate(n)` applies it"
             self.scope.report(codes.STATE, count.span, message, help=help)
             return None
         if any(program.tensor(name).element.is_complex for name in program.results):

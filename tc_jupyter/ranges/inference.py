@@ -894,7 +894,11 @@ class _Rounds:
         names = {name for name in names if "." not in name}
         close = nearest(item.name, sorted(names))
         hint = f"did you mean `{close}`? " if close else ""
-        message = f"`{item.name}` indexes nothing, so its range is unknown"
+        made = next((read.tensor for read in self.reads_at(item.name)), None)
+        only, label = "nothing", "used in no subscript"
+        if made is not None:  # what is made in order says nothing about it
+            only, label = f"only `{made}`, which is made here", f"used in no subscript but those of `{made}`"
+        message = f"`{item.name}` indexes {only}, so its range is unknown"
         help_text = f"{hint}give its range: `where {_where(item.name)}`"
         if item.kind == "reduction" and not close:
             help_text += ", or make it a parameter, as in `float " + item.name + "`"
@@ -906,9 +910,13 @@ class _Rounds:
             help_text, fix = f"the number is written out: `{number}`", self.renamed(item, number)
         elif item.name in TC_FUNCTIONS:
             help_text = f"`{item.name}` is a function, whose argument stands in parentheses: `{item.name}(x)`"
-        self.diagnostics.append(
-            Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text, fix)
-        )
+        self.diagnostics.append(Diagnostic(codes.NEVER_INDEXES, item.span, message, label, (), help_text, fix))
+
+    def reads_at(self, name: str) -> Iterator[Read]:
+        """The reads of the statement with an index in a subscript."""
+        for read in walk(self.statement.value):
+            if isinstance(read, Read) and any(IndexVar(name) in set(walk(at)) for at in read.indices):
+                yield read
 
     def meant_by(self, item: Index) -> Index | None:
         """The index that stands on the right alone where this one, on the left, is read nowhere: `k` in `Y(i) = X(k)`."""

@@ -88,6 +88,9 @@ def refused(
     ):
         help = "a choice is written `condition ? value : other`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
+    if what == "statement" and position == 0 and token.type == "WHERE":
+        help = "it belongs to a statement and stands behind its value, as in `Y(i) = X(i) where i in 0:N`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "no statement stands before this `where`", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
         return found
     if what == "statement" and (found := _quantified(piece, position)):
