@@ -55,12 +55,15 @@ class Steps:
 
     @property
     def now(self) -> tuple[Expr, ...]:
+        """The steps as subscripts."""
         return tuple(IndexVar(each.name) for each in self.indices)
 
     def expr(self, expr: Expr) -> Expr:
+        """An expression of the copy at every step."""
         return without_idle_casts(rewrite(expr, self.rule))
 
     def rule(self, node: Expr) -> Expr | None:
+        """What stands for a node; `None` for itself."""
         match node:
             case Read() if node.tensor in self.moving:
                 return self.at(node, self.now)
@@ -86,6 +89,7 @@ class Steps:
         return replace(read, indices=(*steps, *read.indices), border=border)
 
     def tensor(self, tensor: Tensor) -> Tensor:
+        """A tensor of the copy, with the steps where it moves."""
         if tensor.name not in self.moving:
             return tensor
         ends = tuple(each.where for each in self.indices if each.where is not None)
@@ -93,6 +97,7 @@ class Steps:
         return replace(tensor, rank=tensor.rank + len(self.indices), box=box, declared=None, starts=None)
 
     def pair(self, ends: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
+        """Both ends of a range at every step."""
         return None if ends is None else (self.expr(ends[0]), self.expr(ends[1]))
 
     def statements(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
@@ -121,6 +126,7 @@ class Steps:
         )
 
     def equality(self, equality: Equality) -> Equality:
+        """What must be equal, at every step."""
         return replace(equality, left=self.expr(equality.left), right=self.expr(equality.right))
 
 
