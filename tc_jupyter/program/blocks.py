@@ -117,10 +117,7 @@ class _Block:
             called = (node for node in _reads(each) if node.function.name.partition(".")[0] in callees)
             own = each.value if each.called and isinstance(each.value, tree.Apply) else None
             for node in (node for node in called if node.function.name not in targets and node is not own):
-                help = (
-                    "call a def of one result with whole arrays, in a statement of its own as in `Z = cell(P, W)`, "
-                    "or write its statements here"
-                )
+                help = "call it with whole arrays in a statement of its own, as in `Z = cell(P, W)`, or write its statements here"
                 message = f"`{node.function.name}` cannot be called here, inside of a block"
                 self.report(codes.UNSUPPORTED, node.span, message, help)
             for name in () if own is None else own.arguments:
