@@ -17,7 +17,7 @@ from tc_jupyter.diagnostics import Span
 from .expr import Binary, DType, Expr, IndexVar, Read, Size, int64, rewrite
 from .inline import Inlined, Passed, inline_call
 from .program import Index, Program, Statement, Tensor
-from .steps import Steps, moving_tensors
+from .steps import Steps, at_steps, moved_extent, moving_tensors
 
 
 def inline_in_steps(
@@ -71,16 +71,12 @@ class _Called(Steps):
             tensor, count = self.views[node.tensor], len(self.indices)
             firsts = [Size(f"{tensor}.first{count + k}") for k in range(len(node.indices))]
             inside = [Binary("+", at, first, DType.INT64) for at, first in zip(node.indices, firsts, strict=True)]
-            return self.at(replace(node, tensor=tensor, indices=tuple(inside)), self.now)
+            return at_steps(replace(node, tensor=tensor, indices=tuple(inside)), self.now)
         return Steps.rule(self, node)
 
     def size(self, node: Size) -> Size:
-        tensor, _, dimension = node.name.rpartition(".")
-        if tensor in self.views:
-            kind = "first" if dimension.startswith("first") else ""
-            place = int(dimension.removeprefix("first")) + len(self.indices)
-            return replace(node, name=f"{self.views[tensor]}.{kind}{place}")
-        return Steps.size(self, node)
+        view = self.views.get(node.name.rpartition(".")[0])
+        return Steps.size(self, node) if view is None else moved_extent(node, view, len(self.indices))
 
 
 def _renamed(statement: Statement, taken: set[str]) -> Statement:
@@ -97,19 +93,10 @@ def _renamed(statement: Statement, taken: set[str]) -> Statement:
             node, lambda each: IndexVar(new[each.name]) if isinstance(each, IndexVar) and each.name in new else None
         )
 
-    def pair(ends: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
-        return None if ends is None else (expr(ends[0]), expr(ends[1]))
-
+    made = statement.mapped(expr)
     return replace(
-        statement,
-        indices=tuple(
-            replace(each, name=new.get(each.name, each.name), where=pair(each.where), ends=pair(each.ends))
-            for each in statement.indices
-        ),
-        value=expr(statement.value),
-        exists=tuple(map(expr, statement.exists)),
-        filters=tuple(map(expr, statement.filters)),
-        left=tuple(map(expr, statement.left)),
+        made,
+        indices=tuple(replace(each, name=new.get(each.name, each.name)) for each in made.indices),
         combine=None if statement.combine is None else expr(statement.combine),
         order=tuple((new.get(name, name), way) for name, way in statement.order),
         part=new.get(statement.part, statement.part),
@@ -123,7 +110,7 @@ def _copied(steps: Steps, result: Tensor, name: str, span: Span) -> tuple[Tensor
     firsts = [Size(f"{result.name}.first{count + k}") for k in range(result.rank)]
     letters = [Index(f"i{k}", "output", (int64(0), extent), span) for k, extent in enumerate(extents)]
     inside = [Binary("+", IndexVar(each.name), first, DType.INT64) for each, first in zip(letters, firsts, strict=True)]
-    value: Expr = steps.at(Read(result.name, tuple(inside), result.dtype, span), steps.now)
+    value: Expr = at_steps(Read(result.name, tuple(inside), result.dtype, span), steps.now)
     tensor = replace(result, name=name, rank=result.rank + count, box=None, declared=None, starts=None, view_of=None)
     indices = (*(replace(each, span=span) for each in steps.indices), *letters)
     made = Statement(name, name, indices, "=", False, False, value, text=f"{name} at every step", span=span)
