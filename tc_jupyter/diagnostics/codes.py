@@ -46,7 +46,7 @@ RESULT_TYPE = Code("TC215", "result-type", _E, "a result can never have its decl
 NOT_INJECTIVE = Code("TC221", "not-injective", _E, "a statement with `=` may write one element twice")
 UNWRITTEN_ELEMENT = Code("TC222", "unwritten-element", _E, "no statement writes an element of a tensor")
 POSITION = Code("TC223", "position", _E, "it is not certain what the position of an extreme value is")
-DATA_ORDER = Code("TC224", "data-order", _E, "data decide which element of its own target a statement reads")
+DATA_ORDER = Code("TC224", "data-order", _E, "data decide where along its order a statement reads its own target")
 BEFORE_START = Code("TC225", "before-start", _E, "a statement may read an element of its target that does not exist")
 STATE = Code("TC226", "state", _E, "a def cannot be applied to what it returns")
 STEP = Code(
@@ -60,7 +60,6 @@ NARROW_SUM = Code("TC235", "narrow-sum", _N, "a sum or product in 8 or 16 bit in
 MIXED_SIGN = Code("TC236", "mixed-sign", _W, "`uint64` meets a signed type")
 RENAMED_DEF = Code("TC237", "renamed-def", _W, "the name of a def is no Python name")
 PLAIN_UPDATE = Code("TC238", "plain-update", _N, "an operator with `!` has nothing to combine")
-FACTORED_SUM = Code("TC239", "factored-sum", _N, "a sum of products computes fewer points in two statements")
 INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers that meets a float is rounded down")
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")

@@ -36,6 +36,7 @@ from tc_jupyter.program import (
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
+from tc_jupyter.schedule.primitives import parts_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Attach, IterVar, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
@@ -81,6 +82,7 @@ def computed_where_read(schedule: Schedule, target: Target) -> Schedule:
     costs = COSTS[target.kind]
     for name in schedule.stages:
         schedule = _separated(schedule, name)
+        schedule = _in_common(schedule, name, costs) if target.kind == "cpu" else schedule
     graph = schedule.graph  # with what was inlined so far written into its users
     for name in reversed(schedule.stages):
         if schedule.graph.stage(name).attach.kind == "inline" or not _may_pay(graph, name):
@@ -100,6 +102,19 @@ def _is_cheaper(graph: StageGraph, written: StageGraph, name: str, users: Sequen
     """Whether the users of a stage that is written into them cost no more than both."""
     stored = _elements(graph.stage(name)) * costs.stored
     return _work(written, users, costs) <= _work(graph, (name, *users), costs) + stored
+
+
+def _in_common(schedule: Schedule, name: str, costs: Costs) -> Schedule:
+    """What rows of results have in common is a temporary, where that is at most a quarter of the work."""
+    stage = schedule.graph.stage(name)
+    last = [index.name for index in stage.statement.output_indices][-1:]
+    if stage.statement.operator != "=" or not all(parts_of(schedule.graph, stage, axis) for axis in last or [""]):
+        return schedule
+    split = schedule.factor(name, *last)
+    both = split.stages[split.stages.index(name) - 1], name
+    stored = _elements(split.graph.stage(both[0])) * costs.stored
+    pays = 4 * (_work(split.graph, both, costs) + stored) <= _work(schedule.graph, (name,), costs)
+    return split if pays else schedule
 
 
 def _separated(schedule: Schedule, name: str) -> Schedule:
