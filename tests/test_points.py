@@ -250,10 +250,7 @@ def test_engines_compute_what_the_pages_say(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2000, 2300))
-def test_engines_compute_what_the_pages_say_many(seed, request):
-    if seed == 2058:
-        reason = "a guarded read gives an index whose ends are elements its range; by the page nothing does (TC340)"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+def test_engines_compute_what_the_pages_say_many(seed):
     judge(*drawn_points(seed))
 
 

@@ -281,8 +281,10 @@ class _Reverse:
         return Part(part.read, (*step.conditions, *first, *inside), self.stored(step, part.value))
 
     def is_active(self, read: Read) -> bool:
-        """Whether a derivative goes to what is read."""
-        return root(read.tensor) in self.active
+        """Whether a derivative goes to what is read; none goes to an array that never has an element."""
+        name = root(read.tensor)
+        box = self.about.arrays[name].box if name in self.about.arrays else ()
+        return name in self.active and not any(low == high for low, high in box)
 
     def share(self, step: Step, part: Part, where: Found | None) -> None:
         """What one read gets."""

@@ -8,7 +8,7 @@ Worked example: `Const(2.0)` of `float64` beside an element of `double` is `2.0`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -30,8 +30,11 @@ from tc_jupyter.program import (
     Tensor,
     Unary,
     identity_of,
+    int64,
+    rewrite,
     walk,
 )
+from tc_jupyter.program.borders import placed
 from tc_jupyter.ranges import Datum, Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
@@ -359,7 +362,8 @@ class _Printer:
         ]
         if unique:
             clauses.append(tree.Unique())
-        indices = tuple(map(self.integer, left)) if left else None
+        box = self.boxes.get(own)  # parts of complex numbers have none
+        indices = tuple(map(self.place, left, box) if box else map(self.integer, left)) if left else None
         return tree.Comprehension(tree.Name(own), indices, operator, value, tuple(clauses), blocks=blocks)
 
     def blocks(self, step: Step) -> tuple[tree.Block, ...]:
@@ -407,20 +411,28 @@ class _Printer:
         """A subscript of a read; one that goes around the array, or stops at its ends, in the words for that."""
         box = self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.derived.arrays[root(tensor)].box
         low, high = box[place]
-        inner: Expr | None = None
-        match at:
-            case Binary(op="%", left=left, right=right) if low == 0 and self.about.size(right) == high:
-                inner = left
-            case Binary(op="min", left=Binary(op="max", left=left, right=first), right=last) if (
-                self.about.size(first) == low and self.about.size(last) == high - 1
+        for word, inner in _borders(at) if low == 0 else ():
+            if self.about.size(placed(word, inner, (to_expr(low), to_expr(high)))) == self.about.size(at):
+                return tree.Apply(tree.Name(word), (self.integer(inner),))
+        if tensor in self.moving and any(isinstance(node, Read) and node.indices for node in walk(at)):
+            # data were looked at where it was made; of what is made in order, subscripts have to be certain
+            return tree.Apply(tree.Name("clamp"), (self.integer(at),))
+        return self.place(at, box[place])
+
+    def place(self, at: Expr, bounds: Bounds) -> tree.Expression:
+        """A subscript without a word for it; one that goes around an array without elements divides by 1, for nothing is there."""
+        extent = bounds[1] - bounds[0]
+
+        def rule(node: Expr) -> Expr | None:
+            if (
+                not isinstance(node, Binary)
+                or node.op != "%"
+                or self.about.size(node.right) not in (extent, 2 * extent)
             ):
-                inner = left
-            case _ if tensor in self.moving and any(isinstance(node, Read) and node.indices for node in walk(at)):
-                # data were looked at where it was made; of what is made in order, subscripts have to be certain
-                return tree.Apply(tree.Name("clamp"), (self.integer(at),))
-            case _:
-                return self.integer(at)
-        return tree.Apply(tree.Name("wrap" if at.op == "%" else "clamp"), (self.integer(inner),))
+                return None
+            return replace(node, right=Binary("max", node.right, int64(1), DType.INT64))
+
+        return self.integer(at if extent.is_constant and extent.offset > 0 else rewrite(at, rule))
 
     def integer(self, expr: Expr) -> tree.Expression:
         """A subscript or the end of a range, which is computed in `int64` whatever stands there."""
@@ -497,6 +509,20 @@ def _operator(op: str, left: tree.Expression, right: tree.Expression) -> tree.Ex
     if op in ("min", "max"):
         return tree.Apply(tree.Name(op), (left, right))
     return tree.Binary("/" if op == "//" else op, left, right)
+
+
+def _borders(at: Expr) -> Iterator[tuple[str, Expr]]:
+    """The words for what is read beyond the ends that a subscript may have, and what then stands behind them."""
+    match at:
+        case Binary(op="%", left=inner):
+            yield "wrap", inner
+        case Binary(op="min", left=Binary(op="max", left=inner)):
+            yield "clamp", inner
+        case Binary(op="min", left=Binary(op="%", left=inner)):
+            yield "reflect", inner
+            yield "symmetric", inner
+        case _:
+            return
 
 
 def _applied(function: str, value: tree.Expression) -> tree.Expression:

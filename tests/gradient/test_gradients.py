@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -149,6 +150,9 @@ def test_names_that_are_none(module):
         module.conv.vjp("Q")
     with pytest.raises(ValueError, match="save: 'Q' is no result or temporary; there are Y"):
         module.conv.vjp(save="Q")
+    for wrong in (3, [3], [["X"]], b"X"):
+        with pytest.raises(tc.CallError, match=r"TC606.*wrt: .* is no parameter of floats"):
+            module.conv.jvp(wrong)
 
 
 def test_nothing_to_derive():
@@ -409,4 +413,31 @@ def test_a_derivative_of_the_user():
 
 def test_a_derivative_cannot_call_itself():
     found = tc.analyze("def f(float(N) X) -> (Y) { Y = f.vjp(X, X) }")
-    assert [item.code.number for item in found.diagnostics] == ["TC201"]
+    assert [item.message for item in found.diagnostics] == ["`f` calls itself"]
+
+
+def test_the_derivative_of_a_function_of_every_rank_is_called(tmp_path: Path):
+    (tmp_path / "w.sac").write_text("double[*] square(double[*] a) { return { iv -> a[iv] * a[iv] }; }")
+    text = """use "w.sac"
+        def one(double(N) X, double(N) dY) -> (dX) { dX = square.vjp(X, dY) }
+        def two(double(N, M) X, double(N, M) D) -> (Y, dY) { Y, dY = square.jvp(X, D) }
+        def again(double(N) X, double(N) dY, double(N) dZ) -> (dX, U) { dX, U = square.vjp.vjp(X, dY, dZ) }"""
+    module = tc.compile(text, file=tmp_path / "x.tc")
+    X, A, one = np.arange(3.0), np.arange(6.0).reshape(2, 3), np.ones(3)
+    np.testing.assert_array_equal(module.one(X, one), 2 * X)
+    np.testing.assert_array_equal(module.two(A, A), (A**2, 2 * A**2))
+    np.testing.assert_array_equal(module.again(X, one, one), (2 * one, 2 * X))
+    few = 'use "w.sac"\ndef f(double(N) X) -> (dX) { dX = square.vjp(X) }'
+    with pytest.raises(tc.CompileError, match=r"TC651.*it takes 2: a, dresult") as found:
+        tc.compile(few, file=tmp_path / "x.tc")
+    assert len(found.value.diagnostics) == 1
+
+
+@pytest.mark.parametrize("border", ["wrap", "symmetric", "reflect", "clamp"])
+@pytest.mark.parametrize("extent", ["N", "0"])
+def test_arrays_without_elements_have_derivatives(border, extent):
+    text = f"""def f(float({extent}) X, float(M) Z) -> (Y) {{ Y(i) = X({border}(i + 1)) * Z(i) }}
+        def g(float({extent}) X) -> (Y) {{ Y(i) = X({border}(i + 1)) where i in 0:0 }}"""
+    module, none = tc.compile(text, allow=("TC326",)), np.zeros(0, np.float32)
+    assert [each.shape for each in module.f.vjp()(none, none, none)] == [(0,), (0,)]
+    assert module.g.vjp()(none, none).shape == (0,)
