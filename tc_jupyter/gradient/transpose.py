@@ -251,7 +251,9 @@ class _Solving:
 
         A sum of products with a border of zeros is what schedules know; at the border, an infinite factor makes it NaN.
         """
-        moved = {name for name, value in self.solved.items() if value != index_name(name + NEW)}
+        moved = {
+            name for name, value in self.solved.items() if value != index_name(name + NEW) or self.inside(name, value)
+        }
         inside, outside = list[Expr](), list[Expr]()
         for factor in factors(self.part.value):
             used = any(isinstance(node, IndexVar) and node.name in moved for node in walk(factor))
