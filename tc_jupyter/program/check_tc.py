@@ -10,7 +10,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from typing import Any, Protocol
@@ -21,12 +21,13 @@ from tc_jupyter.syntax import REDUCTIONS, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
 from .blocks import groups, without_blocks
+from .calls_in_blocks import inline_in_steps
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, solutions, sum_of
 from .functions import OF_COMPLEX, TC_FUNCTIONS
-from .inline import Passed, cannot_be_called, inline_call
+from .inline import Inlined, Passed, cannot_be_called, inline_call
 from .integers import sizes_of
 from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
@@ -34,6 +35,7 @@ from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
+from .steps import Steps
 from .tc_expressions import (
     RECURRENCE_HELP,
     ExpressionChecker,
@@ -343,7 +345,8 @@ class _DefChecker:
         callees = (
             unit.callable_names - (TC_FUNCTIONS.keys() - unit.defs.keys()) - {each.name.name for each in node.params}
         )
-        self.node = node = without_blocks(node, self.scope.diagnostics, callees)
+        self.nested = set[str]()  # tensors for calls inside expressions
+        self.node = node = without_blocks(node, self.scope.diagnostics, callees, partial(self.taken_out, node, callees))
         self.groups = groups(node.statements)
         self.prepared = set[int]()
         self.draft = _Draft()
@@ -358,7 +361,6 @@ class _DefChecker:
         broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
         self.broken_targets = frozenset(target for targets in broken for target in targets)
         self.told = set[str]()  # numbers that are meant as elements, after a message
-        self.nested = set[str]()  # tensors for calls inside expressions
         self.numbers = dict[str, Expr]()  # arguments that are made of sizes
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
@@ -735,6 +737,9 @@ class _DefChecker:
                 self.call_with(node.targets, applied, node.span, node.count)
             case tree.Constant():
                 self.constant(node)
+            case tree.Comprehension() if node.called:
+                self.know_block(node)
+                self.call_at_steps(node)
             case tree.Comprehension():
                 if (power := self.iteration(node)) is not None:
                     self.single_call(node, *power)
@@ -767,18 +772,159 @@ class _DefChecker:
         self.prepared.add(number)
         made: dict[str, TensorInfo] = {}
         for each in self.groups[number]:
-            name = each.target.name
-            if name in self.scope.tensors or name in made:
-                continue
-            kind = "result" if name in self.declared else "temporary"
-            if kind == "temporary":
-                self.new_tensor(each.target, "temporary")
-            rank, span = len(each.indices or ()), each.target.span
-            dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
-            made[name] = TensorInfo(name, None, rank, dims, kind, span, written=True, ahead=True)
+            results = self.results_of(each)
+            for (target, indices), given in zip(each.targets, results or (None,), strict=True):
+                name, span = target.name, target.span
+                if name in self.scope.tensors or name in made:
+                    continue
+                kind = "result" if name in self.declared else "temporary"
+                if kind == "temporary":
+                    self.new_tensor(target, "temporary")
+                rank = len(indices or ()) + (given.written_rank if given is not None else 0)
+                dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
+                dtype = given.element if given is not None else None
+                info = TensorInfo(name, dtype, rank, dims, kind, span, written=True, ahead=True)
+                (made if given is None else self.scope.tensors)[name] = info
         self.scope.tensors |= made
-        for known, dtype in types_of_block(self, self.groups[number], made).items():
+        statements = [each for each in self.groups[number] if not each.called]
+        for known, dtype in types_of_block(self, statements, made).items():
             made[known].dtype, made[known].literal = dtype, None
+
+    def results_of(self, node: tree.Comprehension) -> tuple[Tensor, ...]:
+        """What a call at every step gives, as the callee has it; nothing where the number of targets is another one."""
+        program = self.program_called(node.value.function.name) if isinstance(node.value, tree.Apply) else None
+        if not node.called or program is None or len(program.results) != len(node.targets):
+            return ()
+        return tuple(map(program.tensor, program.results))
+
+    def taken_out(
+        self, node: tree.Def, callees: Container[str], statement: tree.Comprehension
+    ) -> Sequence[tree.Comprehension]:
+        """A statement inside of a block, and before it those for the calls of defs in it."""
+        names = {each.name.name for each in node.params} | {name for each in node.statements for name in _targets(each)}
+        dims = (dim for each in node.params if each.type is not None for dim in each.type.dimensions)
+        ends = (
+            end for dim in dims for end in ((dim.lower, dim.upper) if isinstance(dim, tree.DimensionBox) else (dim,))
+        )
+        sizes = {each.name for end in ends for each in tree.walk(end) if isinstance(each, tree.Name)}
+        called = {each.name for each in self.called_in(values_of(statement)) if each.name in callees} - names
+        if not called:
+            return (statement,)
+        nested = NestedCalls(
+            statement.target.name,
+            lambda name: self.program_called(name) if name in called else None,
+            lambda name: False,
+            (names | sizes).__contains__,
+            self.fresh_tensor,
+            lambda name, each: False,
+        )
+        value, blocks = statement.value, statement.blocks
+        plain = statement.indices is None and statement.operator == "=" and isinstance(value, tree.Apply)
+        program = self.program_called(value.function.name) if isinstance(value, tree.Apply) else None
+        if plain and isinstance(value, tree.Apply) and value.function.name in called and program is not None:
+            value = nested.called(value)
+            statement = replace(statement, called=all(isinstance(each, tree.Name) for each in value.arguments))
+        else:
+            value = nested.inside(value, whole=False)
+        before = [
+            replace(
+                each, blocks=blocks, called=isinstance(each.value, tree.Apply) and each.value.function.name in called
+            )
+            for each in nested.statements
+        ]
+        return (*before, replace(statement, value=value))
+
+    def call_at_steps(self, node: tree.Comprehension) -> None:
+        """A call of a def at every step of a block."""
+        call, span, targets = node.value, node.span, tuple(target for target, _ in node.targets)
+        assert isinstance(call, tree.Apply)
+        found = [self.plane(each) if isinstance(each, tree.Apply) else self.named(each) for each in call.arguments]
+        program = self.callee(call.function, found, span)
+        ends = [
+            (each, self.end(each.lower), self.end(each.upper)) for each in node.clauses if isinstance(each, tree.Where)
+        ]
+        steps = [
+            Index(each.index.name, "output", (lower, upper), each.span)
+            for each, lower, upper in ends
+            if lower is not None and upper is not None
+        ]
+        passed = [each for each in found if each is not None]
+        names = tuple(tree.Name(each.name, each.span) for each in passed)
+        known = program is not None and len(passed) == len(found) and len(steps) == len(ends)
+        for each in targets:
+            self.scope.tensors.pop(each.name, None)
+        known = known and program is not None and self.counts_fit(program, targets, names, span)
+        fits = known and program is not None and self.arguments_fit(program, passed)
+        if program is None or not all([fits, *(self.new_target(each, targets[:k]) for k, each in enumerate(targets))]):
+            for each in targets:
+                self.unknown_tensor(each.name, span)
+            return
+        number = self.prefixes[program.name] = self.prefixes.get(program.name, 0) + 1
+        prefix = program.name if number == 1 else f"{program.name}#{number}"
+        order = tuple((each.index.name, each.step) for each in node.along) if node.blocks else ()
+        behind = self.made_behind(node)
+        planes = {
+            name: each.name
+            for name, each, given in zip(program.parameters, passed, call.arguments, strict=True)
+            if isinstance(given, tree.Apply)
+        }
+        loop = Steps(tuple(steps), set(), order, block_name(node), behind)
+        copy = inline_in_steps(program, [each.stored for each in passed], planes, loop, prefix, span)
+        for position, message in copy.contradictions:
+            self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
+        given, received = tuple(each.name for each in passed), tuple(each.name for each in targets)
+        self.draft.calls.append(CallSite(program.name, given, received, len(self.draft.statements), span))
+        self.received_at_steps(targets, copy, loop)
+
+    def received_at_steps(self, targets: tuple[tree.Name, ...], copy: Inlined, steps: Steps) -> None:
+        """The parts of a copy; what does not move stands before the block, and results have the names of the targets."""
+        draft = self.draft
+        names = {result.name: target.name for result, target in zip(copy.results, targets, strict=True)}
+        renamed = [
+            replace(
+                each,
+                name=names.get(each.target, each.name),
+                target=names.get(each.target, each.target),
+                ahead=tuple(names.get(other, other) for other in each.ahead),
+            )
+            for each in copy.statements
+        ]
+        place = next(
+            (k for k, each in enumerate(draft.statements) if steps.block and each.block == steps.block),
+            len(draft.statements),
+        )
+        still = [each for each in renamed if steps.block and not each.block]
+        draft.statements[place:place] = still
+        draft.statements += [each for each in renamed if each not in still]
+        draft.tensors |= {each.name: each for each in copy.tensors if each.name not in names}
+        draft.equalities += copy.equalities
+        for target, result in zip(targets, copy.results, strict=True):
+            name, span, rank = target.name, target.span, result.written_rank
+            draft.tensors[name] = replace(result, name=name, span=span)
+            draft.counts.setdefault(name, 1)
+            dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
+            self.scope.tensors[name] = TensorInfo(name, result.element, rank, dims, "temporary", span, written=True)
+
+    def plane(self, node: tree.Apply[tree.Expression]) -> Passed | None:
+        """What a step has of a tensor, as an argument."""
+        passed = self.passed(node.function)
+        if passed is None:
+            return None
+        dims = passed.dims[len(node.arguments) :]
+        scalar = None if dims or passed.dtype.is_complex else Read(passed.name, (), passed.dtype, passed.span)
+        return replace(passed, dims=dims, scalar=scalar, computed=True)
+
+    def named(self, node: tree.Expression) -> Passed | None:
+        """An argument that is the same at every step."""
+        return self.passed(node) if isinstance(node, tree.Name) else None
+
+    def made_behind(self, node: tree.Comprehension) -> tuple[str, ...]:
+        """The targets of later statements of its block, and of none before."""
+        members = [each for block in node.blocks[:1] for each in self.groups[block.number]]
+        place = next((k for k, each in enumerate(members) if each.target is node.target), -1)
+        known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
+        later = (name for each in members[place + 1 :] for name in _targets(each))
+        return tuple(dict.fromkeys(name for name in later if name not in known))
 
     def value_of(self, node: tree.Comprehension) -> Typed | None:
         """The value of a statement with its type, as far as one can say; no message is given."""
@@ -1629,6 +1775,12 @@ class _DefChecker:
         )
 
 
+def block_name(node: tree.Comprehension) -> str:
+    """The steps of the block around a statement and its number; nothing outside of blocks."""
+    steps = ",".join(block.index.name for block in node.blocks)
+    return f"{steps}#{node.blocks[0].number}" if node.blocks else ""
+
+
 def types_of_block(
     owner: _DefChecker, statements: Sequence[tree.Comprehension], made: Mapping[str, TensorInfo]
 ) -> dict[str, DType]:
@@ -2336,7 +2488,7 @@ class _StatementChecker:
             order=self.order if self.node.blocks or self.is_self_read(value) else (),
             **self.folding(dtype),
             filters=filters,
-            block=self.block_name(),
+            block=block_name(self.node),
             ahead=self.ahead(),
         )
         self.owner.draft.statements.append(statement)
@@ -2594,18 +2746,14 @@ class _StatementChecker:
                 fix = None if self.computed else orders.added(self.node, self.names.left)
                 self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
 
-    def block_name(self) -> str:
-        """The steps of the block around the statement and its number; nothing outside of blocks."""
-        steps = ",".join(block.index.name for block in self.node.blocks)
-        return f"{steps}#{self.node.blocks[0].number}" if self.node.blocks else ""
-
     def ahead(self) -> tuple[str, ...]:
         """The targets of this statement and of later ones of its block, but for those that earlier statements make, too."""
         members = [each for block in self.node.blocks[:1] for each in self.owner.groups[block.number]]
         place = next((k for k, each in enumerate(members) if each.span == self.node.span), 0)
         known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
         early = known - {self.node.target.name}
-        return tuple(dict.fromkeys(each.target.name for each in members[place:] if each.target.name not in early))
+        names = (name for each in members[place:] for name in _targets(each))
+        return tuple(dict.fromkeys(name for name in names if name not in early))
 
     def is_self_read(self, value: Typed) -> bool:
         """Whether a value has elements of the target in it."""
