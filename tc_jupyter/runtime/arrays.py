@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -710,6 +711,10 @@ def _not_an_array(value: object) -> ArgumentProblem:
         return ArgumentProblem(
             "device", f"a `{kind.__module__.partition('.')[0]}.{kind.__name__}`", "pass `.to_numpy()`"
         )
+    if kind.__module__.startswith("xarray.") and hasattr(value, "data_vars"):
+        names = [repr(name) for name in islice(cast("Any", value).data_vars, 3)]
+        shown = " or ".join(f"`ds[{name}]`" for name in names)
+        return ArgumentProblem("device", f"a `{kind.__name__}`", f"pass one of its arrays: {shown}" if names else "")
     if hasattr(value, "__array__"):
         return ArgumentProblem("device", f"a `{kind.__name__}`", "pass `np.asarray(x)`")
     help = "pass `np.asarray(x)`" if _has_buffer(value) else "pass an array"

@@ -557,7 +557,7 @@ def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> t
     exact = True
     scope = scope_of(graph)
     for dimension, subscript in enumerate(read.indices):
-        if reads_elements(subscript):
+        if is_computed(graph, subscript):
             ends.append(None)
             exact = False
             continue
@@ -570,6 +570,12 @@ def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> t
             ends.append((low + shift[dimension], high + shift[dimension]))
             exact = exact and found.exact
     return ends, exact
+
+
+def is_computed(graph: StageGraph, subscript: Expr) -> bool:
+    """Whether elements, or numbers that statements compute, say what a subscript is: nobody knows before."""
+    known = graph.base.integer_scalars
+    return any(isinstance(node, Read) and (node.indices or node.tensor not in known) for node in walk(subscript))
 
 
 def view_shift(graph: StageGraph, tensor: str) -> tuple[SizeExpr, ...]:

@@ -61,9 +61,9 @@ def default_schedule(
         return schedule
     if target.kind == "cpu":
         schedule = normal_form.normalized(schedule, target)
-    schedule = inlining.computed_where_read(schedule, target)
-    written = Schedule(without_inlined(schedule.graph))
     facts = facts_of(sizes or {})
+    schedule = inlining.computed_where_read(normal_form.in_parts(schedule, facts), target)
+    written = Schedule(without_inlined(schedule.graph))
     if target.kind == "cpu":
         found = _for_cpu(written, target, facts)
     else:

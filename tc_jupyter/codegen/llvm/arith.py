@@ -12,9 +12,6 @@ from tc_jupyter.program import DType, random_numbers
 
 from .builder import Builder, Value, constant, mangle, register_type, vector_type
 
-PREFIX, LAST = "prefix ", "last"
-"""Functions of a vector: a running operation from lane to lane, and the last lane."""
-
 _COMPARE_FLOAT = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 _COMPARE_INT = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
@@ -308,38 +305,6 @@ def horizontal(b: Builder, op: str, value: Value) -> Value:
         low, high = part(b, value, 0, half), part(b, value, half, half)
         value = binary(b, op, low, high, True)
     return value if extra is None else binary(b, op, value, extra, True)
-
-
-def prefix(b: Builder, op: str, value: Value, lanes: int) -> Value:
-    """The running operation from lane to lane: a, a+b, a+b+c, ... in steps of 1, 2, 4, ... lanes.
-
-    A step inside of 16 bytes shifts within these. A longer one gets the last lane of an earlier group of so many lanes.
-    """
-    value = broadcast(b, value, lanes)
-    start = constant(identity(op, value.dtype), value.dtype, lanes)
-    group, shift = max(1, 128 // value.dtype.bits), 1
-    while shift < lanes:
-        within = shift < group
-        places = [
-            (k - shift if k % group >= shift else lanes)
-            if within
-            else (k // shift * shift - 1 if k // shift % 2 else lanes)
-            for k in range(lanes)
-        ]
-        mask = ", ".join(f"i32 {place}" for place in places)
-        before = b.op(
-            f"shufflevector {value.typed}, {start.typed}, <{lanes} x i32> <{mask}>", value.dtype, lanes, "before"
-        )
-        value = binary(b, op, before, value, reassociate=True)
-        shift *= 2
-    return value
-
-
-def last(b: Builder, value: Value) -> Value:
-    """The last lane."""
-    if value.lanes == 1:
-        return value
-    return b.op(f"extractelement {value.typed}, i64 {value.lanes - 1}", value.dtype, 1, "last")
 
 
 def _all_lanes(b: Builder, op: str, value: Value) -> Value:
