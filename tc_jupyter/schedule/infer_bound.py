@@ -334,14 +334,16 @@ def _where_all_hold(
             continue
         small, large = (from_expr(side, scope_of(graph)) for side in sides)
         gap = (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)  # is not negative
-        for name in gap.indices & box.keys() if len(gap.indices) > 1 else ():
-            weight, rest = gap.linear_in(name) or (constant(0), gap)
+        parts = {name: gap.linear_in(name) or (constant(0), gap) for name in gap.indices & box.keys()}
+        if {weight for weight, _ in parts.values()} != {constant(1), constant(-1)}:
+            continue
+        for name, (weight, rest) in parts.items():
             low, high = box[name]
-            end = interval(rest * -weight.offset, box) if weight in (constant(1), constant(-1)) else None
-            if end is not None and weight == constant(-1) and end.upper is not None:
-                high = minimum(high, end.upper)
-            elif end is not None and weight == constant(1) and end.lower is not None:
-                low = maximum(low, end.lower)
+            end = interval(rest * -weight.offset, box)
+            if weight == constant(-1):
+                high = high if end.upper is None else minimum(high, end.upper)
+            else:
+                low = low if end.lower is None else maximum(low, end.lower)
             if nonnegative(high - low):
                 box = {**box, name: (low, high)}
     return box
