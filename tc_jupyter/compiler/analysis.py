@@ -37,7 +37,6 @@ from tc_jupyter.syntax import Parsed, in_order, own_operators, parse_sac, parse_
 from tc_jupyter.syntax.sac_tree import SacFunction
 from tc_jupyter.syntax.tree import Def, Use
 
-from . import two_statements
 from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
@@ -157,8 +156,9 @@ def _analysis(
         functions[key] = found
         messages += said
     messages = _with_files(messages, source, parsed.unit.uses, parsed.unit.defs, used)
-    messages = two_statements.without_other_sums(_apart(parsed.diagnostics, messages), source, functions, callees)
-    shown = with_meanings(finish(messages, strict, silent, parsed.allow), source, _others(known))
+    shown = with_meanings(
+        finish(_apart(parsed.diagnostics, messages), strict, silent, parsed.allow), source, _others(known)
+    )
     return Analysis(source, language, shown, functions, parsed)
 
 

@@ -25,7 +25,6 @@ from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, solutions, sum_of
-from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
 from .integers import sizes_of
@@ -2291,8 +2290,6 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not (slips or self.conditions or self.order):
-            self.cheaper(value, reduction)
         if first:
             bounds |= self.stated_bounds(bounds)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
@@ -2370,9 +2367,10 @@ class _StatementChecker:
             message = f"`{node.operator}` over complex numbers is not part of this version"
             self.scope.report(codes.UNSUPPORTED, place, message, help=help)
             return None
-        self.operator = "="
         own, other = self.scope.tensors[node.target.name].dtype, settle(value)
-        assert own is not None
+        if own is None or not own.is_complex:
+            return value
+        self.operator = "="
         sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
         dtype = common(own, other.dtype)
         exprs = [convert(each, dtype if each.dtype.is_complex else dtype.part).expr for each in sides]
@@ -2509,43 +2507,6 @@ class _StatementChecker:
         inside = (item for let in lets if let.value is not None for item in walk(let.value.expr))
         return frozenset(names | {item.name for item in inside if isinstance(item, IndexVar)})
 
-    def cheaper(self, value: Typed, reduction: dict[str, Span]) -> None:
-        """Say that two statements would compute fewer points, and how to write them."""
-        node, scope = self.node, self.scope
-        two = factored(settle(value).expr, self.names.left, tuple(reduction))
-        if two is None:
-            return
-        summed = _listed([f"`{name}`" for name in two.over])
-        again = _listed([f"`{name}`" for name in two.again])
-        message = f"the sum over {summed} is computed again for every value of {again}"
-        inner, outer, once = two.counts
-        labels = tuple(Label(two.factors[number].span, "summed alone") for number in two.first)
-        help = f"two statements of {inner} and {outer} indices compute fewer points than one of {once}"
-        fix = None
-        if not node.clauses and node.matched is None and "#" not in scope.source.slice(node.span):
-            written = self.two_statements(two)
-            help += f": `{written[0]}`, then `{written[1]}`"
-            line, column = scope.source.position(node.span.start)
-            before = scope.source.line(line)[:column]
-            between = "  " if before.strip() else f"\n{before}"
-            fix = Fix("sum in two statements", (Edit(node.span, between.join(written)),))
-        scope.report(codes.FACTORED_SUM, node.operator_span, message, "", labels, help, fix=fix)
-
-    def two_statements(self, two: Factored) -> tuple[str, str]:
-        """The text of a statement as two."""
-        node, source = self.node, self.scope.source
-        name = self.owner.unit.free_name
-        left = source.slice(Span(node.span.start, node.operator_span.start)).rstrip()
-        kept = (", " if ", " in left else ",").join(two.kept)
-        part = f"{name}({kept})" if two.kept else name
-        texts = [_factor_text(source.slice(factor.span), factor) for factor in two.factors]
-        inner = " * ".join(texts[number] for number in two.first)
-        texts[two.first[0]] = part
-        outer = " * ".join(text for number, text in enumerate(texts) if number not in two.first[1:])
-        more = self.names.indices.keys() - {*self.names.left, *two.over}  # to be summed after it
-        operator = node.operator if more or not self.initialize else "="
-        return f"{part} +=! {inner}", f"{left} {operator} {outer}"
-
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
         found: dict[str, Span] = {}
@@ -2652,16 +2613,28 @@ class _StatementChecker:
         return any(isinstance(item, Read) and item.tensor == self.node.target.name for item in nodes)
 
     def reads_on_data(self, value: Typed) -> None:
-        """TC224: which element of its own target a statement reads, must be known without data."""
-        made = (self.node.target.name, *self.ahead())
+        """TC224: of which turn an element is that a statement reads of its own target, must be known without data."""
+        made = {name: self.turns_of(name) for name in (self.node.target.name, *self.ahead())}
         for item in walk(value.expr) if self.order else ():
             if not isinstance(item, Read) or item.tensor not in made:
                 continue
-            data = [part for index in item.indices for part in walk(index) if isinstance(part, Read) and part.indices]
+            ordered = [at for place, at in enumerate(item.indices) if place in made[item.tensor]]
+            data = [part for index in ordered for part in walk(index) if isinstance(part, Read) and part.indices]
             if data:
                 message = f"`{data[0].tensor}` decides which element of `{item.tensor}` is read"
                 help = "whether it is made before is known where subscripts are made of indices, sizes and numbers"
                 self.scope.report(codes.DATA_ORDER, item.span, message, help=help)
+
+    def turns_of(self, tensor: str) -> set[int]:
+        """The dimensions of what is made in order along which that goes."""
+        names = {name for name, _ in self.order}
+        written = [self.names.left] if tensor == self.node.target.name else []
+        for block in self.node.blocks[:1]:
+            names = names if written else {each.index.name for each in self.node.blocks}
+            targets = [pair for each in self.owner.groups[block.number] for pair in each.targets]
+            left = next((indices or () for name, indices in targets if name.name == tensor), ())
+            written.append(tuple(index.name if isinstance(index, tree.Name) else "" for index in left))
+        return {place for place, name in enumerate(written[0] if written else ()) if name in names}
 
     def element_type(self, value: Typed, info: TensorInfo, first: bool) -> DType | None:
         """The element type of the target; the first statement fixes it."""
@@ -2769,11 +2742,6 @@ def _terms(node: tree.Expression, sign: str = "+") -> list[tuple[str, tree.Expre
     if isinstance(node, tree.Binary) and node.op in ("+", "-") and node.span.start == node.left.span.start:
         return [*_terms(node.left), (node.op, node.right)]
     return [(sign, node)]
-
-
-def _factor_text(text: str, factor: Expr) -> str:
-    """The text of a factor at another place of a product; what binds less tightly has its parentheses already."""
-    return f"({text})" if isinstance(factor, Binary) and factor.op in ("/", "//", "%") else text
 
 
 def _listed(words: list[str]) -> str:
