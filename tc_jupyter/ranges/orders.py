@@ -135,9 +135,9 @@ def reads_what_it_made(ranges: Ranges, statement: Statement) -> bool:
 
 
 def _offsets(statement: Statement, access: Access) -> dict[str, int | None]:
-    """How far from the index of its dimension each subscript is, where that is one number."""
+    """How far from the index of its dimension each subscript is, where that is one number; parts of complex numbers have none."""
     outputs = statement.output_indices
-    steps = {item.name: e - index_of(statement, item.name) for item, e in zip(outputs, access.index, strict=True)}
+    steps = {item.name: e - index_of(statement, item.name) for item, e in zip(outputs, access.index, strict=False)}
     return {name: step.offset if step.is_constant else None for name, step in steps.items()}
 
 
@@ -176,7 +176,7 @@ def _smallest(
     there = {name: index(f"{name}'", len(here) + place) for place, name in enumerate(outputs)}
     dims = (*(r.index for r in here), *(f"{name}'" for name in outputs))
     inside = [*_inside(statement, here, {}), *_inside(writer, ranges.indices[writer.name], there)]
-    same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
+    same = [there[name] - e for name, e in zip(outputs, access.index, strict=False)]
     alternatives, _ = access.condition.alternatives()
     for wrong, equal in wrong_pairs(statement, there):
         for alternative in alternatives:
@@ -246,7 +246,8 @@ def _witness(program: Program, statement: Statement, wrong: WrongOrder) -> str:
     here, there = [found[name] for name in names], [found[f"{name}'"] for name in made]
     sizes = ", ".join(f"{name} = {found[name]}" for name in program.sizes if name in found)
     own, other = (
-        element_text(each.target, map(str, values), "()") for each, values in ((statement, here), (writer, there))
+        element_text(each.target, map(str, values[: program.tensor(each.target).written_rank]), "()")
+        for each, values in ((statement, here), (writer, there))
     )
     at = f"at `{sizes}`, " if sizes else ""
     if writer is not statement:

@@ -207,8 +207,8 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
     ("narrow", "positions are found in 32 bits where these are enough", _on_body(narrow)),
     (
         "first places",
-        "an extreme and the first place that has it are found in one pass",
-        lambda work: work.having(first_places(work.body, work.target)),
+        "the first place that has an extreme is looked for where the extreme was found",
+        _on_body(first_places),
     ),
     (
         "join",

@@ -7,6 +7,8 @@ A temporary moves only where nothing is computed twice: each visit of the loop a
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.ranges import SizeExpr, constant
 from tc_jupyter.schedule.infer_bound import StageBounds, SymbolicBounds, infer_symbolic, variable
@@ -14,10 +16,14 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 
 
-def fuse_rows(schedule: Schedule) -> Schedule:
-    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice."""
+def fuse_rows(schedule: Schedule, apart: Collection[str] = ()) -> Schedule:
+    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice.
+
+    Args:
+        apart: temporaries that have loops of their own.
+    """
     bounds = infer_symbolic(schedule.graph)
-    for name in reversed(schedule.stages):
+    for name in (name for name in reversed(schedule.stages) if name not in apart):
         stage = schedule.graph.stage(name)
         if name not in schedule.graph.outputs and stage.attach.kind == "root" and not stage.relations:
             schedule, bounds = _attached(schedule, bounds, stage)
