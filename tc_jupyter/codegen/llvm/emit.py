@@ -23,6 +23,7 @@ from tc_jupyter.schedule import Target
 
 from .carried import carried, parts
 from .collapse import collapse, collapse_reductions
+from .early_ends import early_ends
 from .first_places import first_places
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
@@ -210,6 +211,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "the first place that has an extreme is looked for where the extreme was found",
         _on_body(first_places),
     ),
+    ("early ends", "whether one value is true, or all are, is looked for until it is known", _on_body(early_ends)),
     (
         "join",
         "rows that lie one behind the other have vectors across their ends",

@@ -69,7 +69,7 @@ def _search(stmt: Stmt) -> For | None:
 def _joined(one: Stmt, between: Sequence[Stmt], late: For) -> tuple[Stmt, ...] | None:
     """What finds both; `None` if the second loop does not look for the first place of the extreme that the first one finds."""
     early = one if isinstance(one, For) else None
-    extreme, place = _only(early), _only(late)
+    extreme, place = only_reduction(early), only_reduction(late)
     if early is None or extreme is None or place is None or (early.min, early.extent) != (late.min, late.extent):
         return None
     if extreme.reduce not in ("min", "max") or place.reduce != "min" or not isinstance(place.value, Select):
@@ -87,7 +87,7 @@ def _joined(one: Stmt, between: Sequence[Stmt], late: For) -> tuple[Stmt, ...] |
     return _in_blocks(early, extreme, between, late, place, none)
 
 
-def _only(loop: For | None) -> Store | None:
+def only_reduction(loop: For | None) -> Store | None:
     """The reduction that a loop over vectors does, if it does nothing else."""
     if loop is None or loop.kind != "vectorize":
         return None
@@ -194,4 +194,4 @@ def _into(store: Store, target: Read, value: Expr) -> Store:
     return replace(store, buffer=target.tensor, indices=target.indices, value=value)
 
 
-__all__ = ["first_places"]
+__all__ = ["first_places", "only_reduction"]
