@@ -47,7 +47,16 @@ from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.compiler.uses import NOTHING, Library, Reading, Used
-from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, codes, render, warn
+from tc_jupyter.diagnostics import (
+    CallError,
+    CompileError,
+    Diagnostic,
+    SourceText,
+    codes,
+    render,
+    shown_value,
+    warn,
+)
 from tc_jupyter.files import read_text
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, as_size
@@ -717,7 +726,7 @@ class Function:
 
         Raises:
             CompileError: TC250, there is no derivative.
-            ValueError: a name is none of a parameter of floats, of a result or of a temporary.
+            CallError: TC606, a name is none of a parameter of floats, of a result or of a temporary.
         """
         return self._derived("vjp", wrt, save)
 
@@ -729,7 +738,7 @@ class Function:
 
         Raises:
             CompileError: TC250, there is no derivative.
-            ValueError: a name is none of a parameter of floats.
+            CallError: TC606, a name is none of a parameter of floats.
         """
         return self._derived("jvp", wrt, ())
 
@@ -784,8 +793,7 @@ class Function:
 
     def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str]) -> Function:
         """The function of a derived def; the same one as long as the def is the same."""
-        names, kept = (None if each is None else _names(each) for each in (wrt, save))
-        definition = self._known().derived(kind, names, kept or ())
+        definition = self._known().derived(kind, wrt, save)
         found = self._derivatives.get(definition)
         if found is None:
             options = definition.options
@@ -866,6 +874,7 @@ class Function:
         like: Sequence[Any] = (),
         name: str | None = None,
         wheel: bool = False,
+        force: bool = False,
     ) -> Exported:
         """Write a library for C, C++ and CUDA with this function, which needs neither Python nor LLVM when it runs.
 
@@ -877,19 +886,22 @@ class Function:
             like: calls for which code is made beside that for all sizes: the arguments of each, or sizes by name.
             name: of the library; by default that of the function.
             wheel: make a package for Python, too, which needs NumPy alone.
+            force: overwrite files that no export has written, or that have changed since.
 
         Returns:
             Where the files are, and the names of the C functions.
 
         Raises:
             CallError: TC660, there is no such processor or device; TC661, the folder cannot be written, or the C compiler fails;
-                TC663, this system or function has no libraries; or the arguments of a call of `like` do not fit.
+                TC663, this system or function has no libraries; TC687, a file would be overwritten that no export has left so; or
+                the arguments of a call of `like` do not fit.
             ValueError: sizes of `like` are not all sizes of the function.
 
         Warns:
             DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
         """
-        return export([self], to, name or self.__name__, cpus, shared, cuda, {self.written_name: like}, wheel)
+        calls = {self.written_name: like}
+        return export([self], to, name or self.__name__, cpus, shared, cuda, calls, wheel, force)
 
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
@@ -1207,6 +1219,7 @@ def export(
     cuda: str | Sequence[str] = (),
     like: Mapping[str, Sequence[Any]] | None = None,
     wheel: bool = False,
+    force: bool = False,
 ) -> Exported:
     """Write a library with some functions; arguments, results, errors and warnings are those of `Function.export`.
 
@@ -1236,7 +1249,10 @@ def export(
     unknown = [name for name in like or {} if name not in names]
     if unknown:
         raise ValueError(f"like: there is no def {unknown[0]!r}; there are {', '.join(names)}")
-    return library.export(definitions, Path(to), name, cpus, shared, like, cuda, wheel)
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"name={shown_value(name)}: the name of a library is a string")
+    folder = library.folder_of(to, definitions[0].program)
+    return library.export(definitions, folder, name, cpus, shared, like, cuda, wheel, force)
 
 
 def redefine(
@@ -1350,11 +1366,6 @@ def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Fun
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _names(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Names, each once; a single one may stand alone."""
-    return tuple(dict.fromkeys((given,) if isinstance(given, str) else given))
 
 
 def checked_function(value: object, does: str) -> None:

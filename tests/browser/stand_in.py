@@ -129,6 +129,12 @@ def definition(r: dict[str, Any]) -> dict[str, Any]:
     return {"definition": {"name": m.group(), "kind": "def", "cell": None, "span": span}}
 
 
+def references(r: dict[str, Any]) -> dict[str, Any]:
+    word = _word(r["source"], r["position"])
+    places = re.finditer(rf"\b{word.group()}\b", r["source"]) if word else ()
+    return {"references": [{"span": _span(r["source"], *m.span()), "introduces": False} for m in places]}
+
+
 def rename(r: dict[str, Any]) -> dict[str, Any]:
     m = _word(r["source"], r["position"])
     if m is None:
@@ -190,7 +196,7 @@ def keywords(r: dict[str, Any]) -> dict[str, Any]:
     return {"keywords": {"package": PACKAGE, "language": "tc", "keywords": [], "types": [], "functions": functions}}
 
 
-KINDS = {f.__name__: f for f in (check, hover, complete, signature, definition, rename, format, inspect, keywords)}
+KINDS = {f.__name__: f for f in (check, hover, complete, signature, definition, references, rename, format, inspect, keywords)}
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

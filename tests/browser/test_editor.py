@@ -20,6 +20,9 @@ def test_highlight_comes_and_goes_while_typing(app: App) -> None:
     app.type_("%%tc\n")
     keyword.wait_for()
     assert app.editor(0).locator(".tok-meta").inner_text() == "%%tc"
+    # a name has the colour of what it is wherever it stands; tensors that are read, and sizes, are plain
+    assert app.editor(0).locator(".tok-variableName2").all_inner_texts() == ["i", "i"]
+    assert app.editor(0).locator(".tok-definition").all_inner_texts() == ["f", "X", "Y", "Y"]
     for _ in range(5):
         app.page.keyboard.press("Backspace")
     keyword.wait_for(state="detached")
@@ -117,7 +120,7 @@ def test_signature_help_marks_the_parameter(app: App) -> None:
     app.page.locator(".tc-signature b").get_by_text("y", exact=True).wait_for()
 
 
-def test_rename_format_and_definition(app: App) -> None:
+def test_rename_format_references_and_definition(app: App) -> None:
     app.ready(
         "edits.ipynb", GOOD.replace("Y(i) = ", "Y(i)   =   "), "%%tc\ndef g(float(N) X) -> (Z) {\n    Z = f(X)\n}"
     )
@@ -133,6 +136,13 @@ def test_rename_format_and_definition(app: App) -> None:
     app.page.wait_for_function(
         "() => document.querySelector(\".jp-Cell[data-windowed-list-index='1'] .cm-content\").innerText.includes('Y(row) = X')",
     )
+    app.caret(1, "Y(row")
+    app.page.keyboard.press("Shift+F12")
+    app.page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.content.widgets[1].editor.editor.state.selection.ranges.length === 2"
+    )
+    app.type_("col")
+    assert "Y(col) = X(col + 1)" in app.text(1)
     app.caret(2, "Z = f")
     app.page.keyboard.press("F12")
     app.page.wait_for_selector(".jp-Cell[data-windowed-list-index='1'].jp-mod-active")
@@ -150,13 +160,13 @@ def test_problem_keys_and_gutter(app: App) -> None:
     assert app.text(1).count("Q") == 1
 
 
-def test_inlay_hints(lab: App) -> None:
-    lab.ready("hints.ipynb", GOOD)
-    assert lab.page.locator(".tc-hint").count() == 0
-    lab.focus(1)
-    lab.command("tc-jupyter:toggle-inlay-hints")
-    hint = lab.page.locator(".tc-hint")
+def test_inlay_hints(app: App) -> None:
+    app.ready("hints.ipynb", GOOD)
+    assert app.page.locator(".tc-hint").count() == 0
+    app.focus(1)
+    app.command("tc-jupyter:toggle-inlay-hints")
+    hint = app.page.locator(".tc-hint")
     hint.wait_for()
     assert re.sub(r"\s+", " ", hint.inner_text()) == "i in 0:N - 1 k in 0:K Y(N - 1)"
-    lab.command("tc-jupyter:toggle-inlay-hints")
+    app.command("tc-jupyter:toggle-inlay-hints")
     hint.wait_for(state="detached")
