@@ -115,7 +115,9 @@ def _parser() -> argparse.ArgumentParser:
         help="suites cpu, borders, operands, scatter, plain and gradient: only with N threads",
     )
     bench.add_argument(
-        "--compiled", action="store_true", help="suites cpu, borders, operands, scatter and gpu: measure torch.compile too"
+        "--compiled",
+        action="store_true",
+        help="suites cpu, borders, operands, scatter and gpu: measure torch.compile too",
     )
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")

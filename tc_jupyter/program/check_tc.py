@@ -2451,19 +2451,13 @@ class _StatementChecker:
             help = "begin with a statement of its own" if written else f"give `{node.target.name}` a value first"
             self.scope.report(codes.UNSUPPORTED, place, f"{message} is not part of this version", help=help)
             return None
-<<<<<<< HEAD
-        self.operator = "="
         info, other = self.scope.tensors[node.target.name], settle(value)
         if info.literal is not None:
             self.adopt(value, other.dtype, info, info.literal)
         own = info.dtype
-        assert own is not None
-=======
-        own, other = self.scope.tensors[node.target.name].dtype, settle(value)
         if own is None or not own.is_complex:
             return value
         self.operator = "="
->>>>>>> main
         sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
         dtype = common(own, other.dtype)
         exprs = [convert(each, dtype if each.dtype.is_complex else dtype.part).expr for each in sides]
