@@ -114,7 +114,7 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
 def _turn_has_data(writer: Statement, access: Access, order: Order) -> bool:
     """Whether data decide in which turn an element is made that a statement reads."""
     names = {name for name, _ in order}
-    pairs = zip(writer.output_indices, access.index, strict=True)
+    pairs = zip(writer.output_indices, access.index, strict=False)
     return any(has_data(at) for item, at in pairs if item.name in names)
 
 
