@@ -11,6 +11,7 @@ Then memory is for some rows of `S`, and grows as `Y` does.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
@@ -21,10 +22,14 @@ from tc_jupyter.schedule.stage import Split, Stage
 from tc_jupyter.schedule.target import Target
 
 
-def fuse_rows(schedule: Schedule) -> Schedule:
-    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice."""
+def fuse_rows(schedule: Schedule, apart: Collection[str] = ()) -> Schedule:
+    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice.
+
+    Args:
+        apart: temporaries that have loops of their own.
+    """
     bounds = infer_symbolic(schedule.graph)
-    for name in reversed(schedule.stages):
+    for name in (name for name in reversed(schedule.stages) if name not in apart):
         stage = schedule.graph.stage(name)
         if name not in schedule.graph.outputs and stage.attach.kind == "root" and not stage.relations:
             schedule, bounds = _attached(schedule, bounds, stage)
