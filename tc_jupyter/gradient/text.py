@@ -513,16 +513,25 @@ def _operator(op: str, left: tree.Expression, right: tree.Expression) -> tree.Ex
 
 def _borders(at: Expr) -> Iterator[tuple[str, Expr]]:
     """The words for what is read beyond the ends that a subscript may have, and what then stands behind them."""
-    match at:
+    match _without_zero(at):
         case Binary(op="%", left=inner):
-            yield "wrap", inner
+            yield "wrap", _without_zero(inner)
         case Binary(op="min", left=Binary(op="max", left=inner)):
             yield "clamp", inner
         case Binary(op="min", left=Binary(op="%", left=inner)):
-            yield "reflect", inner
-            yield "symmetric", inner
+            yield "reflect", _without_zero(inner)
+            yield "symmetric", _without_zero(inner)
         case _:
             return
+
+
+def _without_zero(expr: Expr) -> Expr:
+    """A sum or difference with the origin of an array whose box was stated."""
+    match expr:
+        case Binary(op="+" | "-", left=left, right=Const(value=0)):
+            return left
+        case _:
+            return expr
 
 
 def _applied(function: str, value: tree.Expression) -> tree.Expression:
