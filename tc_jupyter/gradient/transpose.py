@@ -204,7 +204,9 @@ class _Solving:
 
     def finished(self) -> Term:
         """The term, its new indices under the names of the old ones."""
-        inner = self.guarded_factor() if self.is_sum() else None
+        # conditions on elements are looked at where these are there
+        on_data = any(isinstance(node, Read) for each in self.part.conditions for node in walk(each))
+        inner = self.guarded_factor() if self.is_sum() and not on_data else None
         conditions = [test for name, value in self.solved.items() for test in self.inside(name, value)]
         if inner is not None:
             ranges, conditions = self.shown(conditions), []
