@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="measure against what else is installed")
     bench.add_argument(
         "--suite",
-        choices=("cpu", "borders", "operands", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
+        choices=("cpu", "borders", "operands", "scatter", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
         default="compile",
     )
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
@@ -112,10 +112,12 @@ def _parser() -> argparse.ArgumentParser:
         "--threads",
         type=int,
         metavar="N",
-        help="suites cpu, borders, operands, plain and gradient: only with N threads",
+        help="suites cpu, borders, operands, scatter, plain and gradient: only with N threads",
     )
     bench.add_argument(
-        "--compiled", action="store_true", help="suites cpu, borders, operands and gpu: measure torch.compile too"
+        "--compiled",
+        action="store_true",
+        help="suites cpu, borders, operands, scatter and gpu: measure torch.compile too",
     )
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")
@@ -279,7 +281,7 @@ def _emit(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from tc_jupyter.function import export  # noqa: PLC0415
 
-    calls = [_sizes(each.split(",")) for each in options.like]
+    calls = [_sizes(each.split(","), "--like") for each in options.like]
     module = _module(options, target="cpu")
     if options.name is not None and options.name not in module:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
@@ -350,13 +352,18 @@ def _refuse(message: str) -> int:
     return 2
 
 
-def _sizes(pairs: Sequence[str]) -> dict[str, int]:
+def _sizes(pairs: Sequence[str], option: str = "--size") -> dict[str, int]:
+    from tc_jupyter.program import as_size  # noqa: PLC0415
+
     sizes: dict[str, int] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
         if not name or not (value.isascii() and value.isdigit()):
-            raise SystemExit(_refuse(f"--size {pair!r}: expected NAME=INTEGER, and a size is not negative"))
-        sizes[name] = int(value)
+            raise SystemExit(_refuse(f"{option} {pair!r}: expected NAME=INTEGER, and a size is not negative"))
+        try:
+            sizes[name] = as_size(name, int(value.lstrip("0")[:30] or "0"))  # Python reads no endless numbers
+        except ValueError as problem:
+            raise SystemExit(_refuse(f"{option}: {problem}")) from None
     return sizes
 
 

@@ -57,7 +57,8 @@ from tc_jupyter.diagnostics import (
     shown_value,
     warn,
 )
-from tc_jupyter.files import read_text
+from tc_jupyter.diagnostics.values import one_or_more
+from tc_jupyter.files import as_path, read_text
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, as_size
 from tc_jupyter.program.check_tc import python_name
@@ -122,6 +123,8 @@ def compile(
         TypeError: the text is no string, or a size is no integer.
         ValueError: an option has no such value.
     """
+    if not isinstance(specialize, Mapping | bool | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        raise TypeError(f"specialize={shown_value(specialize)}: expected sizes, as in `{{'N': 64}}`, or True")
     if isinstance(specialize, Mapping):
         specialize = {name: as_size(f"specialize: {name}", size) for name, size in specialize.items()}
     if check not in CHECKS:
@@ -132,7 +135,7 @@ def compile(
         text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32, name=name
     )
     if file is not None:
-        options = replace(options, file=str(Path(file).absolute()))
+        options = replace(options, file=str(as_path("file", file).absolute()))
     with MAKING:
         used, options = with_files(options)
         analysis = _analysis(options, used)
@@ -153,7 +156,7 @@ def load(path: str | PathLike[str], language: str | None = None, **options: Any)
         UnicodeDecodeError: it is no text in UTF-8.
         CompileError, TypeError, ValueError: as `compile`.
     """
-    name = fspath(path)
+    name = fspath(as_path("path", path))
     language = language or ("sac" if name.endswith(".sac") else "tc")
     return compile(read_text(Path(name)), language, name=name, file=name, **options)
 
@@ -180,6 +183,8 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
 
     checked_function(f, "tc.zarr calls")
+    if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
+        raise TypeError(f"threads={shown_value(threads)}: expected a positive integer")
     definition, options = f._apart()  # pyright: ignore[reportPrivateUsage]
     return compute(definition, options, definition.positional(arrays, named), out, threads)
 
@@ -952,6 +957,7 @@ class Function:
         """
         from tc_jupyter.compiler.gpu import simulate  # noqa: PLC0415  (loads the simulator)
 
+        seconds = None if seconds is None else checked_seconds(seconds)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         numbers = definition.numbers_at(inputs.sizes)
@@ -1161,6 +1167,9 @@ class Function:
         from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
 
         begin, seconds = time.monotonic(), checked_seconds(seconds)
+        for name, asked in (("on_trial", on_trial), ("stopped", stopped)):
+            if asked is not None and not callable(asked):
+                raise TypeError(f"{name}={shown_value(asked)}: expected a function")
         arrays = self._arguments("tune", arrays, named)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
@@ -1235,7 +1244,9 @@ def export(
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 
     definitions: list[Definition] = []
-    functions = (functions,) if isinstance(functions, Function) else tuple(functions)
+    if isinstance(functions, Mapping):
+        raise TypeError("tc.export writes functions, and this has them by names: pass its `.values()`")
+    functions = one_or_more(functions)
     if not functions:
         raise ValueError("export: there is no function")
     for function in functions:
@@ -1249,7 +1260,7 @@ def export(
     unknown = [name for name in like or {} if name not in names]
     if unknown:
         raise ValueError(f"like: there is no def {unknown[0]!r}; there are {', '.join(names)}")
-    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"name={shown_value(name)}: the name of a library is a string")
     folder = library.folder_of(to, definitions[0].program)
     return library.export(definitions, folder, name, cpus, shared, like, cuda, wheel, force)

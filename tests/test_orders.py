@@ -394,6 +394,9 @@ def test_what_is_read_of_the_own_target_is_not_computed_before():
         ("def f(int64(N) X) -> (Y) { Y(i) = (i < N - 1 ? Y(i+1) : 3) + X(i) along -i }", np.int64),
         ("def f(double(N) X) -> (Y) { Y(i) = max(X(i), Y(i-1) else -inf) along i }", np.float64),
         ("def f(float(N) X) -> (Y) { Y(i) = min(i > 1 ? Y(i-1) : 9, X(i)) where i in 1:N along i }", np.float32),
+        ("def f(int32(N) X) -> (Y) { Y(i) = 3 - X(i) + (Y(i-1) else 5)*1 + X(i)*X(i) along i }", np.int32),
+        ("def f(int32(N) X) -> (Y) { Y(i) = i == 0 ? X(i) : max(X(i), max(Y(i-1), 4)) along i }", np.int32),
+        ("def f(int64(N) X) -> (Y) { Y(i) = i < N - 1 ? Y(i+1) - X(i) : 7 along -i }", np.int64),
     ],
 )
 def test_blocks_of_a_running_operation_run_at_one_time(text, dtype):

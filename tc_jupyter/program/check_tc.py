@@ -759,6 +759,8 @@ class _DefChecker:
                     self.on_plain_operators(node)
                 elif is_own(node.operator):
                     self.with_reducer(node)
+                elif (product := self.complex_product(node)) is not None:
+                    self.through_product(node, product)
                 else:
                     self.one_target(node)
                     self.know_block(node)
@@ -957,14 +959,18 @@ class _DefChecker:
         if made is None:
             self.unknown_tensor(name, node.name.span)
             return
-        rank = len(made.shape)
-        dims = tuple(Const(extent, INT64, node.type.span) for extent in made.shape)
+        rank = len(node.type.dimensions)
+        dims = tuple(Const(extent, INT64, node.type.span) for extent in made.shape[:rank])
         info = TensorInfo(name, dtype, rank, dims, "constant", node.name.span, written=True)
         self.scope.tensors[name] = info
         if not rank:
-            info.literal = Typed(Const(made.values[0], dtype.compute, node.span), dtype)
+            of = dtype.part if dtype.is_complex else dtype.compute
+            numbers = [Const(value, of, node.span) for value in made.values]
+            info.literal = Typed(
+                complexes.paired(numbers[0], numbers[1], node.span) if dtype.is_complex else numbers[0], dtype
+            )
             return
-        self.draft.tensors[name] = Tensor(name, dtype, rank, "temporary", span=node.name.span)
+        self.draft.tensors[name] = as_pairs(Tensor(name, dtype, rank, "temporary", span=node.name.span))
         text = self.unit.source.slice(node.span)
         self.draft.statements.append(constants.statement(self.draft.name_of(name), made, dtype, node, text))
 
@@ -1025,7 +1031,7 @@ class _DefChecker:
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
-        if not (self.has_plain_left(node) and find(node)):
+        if not find(node):
             self.unknown_tensor(node.target.name, node.target.span)
             for each, _ in node.before:
                 self.unknown_tensor(each.name, each.span)
@@ -1106,36 +1112,71 @@ class _DefChecker:
 
     def through_state(self, node: tree.Comprehension, reducer: Reducer) -> bool:
         """Whether the statements of a fold over a state have a meaning."""
-        place, several = node.target.span, len(reducer.types) > 1
-        dtype, part = common_type(reducer.types), tree.Name(f"{reducer.name}.part", place)
-        state = tree.Name(f"{node.target.name}.{reducer.name}", place)
-        indices = (part, *(node.indices or ())) if several else node.indices
-        fold = replace(node, target=state, indices=indices, before=())
-        statement = self.checked(fold, reducer, part.name if several else "", node.target.name)
-        if statement is None:
+        several, dtype = len(reducer.types) > 1, common_type(reducer.types)
+        found = self.state_of(node, reducer)
+        if found is None:
             return False
-        names = [index.name for index in statement.output_indices][several:]
+        state, fold = found
         for k, (target, left) in enumerate(node.targets):
-            at = tuple(tree.Name(name, index.span) for index, name in zip(left or (), names, strict=True))
-            number = (tree.Number(str(k), k, None, place),) if several else ()
-            read: tree.Expression = extremes.element(state, (*number, *at), node.value.span)
+            number = (tree.Number(str(k), k, None, state.span),) if several else ()
+            at = self.elements_of(fold, replace(node, indices=left))
+            read: tree.Expression = extremes.element(state, (*number, *(at or ())), node.value.span)
             if reducer.types[k] is not dtype:
-                kind = tree.Name(reducer.types[k].value, place)
+                kind = tree.Name(reducer.types[k].value, state.span)
                 read = tree.Apply(kind, (read,), node.value.span)
-            out = replace(node, target=target, indices=None if left is None else at, operator="=", value=read)
-            out = replace(out, before=(), rest=(), clauses=(), matched=None)
-            if self.checked(out, named=target.name) is None:
+            if self.checked(_read_out(node, "=", target, at, read), named=target.name) is None:
                 return False
         return True
 
-    def has_plain_left(self, node: tree.Comprehension) -> bool:
-        """Whether the left side has indices alone, as these operators need it."""
-        computed = next((index for index in node.indices or () if not isinstance(index, tree.Name)), None)
-        if computed is not None:
-            message = f"the left side of `{node.operator}` has plain indices only"
-            help = "combine the values with `max=!`, `min=!` or `+=!` first, and read them in statements of their own"
-            self.scope.report(codes.UNSUPPORTED, computed.span, message, help=help)
-        return computed is None
+    def state_of(self, node: tree.Comprehension, reducer: Reducer) -> tuple[tree.Name, Statement] | None:
+        """The state that a fold combines into, components along a first dimension, and the fold; `None` after a message."""
+        place, several = node.target.span, len(reducer.types) > 1
+        part = tree.Name(f"{reducer.name}.part", place)
+        state = tree.Name(f"{node.target.name}.{reducer.name}", place)
+        indices = (part, *(node.indices or ())) if several else node.indices
+        fold = replace(node, target=state, indices=indices, before=())
+        found = self.checked(fold, reducer, part.name if several else "", node.target.name)
+        return None if found is None else (state, found)
+
+    def complex_product(self, node: tree.Comprehension) -> Reducer | None:
+        """What multiplies the complex numbers of `Y(n) *=! Z(n, m)`; `None` for other statements."""
+        if node.operator not in ("*=", "*=!") or node.along:
+            return None
+        name = node.target.name
+        value, info, declared = self.value_of(node), self.scope.tensors.get(name), self.declared.get(name)
+        kinds = value and value.dtype, info and info.dtype, declared and declared[0]
+        kind = next((each for each in kinds if each is not None and each.is_complex), None)
+        if kind is None or value is None:
+            return None
+        left = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
+        clauses = (part for clause in node.clauses for part in tree.parts(clause))
+        names = {
+            item.name for part in (node.value, *clauses) for item in tree.walk(part) if isinstance(item, tree.Name)
+        }
+        names -= {clause.name.name for clause in node.clauses if isinstance(clause, tree.Let)} | left
+        plain = len(left) == len(node.indices or ()) and all(self.scope.taken(each) for each in names)
+        if plain and node.operator == "*=":
+            return None  # each element by one number
+        own = value.dtype.part if value.dtype.is_complex else value.dtype
+        return complexes.product(own if own.is_float else kind.part)
+
+    def through_product(self, node: tree.Comprehension, reducer: Reducer) -> None:
+        """A product of complex numbers: as a fold of pairs, and what the target has is made of the pairs."""
+        told = {(item.code, item.span) for item in self.scope.diagnostics}
+        count = len(self.scope.diagnostics)
+        made, found = self.state_of(node, reducer), None
+        if made is not None:
+            state, fold = made
+            at = self.elements_of(fold, node)
+            numbers = [tree.Number(str(k), k, None, state.span) for k in (0, 1)]
+            parts = tuple(extremes.element(state, (number, *(at or ())), node.value.span) for number in numbers)
+            kind = tree.Name(reducer.types[0].of_pairs.value, state.span)
+            whole: tree.Expression = tree.Apply(kind, parts, node.value.span)
+            operator = "=" if node.operator == "*=!" else "*="
+            found = self.checked(_read_out(node, operator, node.target, at, whole), named=node.target.name)
+        if found is None:
+            self.unknown_tensor(node.target.name, node.target.span)
+        self.once(count, told)
 
     def positions_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements have a meaning."""
@@ -1152,7 +1193,8 @@ class _DefChecker:
             self.scope.report(codes.POSITION, node.target.span, message, help=help)
             return False
         draft, tensors = self.draft.copy(), dict(self.scope.tensors)
-        found = self.checked(extremes.value_statement(node, extreme, node.value))
+        named = extreme.name if node.before else node.target.name
+        found = self.checked(extremes.value_statement(node, extreme, node.value), named=named)
         if found is None:
             return False
         reduced = [index.name for index in found.reduction_indices]
@@ -1171,7 +1213,7 @@ class _DefChecker:
             if self.checked(stored) is None:
                 return False
             node = replace(node, clauses=tuple(each for each in node.clauses if not isinstance(each, tree.Exists)))
-            found = self.checked(extremes.value_statement(node, extreme, value))
+            found = self.checked(extremes.value_statement(node, extreme, value), named=named)
             if found is None:
                 return False
         dtype = self.draft.tensors[extreme.name].dtype
@@ -1179,23 +1221,24 @@ class _DefChecker:
             value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
         position, first = extremes.position_statement(node, value, extreme, at, dtype.is_float), node.target
-        if found.conditions:  # they may leave all points out
+        if found.conditions or found.left:  # an element may have no point
             first = tree.Name(f"{node.target.name}.first", place)
-        found = self.checked(replace(position, target=first))
+        found = self.checked(replace(position, target=first), named=node.target.name)
         told = any(item.is_error for item in self.scope.diagnostics[count:])
         if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
         if found is not None and first is not node.target:
-            return self.checked(extremes.copied(node, first)) is not None
+            node = replace(node, indices=self.elements_of(found, node))
+            return self.checked(extremes.copied(node, first), named=node.target.name) is not None
         return found is not None
 
     def logarithm_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements of a logarithm of a sum have a meaning."""
         self.one_target(node)
         most, total = (tree.Name(f"{node.target.name}.{part}", node.target.span) for part in ("max", "sum"))
-        if self.checked(logsums.largest(node, most)) is None:
+        if self.checked(logsums.largest(node, most), named=node.target.name) is None:
             return False
         dtype = self.draft.tensors[most.name].dtype
         if not dtype.is_float:
@@ -1204,8 +1247,18 @@ class _DefChecker:
             message = f"`{node.operator}` takes powers of floats, and this is `{dtype.value}`"
             self.scope.report(codes.TYPE_MISMATCH, node.value.span, message, fix=fix)
             return False
-        parts = logsums.sum_of_powers(node, total, most, dtype), logsums.logarithm(node, total, most, dtype)
-        return all(self.checked(part) is not None for part in parts)
+        found = self.checked(logsums.sum_of_powers(node, total, most, dtype), named=node.target.name)
+        if found is None:
+            return False
+        node = replace(node, indices=self.elements_of(found, node))
+        return self.checked(logsums.logarithm(node, total, most, dtype), named=node.target.name) is not None
+
+    def elements_of(self, statement: Statement, node: tree.Comprehension) -> tuple[tree.Expression, ...] | None:
+        """The indices of all elements of a target whose left side may hold expressions."""
+        if node.indices is None:
+            return None
+        names = [index.name for index in statement.output_indices][-len(node.indices) :]
+        return tuple(tree.Name(name, index.span) for index, name in zip(node.indices, names, strict=True))
 
     def checked(
         self, node: tree.Comprehension, reducer: Reducer | None = None, part: str = "", named: str = ""
@@ -1863,6 +1916,18 @@ def _bound_scalars(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
+def _read_out(
+    node: tree.Comprehension,
+    operator: str,
+    target: tree.Name,
+    at: tuple[tree.Expression, ...] | None,
+    value: tree.Expression,
+) -> tree.Comprehension:
+    """The statement that reads the result of a fold out of its state."""
+    out = replace(node, target=target, indices=at, operator=operator, value=value)
+    return replace(out, before=(), rest=(), clauses=(), matched=None)
+
+
 class _StatementChecker:
     """Checks `T(i, j) op expression where ...`.
 
@@ -1940,6 +2005,11 @@ class _StatementChecker:
         known = [each for each in values if each is not None]
         if len(known) < len(values):
             return None
+        if len(known) < len(reducer.types) and not reducer.lifted:  # of complex numbers
+            known = [
+                Typed(part, reducer.types[0])
+                for part in complexes.both(convert(known[0], reducer.types[0].of_pairs).expr)
+            ]
         nodes = (self.node.value, *self.node.rest)
         for node, value, dtype in zip(nodes, known, reducer.types, strict=False):
             self.narrows(value, settle(value).dtype, dtype, node.span, f"`{reducer.name}`, which combines")
@@ -2091,15 +2161,26 @@ class _StatementChecker:
         if self.is_derived:
             return False
         target, extent = self.node.target.name, self.stated(number)
-        if self.scope.tensors[target].written or extent is None or self.owner.declared_starts(target) is not None:
+        info = self.scope.tensors.get(target)
+        if info is None or info.written or extent is None or self.owner.declared_starts(target) is not None:
             return False
         whole = f"0:{self.scope.source.slice(extent.span)}".replace(" ", "")
-        ranges = (each for each in self.node.clauses if isinstance(each, tree.Where) and each.index.name == index.name)
+        ranges = [each for each in self.node.clauses if isinstance(each, tree.Where) and each.index.name == index.name]
+        if not ranges and not self.stands_elsewhere(number, index):
+            return False
         if any(f"{self.text(each.lower)}:{self.text(each.upper)}".replace(" ", "") == whole for each in ranges):
             return False
         statements = (each for each in self.owner.node.statements if isinstance(each, tree.Comprehension))
         others = ((each.indices or ())[number : number + 1] for each in statements if each.target.name == target)
         return any(not isinstance(each, tree.Name) and self.has_free_names(each) for (each,) in filter(None, others))
+
+    def stands_elsewhere(self, number: int, index: tree.Name) -> bool:
+        """Whether a name on the left side also stands in another subscript there, in the value or in a clause."""
+        node = self.node
+        clauses = (part for clause in node.clauses for part in tree.parts(clause))
+        others = (each for place, each in enumerate(node.indices or ()) if place != number)
+        nodes = (item for part in (node.value, *node.rest, *clauses, *others) for item in tree.walk(part))
+        return any(isinstance(item, tree.Name) and item.name == index.name for item in nodes)
 
     def text(self, node: tree.Expression) -> str:
         return self.scope.source.slice(node.span)
@@ -2420,6 +2501,13 @@ class _StatementChecker:
                 self.written()
                 return
             value = product
+            if self.order and complexes.mixes_own_parts(value.expr, name, left):
+                message = "along an index, a complex element that is made of both parts of what it was, is not part of this version"
+                help = f"read what it was from another tensor, as in `Z(i) = {name}(i)`"
+                self.scope.report(codes.UNSUPPORTED, self.node.target.span, message, help=help)
+                self.owner.unknown_tensor(name, self.node.target.span)
+                self.written()
+                return
         typos = self.likely_typos()
         alone = (
             self.names.indices.keys() - inside
@@ -2443,7 +2531,7 @@ class _StatementChecker:
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
         if first:
-            bounds |= self.stated_bounds(bounds)
+            bounds |= self.stated_bounds(bounds, inside)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
         extents = self.extents(first, dtype)
         if extents is None:
@@ -2507,19 +2595,18 @@ class _StatementChecker:
             message = f"complex numbers have no order: `{node.operator}` is not for them"
             self.scope.report(codes.TYPE_MISMATCH, place, message, help=complexes.TAKE_A_REAL)
             return None
-        if self.order and self.is_self_read(value):
-            help = "make the real and the imaginary part of an element tensors of their own, or call a def step by step"
-            message = "complex numbers along an index, each made of others, are not part of this version"
-            self.scope.report(codes.UNSUPPORTED, node.target.span, message, help=help)
-            return None
         if self.operator != "*":
             return value
         if reduction or first or self.initialize or self.computed:
-            help = "multiply sizes and add angles: `exp(z)` of a sum of `complex64(log(abs(z)), atan2(im(z), re(z)))`"
-            message = f"`{node.operator}` over complex numbers is not part of this version"
-            self.scope.report(codes.UNSUPPORTED, place, message, help=help)
+            written = bool(reduction or self.initialize)
+            message = "a product of complex numbers along an index" if written else "a product onto what a caller gives"
+            help = "begin with a statement of its own" if written else f"give `{node.target.name}` a value first"
+            self.scope.report(codes.UNSUPPORTED, place, f"{message} is not part of this version", help=help)
             return None
-        own, other = self.scope.tensors[node.target.name].dtype, settle(value)
+        info, other = self.scope.tensors[node.target.name], settle(value)
+        if info.literal is not None:
+            self.adopt(value, other.dtype, info, info.literal)
+        own = info.dtype
         if own is None or not own.is_complex:
             return value
         self.operator = "="
@@ -2555,7 +2642,7 @@ class _StatementChecker:
     def value_apart(self, value: Expr, indices: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType) -> Expr:
         """A complex value, by way of a temporary where it needs both parts of the element that it replaces."""
         draft, node = self.owner.draft, self.node
-        if not complexes.mixes_own_parts(value, node.target.name):
+        if not complexes.mixes_own_parts(value, node.target.name, [index.name for index in indices]):
             return value
         name = f"{self.next_name()}.value"
         draft.tensors[name] = as_pairs(Tensor(name, dtype, self.rank, "temporary", span=node.target.span))
@@ -2586,16 +2673,22 @@ class _StatementChecker:
         identity = in_parts(parts, state, self.part) if self.part else Const(parts[0].value, state)
         return {"combine": combined(self.reducer, state, self.part), "identity": identity, "part": self.part}
 
-    def stated_bounds(self, given: Mapping[str, tuple[Expr, Expr]]) -> dict[str, tuple[Expr, Expr]]:
-        """The ranges of left-side indices without a range whose dimension has a declared box with a known end."""
+    def stated_bounds(
+        self, given: Mapping[str, tuple[Expr, Expr]], inside: frozenset[str] | set[str]
+    ) -> dict[str, tuple[Expr, Expr]]:
+        """The ranges of left-side indices without a range whose dimension is declared with a known end: as a box, or
+        where the indices stand nowhere else.
+        """
         left = self.names.left[bool(self.part) :]
         declared, starts = self.owner.declared.get(self.named), self.owner.starts.get(self.named, ())
         if declared is None or len(declared[1]) != len(left):
             return {}
         return {
-            index: (start, _sum(start, extent))
-            for index, start, extent in zip(left, starts, declared[1], strict=True)
-            if start is not None and index not in given and not any("." in size for size in sizes_of(extent))
+            index: (start or int64(0), _sum(start or int64(0), extent))
+            for index, start, extent in zip(left, starts or [None] * len(left), declared[1], strict=True)
+            if index not in given
+            and (start is not None or index not in inside)
+            and not any("." in size for size in sizes_of(extent))
         }
 
     def is_element(self, reduction: dict[str, Span]) -> bool:

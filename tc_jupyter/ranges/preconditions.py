@@ -575,7 +575,7 @@ def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
     return [each.message for kept in places.values() for each in kept]
 
 
-_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK)
+_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK, codes.DATA_CHECKED)
 
 
 def _implies(one: _Told, other: _Told) -> bool:
