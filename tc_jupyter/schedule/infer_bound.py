@@ -383,7 +383,8 @@ def _conditions_of(expr: Expr) -> dict[int, tuple[Expr, ...]]:
     waiting: list[tuple[Expr, tuple[Expr, ...]]] = [(expr, ())]
     while waiting:
         node, here = waiting.pop()
-        found[id(node)] = tuple(each for each in found.get(id(node), here) if each in here)
+        known = found.get(id(node))
+        found[id(node)] = here if known is None else tuple(each for each in known if each in here)
         match node:
             case Select(condition=condition):
                 waiting += [(condition, here), (node.then, (*here, condition))]
