@@ -196,6 +196,7 @@ def partly(float(N) X, int32 s) -> (Y) { T(i) = X(i)*X(i)  T(i) = 3 where i in 0
 def checked(float(N) X, float(N) C, float(K) W) -> (Y) { Y(i) +=! (C(i) > 0.5 ? X(i - k) : 0) * W(k) where i in 3:N, k in 0:4 }
 def solved(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
 def strided(float(M) X) -> (Y) { Y(k, j) = (X(2*k + j) else 0.5) + (Y(k-1, j) else 0) where k in 0:3, j in 0:M along k }
+def late(float(N) X, int64 s) -> (Y) { Y(i) = X(i - s + 3) + 0.5*X(i - s + 3)*(Y(i-1) else 1) along i }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
 """
 IN_ORDER = """
@@ -294,6 +295,15 @@ def past(float(T) X) -> (Y) {
 }
 def step(float(N) U, float(N) W) -> (V) { M max=! U(i)  V(i) = U(i)*W(i)/M }
 def again(float(N) U, float(N) W, int32 n) -> (Z) { V = step^n(U, W)  Z(i) = V(i)*V(i) }
+def ahead(float(N, M) A) -> (T) { T(k, j) = A(k + 2, j)*A(k + 2, j) where k in -2:N-2, j in 0:M }
+def moved(float(N, M) A) -> (R) {
+    R = ahead(A)
+    R(i, j) = R(i, j) > 1 ? R(i, j)*R(i, j) : 0.5*R(i, j)*(i + 1)
+    along t in 1:N {
+        s(j) = R(t-1, j) * A(t, j)
+        R(t, j) = R(t, j) + 0.5*s(j)
+    }
+}
 def halfs(float(T, N) X) -> (float(T, N) Y) {
     along t in 0:T {
         s(i) = half((Y(t-1, i) else 0) + X(t, i))
