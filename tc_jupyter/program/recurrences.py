@@ -179,6 +179,8 @@ class _Extremes:
         found = self.of(inside)
         if found is None:
             return None
+        if found.rest is not None and value.dtype.is_integer and not value.dtype.is_signed:
+            return None  # that the sum with the rest came around would not be seen
         rest = None if found.rest is None else replace(value, left=found.rest, right=by)
         if found.shift == _number(0, value):
             return _Extreme(by if value.op == "+" else _minus(by), rest)
