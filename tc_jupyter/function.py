@@ -50,7 +50,7 @@ from tc_jupyter.compiler.uses import NOTHING, Library, Reading, Used
 from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.files import read_text
 from tc_jupyter.loops.show import show_kernel
-from tc_jupyter.program import ArgumentType, Program, as_size
+from tc_jupyter.program import ArgumentType, Program, Signature, as_size
 from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
@@ -68,7 +68,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.chunks.plan import Plan
     from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
-    from tc_jupyter.compiler.library import Exported
+    from tc_jupyter.compiler.library import Exported, Wanted
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.program.sac_rewrites import Rewrites
 
@@ -164,15 +164,14 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
         The array of zarr with the result, or a tuple of them.
 
     Raises:
-        CallError: the arguments do not fit; TC670, `f` is written in `%%sac`; TC671, a chunk needs too much; TC673, a store is not
-            there or does not fit.
+        CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
         TypeError: `f` is no function of a cell.
     """
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
 
     checked_function(f, "tc.zarr calls")
-    definition, options = f._apart()  # pyright: ignore[reportPrivateUsage]
-    return compute(definition, options, definition.positional(arrays, named), out, threads)
+    values, definition, options = f._opened(arrays, named)  # pyright: ignore[reportPrivateUsage]
+    return compute(definition, options, values, out, threads)
 
 
 def _analysis(options: Options, used: Used = NOTHING) -> Analysis:
@@ -505,14 +504,14 @@ class Function:
         """A call with arrays of xarray; `None` where there is none."""
         if not any(type(each).__module__.startswith("xarray.") for each in (*args, *named.values())):
             return None
-        from tc_jupyter.chunks.labelled import call, is_labelled  # noqa: PLC0415  (only calls with such arrays)
+        from tc_jupyter.chunks.labelled import call, is_labelled, unwrapped  # noqa: PLC0415  (only calls with such arrays)
 
-        definition, _ = self._apart()
-        given = dict(named)
-        dims = given.pop("dims", None) if "dims" not in definition.names else None
-        values = definition.positional(args, given)
+        current, given = self._current(), dict(named)
+        dims = given.pop("dims", None) if "dims" not in current.names else None
+        values = current.positional(args, given)
         if not any(map(is_labelled, values)):
             return None
+        definition, _ = self._apart(unwrapped(values))
         return call(definition, values, dims, lambda *arrays: self(*arrays, out=out))
 
     def _lazy(self, args: tuple[Any, ...], out: Any) -> Any:
@@ -525,17 +524,27 @@ class Function:
             fail(codes.CHUNKED_CALL, message, self._source, help=help)
         return lazy(self.chunked(*args), args)
 
-    def _apart(self) -> tuple[Definition, Options]:
-        """The def with what travels to other processes: its own text alone.
+    def _opened(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Definition, Options]:
+        """The arguments of a call with stores, paths as arrays of zarr; and `_apart`."""
+        from tc_jupyter.chunks.stores import opened  # noqa: PLC0415  (only calls with stores)
+
+        current = self._current()
+        span = current.program.span if isinstance(current, Definition) else current.span
+        given = zip(current.names, current.positional(arrays, named), strict=True)
+        values = tuple(opened(name, each, self._source, span) for name, each in given)
+        return values, *self._apart(values)
+
+    def _apart(self, values: Sequence[Any]) -> tuple[Definition, Options]:
+        """The def for arguments in their order, with what travels to other processes: its own text alone.
 
         Raises:
-            CallError: TC670, it is written in `%%sac`.
+            CallError: of a `%%sac` function, the arguments do not fit.
         """
-        if not isinstance(self._definition, Definition):
-            message = f"`{self.written_name}` takes no arrays in chunks: it is written in `%%sac`"
-            help = "write it as a `%%tc` def, or pass arrays that are in memory"
-            fail(codes.CHUNKED_CALL, message, self._source, help=help)
-        definition = self._known()
+        definition = self._current()
+        if not isinstance(definition, Definition):
+            from tc_jupyter.chunks.opened import definition_for  # noqa: PLC0415  (only for that language)
+
+            definition = definition_for(definition, values)
         options = replace(_alone(self._options, definition.name), rule=None, follows=False)
         # every chunk begins somewhere else: code for each would be made anew
         return definition, replace(options, specialize=None) if options.specialize is True else options
@@ -556,13 +565,13 @@ class Function:
         """
         from tc_jupyter.chunks.graph import planned  # noqa: PLC0415  (only calls with such arrays)
 
-        definition, options = self._apart()
         arrays = self._arguments("chunked", arrays, named)
         if "xarray" in sys.modules:
             from tc_jupyter.chunks.labelled import unwrapped  # noqa: PLC0415
 
             arrays = unwrapped(arrays)
-        return planned(definition, options, definition.positional(arrays, {}))
+        values = self._current().positional(arrays, {})
+        return planned(*self._apart(values), values)
 
     def _writer(self) -> Callable[..., Any]:
         """What runs a call with `out=`, made for the first one; few functions are called so.
@@ -588,9 +597,15 @@ class Function:
 
     def __reduce__(self) -> tuple[Any, ...]:
         definition = self._definition
-        steps = definition.steps if isinstance(definition, Definition) else None
         # without its neighbours in the text: what they call may call this function in turn
-        return _restore, (_alone(self._options, definition.name), definition.name, steps)
+        return _restore, (_alone(self._options, definition.name), definition.name, *self._scheduled())
+
+    def _scheduled(self) -> tuple[tuple[Step, ...] | None, Signature | None]:
+        """The steps of a schedule, and for what calls of a `%%sac` function they are."""
+        definition = self._definition
+        if not isinstance(definition, Definition):
+            return None, None
+        return definition.steps, definition.special and definition.special.signature
 
     @property
     def is_open(self) -> bool:
@@ -622,16 +637,29 @@ class Function:
         """
         return self._known(arrays)
 
+    def _current(self) -> Definition | OpenDefinition:
+        """The def, or all that it may be, as its callees are now."""
+        self._renew()
+        if self._stale is not None:
+            self._refuse()
+        return self._definition
+
+    def _specialized(self, signature: Signature | None) -> Definition:
+        """The def; of a `%%sac` function that for a signature."""
+        current = self._current()
+        if isinstance(current, Definition) or signature is None:
+            return self._known()
+        from tc_jupyter.compiler.open_definition import definition_of  # noqa: PLC0415  (only for that language)
+
+        return definition_of(current.functions, signature, self._options)
+
     def _known(self, arrays: Sequence[Any] = ()) -> Definition:
         """The def with known ranks: for these arguments, or as it was last called.
 
         Raises:
             OpenRanks: nothing tells the ranks.
         """
-        self._renew()
-        definition = self._definition
-        if self._stale is not None:
-            self._refuse()
+        definition = self._current()
         if isinstance(definition, Definition):
             return definition
         if arrays:
@@ -864,6 +892,7 @@ class Function:
         shared: bool = True,
         cuda: str | Sequence[str] = (),
         like: Sequence[Any] = (),
+        ranks: Sequence[int] = (),
         name: str | None = None,
         wheel: bool = False,
     ) -> Exported:
@@ -875,6 +904,7 @@ class Function:
             shared: make a shared library beside the static one.
             cuda: architectures that CUDA is written for, as `sm_80`.
             like: calls for which code is made beside that for all sizes: the arguments of each, or sizes by name.
+            ranks: of arrays whose ranks a `%%sac` function leaves open; each is a C function, as is each of `like`.
             name: of the library; by default that of the function.
             wheel: make a package for Python, too, which needs NumPy alone.
 
@@ -889,7 +919,8 @@ class Function:
         Warns:
             DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
         """
-        return export([self], to, name or self.__name__, cpus, shared, cuda, {self.written_name: like}, wheel)
+        calls = {self.written_name: like}
+        return export([self], to, name or self.__name__, cpus, shared, cuda, calls, wheel, ranks)
 
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
@@ -1023,8 +1054,7 @@ class Function:
         """
         if target not in TARGETS:
             raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
-        steps = self._definition.steps if isinstance(self._definition, Definition) else None
-        return _restore(replace(self._options, target=target), self._definition.name, steps)
+        return _restore(replace(self._options, target=target), self._definition.name, *self._scheduled())
 
     def with_schedule(self, schedule: Schedule) -> Function:
         """A function that computes the same values in another order.
@@ -1038,7 +1068,7 @@ class Function:
         schedule.check_program(self.program)
         known = self._known()
         return Function(
-            Definition(known.found, self._options, schedule.steps, known.verify), self._options, self._source
+            Definition(known.found, self._options, schedule.steps, known.special), self._options, self._source
         )
 
     # measurements ----------------------------------------------------------------------------------------------------------------
@@ -1175,7 +1205,7 @@ class Function:
             left = seconds - (time.monotonic() - begin)
             log = search(costs, workers, left, schedule_store(), key, on_trial or (lambda log: None), ended)
         if isinstance(self._definition, Definition):
-            self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
+            self._definition = Definition(definition.found, self._options, self._definition.steps, definition.special)
             self._call = self._definition.dispatcher()
         return log
 
@@ -1207,6 +1237,7 @@ def export(
     cuda: str | Sequence[str] = (),
     like: Mapping[str, Sequence[Any]] | None = None,
     wheel: bool = False,
+    ranks: Sequence[int] = (),
 ) -> Exported:
     """Write a library with some functions; arguments, results, errors and warnings are those of `Function.export`.
 
@@ -1221,22 +1252,33 @@ def export(
     """
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 
-    definitions: list[Definition] = []
     functions = (functions,) if isinstance(functions, Function) else tuple(functions)
     if not functions:
         raise ValueError("export: there is no function")
     for function in functions:
         checked_function(function, "tc.export writes")
-        if function.is_open:
-            library.refuse_open(function.written_name, function.source_text)
-        definitions.append(function.definition())
     names = [each.written_name for each in functions]
     if not isinstance(like or {}, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
         raise TypeError(f"like: name the def of each list of calls, as in {{{names[0]!r}: [(X,)]}}")
     unknown = [name for name in like or {} if name not in names]
     if unknown:
         raise ValueError(f"like: there is no def {unknown[0]!r}; there are {', '.join(names)}")
-    return library.export(definitions, Path(to), name, cpus, shared, like, cuda, wheel)
+    found = [each for f in functions for each in exported(f, ranks, (like or {}).get(f.written_name, ()))]
+    return library.export(found, Path(to), name, cpus, shared, cuda, wheel)
+
+
+def exported(function: Function, ranks: Sequence[int], like: Sequence[Any]) -> list[Wanted]:
+    """The defs that a library has of a function.
+
+    Raises:
+        CallError: TC663, or a call of `like` does not fit.
+        ValueError: one of `ranks` is no rank.
+    """
+    from tc_jupyter.compiler.library import wanted  # noqa: PLC0415  (few functions are exported)
+
+    for rank in ranks if function.leaves_ranks_open else ():
+        checked_rank(function, rank)
+    return wanted(function._current(), ranks, like)  # pyright: ignore[reportPrivateUsage]
 
 
 def redefine(
@@ -1339,13 +1381,15 @@ def _alone(options: Options, name: str) -> Options:
     return replace(options, text=text, known={each: known[each] for each in known if each in used})
 
 
-def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:
+def _restore(
+    options: Options, name: str, steps: tuple[Step, ...] | None, signature: Signature | None = None
+) -> Function:
     """Unpickle: compile the text again."""
     function = module_of(_analysis(options), options)[name]
     if steps is None:
         return function
-    known = function.analysis
-    return Function(Definition(known, options, steps), options, function.source_text)
+    known = function._specialized(signature)
+    return Function(Definition(known.found, options, steps, known.special), options, function.source_text)
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

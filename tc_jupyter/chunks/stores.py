@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tc_jupyter.compiler.definition import Definition, Options
-from tc_jupyter.diagnostics import codes
+from tc_jupyter.diagnostics import SourceText, Span, codes
 from tc_jupyter.runtime.arguments import fail
 from tc_jupyter.runtime.threads import get_threads
 
@@ -51,7 +51,7 @@ def compute(
     """The results of a call, written to stores.
 
     Args:
-        values: the arguments; paths and arrays of zarr are read chunk by chunk.
+        values: the arguments; arrays of zarr are read chunk by chunk.
         out: a path, or a tuple of paths in the order of the results; or arrays of zarr.
         threads: how many chunks are computed at a time; by default as many as calls use threads.
 
@@ -67,14 +67,13 @@ def compute(
         _refuse(
             definition, f"`out=` has {len(outs)} stores for {len(program.results)} results", "give one for each result"
         )
-    given = [_opened(definition, name, value) for name, value in zip(definition.names, values, strict=True)]
-    chunks = {name: _chunks(each) for name, each in zip(definition.names, given, strict=True) if _is_store(each)}
-    free = plan_of(definition, options, given, chunks)
-    targets = [_Target(definition, free, name, each, given) for name, each in zip(program.results, outs, strict=True)]
+    chunks = {name: _chunks(each) for name, each in zip(definition.names, values, strict=True) if is_store(each)}
+    free = plan_of(definition, options, values, chunks)
+    targets = [_Target(definition, free, name, each, values) for name, each in zip(program.results, outs, strict=True)]
     wanted = {name: target.chunks for name, target in zip(program.results, targets, strict=True)}
     same = all(free.chunks[name] == extents for name, extents in wanted.items())
-    plan = free if same else plan_of(definition, options, given, chunks, wanted)
-    arrays = dict(zip(definition.names, given, strict=True))
+    plan = free if same else plan_of(definition, options, values, chunks, wanted)
+    arrays = dict(zip(definition.names, values, strict=True))
     try:
         _Run(plan, arrays, targets, threads or get_threads()).run()
     except BaseException:
@@ -90,12 +89,17 @@ def _refuse(definition: Definition, message: str, help: str) -> NoReturn:
     fail(codes.STORE, message, program.source, program.span, help=help)
 
 
-def _is_store(value: object) -> bool:
+def is_store(value: object) -> bool:
+    """Whether a value is an array of zarr."""
     return type(value).__module__.startswith("zarr.") and hasattr(value, "chunks")
 
 
-def _opened(definition: Definition, name: str, value: Any) -> Any:
-    """The array of a store that is named by a path; other values as they are."""
+def opened(name: str, value: Any, about: SourceText, span: Span) -> Any:
+    """The array of a store that is named by a path; other values as they are.
+
+    Raises:
+        CallError: TC673.
+    """
     if not isinstance(value, (str, PathLike)):
         return value
     import zarr  # noqa: PLC0415  (only calls with stores)
@@ -105,7 +109,8 @@ def _opened(definition: Definition, name: str, value: Any) -> Any:
         return zarr.open_array(path, mode="r")
     except Exception as problem:  # whatever the store is made of
         help = "give the path of an array, as in `group.zarr/temperature`"
-        _refuse(definition, f"`{name}`: there is no array of zarr at `{path}` ({type(problem).__name__})", help)
+        message = f"`{name}`: there is no array of zarr at `{path}` ({type(problem).__name__})"
+        fail(codes.STORE, message, about, span, help=help)
 
 
 def _chunks(array: Any) -> Chunks:
@@ -127,7 +132,7 @@ class _Target:
         shape, dtype = tuple(map(sum, extents)), plan.dtype(tensor)
         if isinstance(out, (str, PathLike)):
             path = fspath(out)
-            if any(_is_store(each) and _same_place(each, path) for each in given):
+            if any(is_store(each) and _same_place(each, path) for each in given):
                 _refuse(definition, f"`{path}` is read and written", "give the result another path")
             fresh = not Path(path).exists()
             try:
@@ -146,7 +151,7 @@ class _Target:
             self.made = path if fresh else ""
         else:
             self.array = out
-        if not _is_store(self.array):
+        if not is_store(self.array):
             _refuse(definition, f"`out=` for `{name}` is a `{type(out).__name__}`", "give a path, or an array of zarr")
         found: tuple[tuple[int, ...], Any] = (tuple(self.array.shape), np.dtype(self.array.dtype))
         if found != (shape, dtype):

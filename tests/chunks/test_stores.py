@@ -53,6 +53,16 @@ def test_a_window(module, tmp_path, threads):
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "out.zarr"), mode="r")[...], module.blur(X))
 
 
+def test_a_function_whose_ranks_a_call_tells(tmp_path):
+    text = "float[*] smooth(float[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2f | [i] < [shape(a)[0] - 1] }; }"
+    smooth = tc.compile(text, language="sac", target="interpreter").smooth
+    x = np.random.default_rng(0).random((20, 6), np.float32)
+    stored(tmp_path / "in.zarr", x, (8, 6))
+    np.testing.assert_array_equal(tc.zarr(smooth, tmp_path / "in.zarr", out=tmp_path / "out.zarr")[...], smooth(x))
+    with pytest.raises(tc.CallError, match="TC673"):
+        tc.zarr(smooth, tmp_path / "none.zarr", out=tmp_path / "other.zarr")
+
+
 def test_arrays_and_numbers_beside_stores(module, tmp_path):
     X = numbers(12, 6)
     source = stored(tmp_path / "in.zarr", X, (5, 6))

@@ -4,6 +4,7 @@ Comes in: definitions, processors, calls for which code is to be made beside tha
 the machine code, what calls it, and what builds and uses it.
 """
 
-from .project import Exported, export, refuse_open
+from .project import Exported, export
+from .wanted import Wanted, wanted
 
-__all__ = ["Exported", "export", "refuse_open"]
+__all__ = ["Exported", "Wanted", "export", "wanted"]
