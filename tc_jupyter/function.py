@@ -1388,7 +1388,7 @@ def _restore(
     function = module_of(_analysis(options), options)[name]
     if steps is None:
         return function
-    known = function._specialized(signature)
+    known = function._specialized(signature)  # pyright: ignore[reportPrivateUsage]
     return Function(Definition(known.found, options, steps, known.special), options, function.source_text)
 
 

@@ -121,9 +121,9 @@ class Document:
         return types.WorkspaceEdit({self.document.uri: self.edits(edits)})
 
     @property
-    def messages(self) -> list[Mapping[str, Any]]:
+    def messages(self) -> Sequence[Mapping[str, Any]]:
         """What there is to say about the text."""
-        return ide.check(self.text, self.language, known=self.known, used=self.files)["diagnostics"]
+        return ide.messages(self.text, self.language, self.known, self.files)
 
 
 server = LanguageServer("tc-jupyter", "1", types.TextDocumentSyncKind.Incremental)

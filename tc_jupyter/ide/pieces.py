@@ -24,7 +24,7 @@ from tc_jupyter.syntax.uses import without_uses
 from .cell import Json
 
 _HEAD = re.compile(r"^[ \t]*def\b[ \t]*(\w+)", re.MULTILINE)
-_DEF = re.compile(r"\bdef\b")
+_DEF = re.compile(r"#[^\n]*|\b(def)\b")
 _WORD = re.compile(r"[^\W\d]\w*|\d\w*")
 _ONLY_COMMENTS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*")
 
@@ -60,7 +60,7 @@ def pieces_of(text: str, language: str) -> tuple[Piece, ...] | None:
     text = without_uses(text, language)
     heads = list(_HEAD.finditer(text)) if language == "tc" else []
     names = [head.group(1) for head in heads]
-    if len(heads) < 2 or len(set(names)) < len(names) or len(_DEF.findall(text)) != len(heads):
+    if len(heads) < 2 or len(set(names)) < len(names) or sum(map(bool, _DEF.findall(text))) != len(heads):
         return None
     if _ONLY_COMMENTS.fullmatch(text, 0, heads[0].start()) is None:
         return None
@@ -83,6 +83,12 @@ def defs_of(text: str, language: str) -> list[tuple[Name, Span]] | None:
     return [
         (Name(head[1], Span(*head.span(1))), Span(head.start(), end)) for head, end in zip(heads, ends, strict=True)
     ]
+
+
+def chunks_of(text: str, language: str) -> list[str]:
+    """The text in parts of one def each, with the comments before it and on the line where it ends; the last has all that follows."""
+    lines = [text.find("\n", span.end) for _, span in defs_of(text, language) or ()][:-1]
+    return [text[a:b] for a, b in pairwise([0, *lines, len(text)])]
 
 
 def _end(text: str, before: int) -> int:
