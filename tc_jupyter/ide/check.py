@@ -50,7 +50,8 @@ def check(
     functions = [
         part.moved(each) for part, data in found for each in data["functions"] if each["name"] not in part.called
     ]
-    return {**found[0][1], "functions": functions, "diagnostics": said}
+    opened = {name: each for _, data in found for name, each in data.get("open", {}).items()}
+    return {**found[0][1], "functions": functions, "diagnostics": said, **({"open": opened} if opened else {})}
 
 
 def messages(
@@ -80,7 +81,8 @@ def _said(text: str, asked: _Asked, used: Files) -> tuple[tuple[Piece, ...] | No
     """The pieces of a text, if it is to be cut, and the messages about it."""
     parts, said = pieces_of(text, asked.language), list[Json]()
     if parts is not None:
-        said = [part.moved(item) for part in parts for item in _about(part.text, asked) if _is_own(part, item)]
+        every = (part.moved(item) for part in parts for item in _about(part.text, asked) if _is_own(part, item, asked))
+        said = [*{(item["code"], item["message"], _place(item["span"])): item for item in every}.values()]
         said.sort(key=_rank)
     if parts is None or len(said) > MOST_MESSAGES:
         parts, said = None, _about(text, asked)
@@ -117,9 +119,9 @@ def _rank(item: Json) -> tuple[int, ...]:
     return (_RANK[item["severity"]], *_place(item["span"]))
 
 
-def _is_own(part: Piece, item: Json) -> bool:
-    """Whether a message is about the def itself, and not about one that it calls."""
-    return item["span"]["start"]["line"] < part.own
+def _is_own(part: Piece, item: Json, asked: _Asked) -> bool:
+    """Whether a message is about the def itself, and not about one that it calls; in `%%sac` it may be about a line of that."""
+    return asked.language == "sac" or item["span"]["start"]["line"] < part.own
 
 
 def _place(span: Json) -> tuple[int, ...]:
