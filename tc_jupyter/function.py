@@ -357,7 +357,7 @@ class Function:
         self._definition = definition
         self._options = options
         self._source = source
-        self._call = definition.dispatcher()
+        self._call: Callable[..., Any] = self._call_first
         self._write: Callable[..., Any] | None = None
         self._stale: Diagnostic | None = None
         self._outdated = ""
@@ -422,7 +422,7 @@ class Function:
         if steps is not None:
             fresh = Function(Definition(fresh.analysis, self._options, steps), self._options, fresh.source_text)
         self.__doc__, self._write, self._stale = fresh.__doc__, None, None
-        self._definition, self._call = fresh._definition, fresh._call
+        self._definition, self._call = fresh._definition, self._call_first
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
 
@@ -451,6 +451,13 @@ class Function:
             with MAKING:
                 self._rebuild(redefined)
             self._outdated = ""
+
+    def _call_first(self, *args: Any) -> Any:
+        """The first call: only now is the compiler for the CPU loaded, which takes as long as to analyse a cell."""
+        made = self._definition.dispatcher()
+        if self._call == self._call_first:
+            self._call = made
+        return made(*args)
 
     def _call_renewed(self, *args: Any) -> Any:
         self._renew()
