@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from os import PathLike, fspath
@@ -214,6 +215,7 @@ class _Source:
         with self._lock:
             self._waiting[chunk].discard(use)
             self._strips.pop(use, None)  # made while this task waited for the chunk
+        self._trim()
         return values
 
     def _decode(self, use: Use, chunk: Place, into: Future[Any]) -> None:
@@ -230,10 +232,10 @@ class _Source:
             for later in sorted(self._waiting[chunk] - {use}):
                 inside = self.uses[chunk][later].inside
                 if prod(each.stop - each.start for each in inside) * THIN <= values.size:
-                    self._strips[later] = np.ascontiguousarray(values[inside])
+                    self._strips[later] = np.array(values[inside], order="C")  # no view, which would keep the chunk
                     self._waiting[chunk].discard(later)
 
-    def trim(self) -> None:
+    def _trim(self) -> None:
         """Forget chunks that no task waits for, and beyond the room those that are needed last."""
         with self._lock:
             ready = [chunk for chunk, each in self._whole.items() if each.done()]
@@ -262,6 +264,7 @@ class _Run:
 
     def layer(self, layer: Layer) -> None:
         plan, part = self.plan, layer.part
+        layer = replace(layer, chunks=self.in_columns(layer))
         kernel = plan.kernel(layer)
         sources = {name: self.source(layer, name) for name in part.sources}
         parts: dict[Place, list[Any]] = {}
@@ -278,8 +281,6 @@ class _Run:
                 return
             try:
                 given = [self.region(sources[name], number, name, chunk.regions[name]) for name in part.sources]
-                for each in sources.values():
-                    each.trim()
                 with computing:
                     made = kernel(plan.numbers(chunk), given, self.scalars)
                 if layer.cut:
@@ -309,6 +310,25 @@ class _Run:
             if name in self.targets:
                 self.arrays[name] = self.targets[name]
 
+    def in_columns(self, layer: Layer) -> tuple[Chunk, ...]:
+        """The chunks of a layer in columns as wide as chunks are kept, from top to bottom in each.
+
+        Then what is decoded for a border below is there for its own task; only at the sides of a column it is decoded again. In
+        rows over the whole width, almost all would be decoded twice.
+        """
+        others = len(layer.grid) - 1
+        if layer.cut or others < 1:
+            return tuple(layer.chunks)
+        room = min(self.room(name) for name in layer.part.sources) if layer.part.sources else 1
+        width = max(1, int(room ** (1 / others) + 1e-9))
+        return tuple(sorted(layer.chunks, key=lambda each: ([n // width for n in each.place[1:]], each.place)))
+
+    def room(self, name: str) -> int:
+        """How many chunks of a tensor are kept."""
+        grid = self.plan.grids[name]
+        widest = tuple(max(pairwise(edges), key=lambda each: each[1] - each[0]) for edges in grid)
+        return max(1, SPARE * self.plan.largest // max(1, self.plan.bytes_of(name, widest)))
+
     def source(self, layer: Layer, name: str) -> _Source:
         """What is read of a tensor, by all tasks of a layer."""
         plan = self.plan
@@ -325,9 +345,7 @@ class _Run:
             )
             return np.asarray(array[place])
 
-        widest = tuple(max(pairwise(edges), key=lambda each: each[1] - each[0]) for edges in grid)
-        room = max(1, SPARE * plan.largest // max(1, plan.bytes_of(name, widest)))
-        return _Source(decode, uses, room)
+        return _Source(decode, uses, self.room(name))
 
     def region(self, source: _Source, task: int, name: str, region: Region) -> Any:
         plan = self.plan
