@@ -98,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="of arrays whose ranks %%%%sac functions leave open",
     )
+    exported.add_argument("--force", action="store_true", help="overwrite files that no export has left so")
     exported.add_argument("--wheel", action="store_true", help="also a package for Python that needs NumPy only")
 
     formatted = commands.add_parser("format", help="lay a file out as cells are laid out")
@@ -301,8 +302,17 @@ def _export(options: argparse.Namespace) -> int:
     unused = [each for each in calls if not any(each in found for found in like.values())]
     if unused:
         return _refuse(f"--like {options.like[calls.index(unused[0])]!r}: these are not all sizes of any def")
-    gpus, ranks = options.cuda, options.rank
-    found = export(functions, options.to, library, options.cpu, True, gpus, like, options.wheel, ranks)
+    found = export(
+        functions,
+        options.to,
+        library,
+        options.cpu,
+        cuda=options.cuda,
+        like=like,
+        wheel=options.wheel,
+        force=options.force,
+        ranks=options.rank,
+    )
     for path in (found.header, found.static, found.shared, *found.cuda, found.wheel):
         if path is not None:
             print(path)
@@ -342,8 +352,8 @@ def _lsp(options: argparse.Namespace) -> int:
         from tc_jupyter.lsp import main as serve  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         return _refuse(f'the server needs {missing.name}: pip install "tc_jupyter[lsp]"')
-    serve()
-    return 0
+    refused = serve()
+    return _refuse(f"the server ends: {refused}") if refused else 0
 
 
 def _refuse(message: str) -> int:

@@ -47,7 +47,16 @@ from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.compiler.uses import NOTHING, Library, Reading, Used
-from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, codes, render, warn
+from tc_jupyter.diagnostics import (
+    CallError,
+    CompileError,
+    Diagnostic,
+    SourceText,
+    codes,
+    render,
+    shown_value,
+    warn,
+)
 from tc_jupyter.files import read_text
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, Signature, as_size
@@ -752,7 +761,7 @@ class Function:
 
         Raises:
             CompileError: TC250, there is no derivative.
-            ValueError: a name is none of a parameter of floats, of a result or of a temporary.
+            CallError: TC606, a name is none of a parameter of floats, of a result or of a temporary.
         """
         return self._derived("vjp", wrt, save)
 
@@ -764,7 +773,7 @@ class Function:
 
         Raises:
             CompileError: TC250, there is no derivative.
-            ValueError: a name is none of a parameter of floats.
+            CallError: TC606, a name is none of a parameter of floats.
         """
         return self._derived("jvp", wrt, ())
 
@@ -819,8 +828,7 @@ class Function:
 
     def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str]) -> Function:
         """The function of a derived def; the same one as long as the def is the same."""
-        names, kept = (None if each is None else _names(each) for each in (wrt, save))
-        definition = self._known().derived(kind, names, kept or ())
+        definition = self._known().derived(kind, wrt, save)
         found = self._derivatives.get(definition)
         if found is None:
             options = definition.options
@@ -902,6 +910,7 @@ class Function:
         ranks: Sequence[int] = (),
         name: str | None = None,
         wheel: bool = False,
+        force: bool = False,
     ) -> Exported:
         """Write a library for C, C++ and CUDA with this function, which needs neither Python nor LLVM when it runs.
 
@@ -914,20 +923,22 @@ class Function:
             ranks: of arrays whose ranks a `%%sac` function leaves open; each is a C function, as is each of `like`.
             name: of the library; by default that of the function.
             wheel: make a package for Python, too, which needs NumPy alone.
+            force: overwrite files that no export has written, or that have changed since.
 
         Returns:
             Where the files are, and the names of the C functions.
 
         Raises:
             CallError: TC660, there is no such processor or device; TC661, the folder cannot be written, or the C compiler fails;
-                TC663, this system or function has no libraries; or the arguments of a call of `like` do not fit.
+                TC663, this system or function has no libraries; TC687, a file would be overwritten that no export has left so; or
+                the arguments of a call of `like` do not fit.
             ValueError: sizes of `like` are not all sizes of the function.
 
         Warns:
             DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
         """
         calls = {self.written_name: like}
-        return export([self], to, name or self.__name__, cpus, shared, cuda, calls, wheel, ranks)
+        return export([self], to, name or self.__name__, cpus, shared, cuda, calls, wheel, force, ranks)
 
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
@@ -1244,6 +1255,7 @@ def export(
     cuda: str | Sequence[str] = (),
     like: Mapping[str, Sequence[Any]] | None = None,
     wheel: bool = False,
+    force: bool = False,
     ranks: Sequence[int] = (),
 ) -> Exported:
     """Write a library with some functions; arguments, results, errors and warnings are those of `Function.export`.
@@ -1270,8 +1282,12 @@ def export(
     unknown = [name for name in like or {} if name not in names]
     if unknown:
         raise ValueError(f"like: there is no def {unknown[0]!r}; there are {', '.join(names)}")
-    found = [each for f in functions for each in exported(f, ranks, (like or {}).get(f.written_name, ()))]
-    return library.export(found, Path(to), name, cpus, shared, cuda, wheel)
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"name={shown_value(name)}: the name of a library is a string")
+    calls = {each: given if isinstance(given, list | tuple) else (given,) for each, given in (like or {}).items()}
+    found = [each for f in functions for each in exported(f, ranks, calls.get(f.written_name, ()))]
+    folder = library.folder_of(to, found[0].definition.program)
+    return library.export(found, folder, name, cpus, shared, cuda, wheel, force)
 
 
 def exported(function: Function, ranks: Sequence[int], like: Sequence[Any]) -> list[Wanted]:
@@ -1401,11 +1417,6 @@ def _restore(
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _names(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Names, each once; a single one may stand alone."""
-    return tuple(dict.fromkeys((given,) if isinstance(given, str) else given))
 
 
 def checked_function(value: object, does: str) -> None:

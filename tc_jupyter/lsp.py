@@ -9,9 +9,11 @@ Worked example: with `C(i) = A(i, k)` in the text, the editor gets the message T
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
 from pygls import uris
@@ -23,6 +25,9 @@ from tc_jupyter.compiler.uses import Used
 
 LONGEST = 200_000
 """Code points of a text that is answered about; above that there is a message only."""
+LONGEST_MESSAGE = 1 << 26
+"""Bytes of a message of an editor, which has a text, or a change of one."""
+_LONGEST_HEADER = 1 << 12
 
 SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -371,6 +376,29 @@ def semantic_tokens(params: types.SemanticTokensParams) -> types.SemanticTokens:
     return types.SemanticTokens(data)
 
 
-def main() -> None:
-    """Serve on standard input and output until the editor ends."""
-    server.start_io()
+class _Input:
+    """What an editor sends, in messages of a bounded length; behind one that is too long there is nothing more."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream, self.refused = stream, ""
+
+    def readline(self) -> bytes:
+        """The next line of a header."""
+        line = b"" if self.refused else self.stream.readline(_LONGEST_HEADER)
+        found = re.match(rb"(?i)content-length:\s*(\d+)", line)
+        if len(line) == _LONGEST_HEADER and not line.endswith(b"\n"):
+            self.refused = f"a line of a header has more than {_LONGEST_HEADER:,} bytes"
+        elif found is not None and (len(found[1]) > 18 or int(found[1]) > LONGEST_MESSAGE):
+            self.refused = f"a message has more than {LONGEST_MESSAGE:,} bytes"
+        return b"" if self.refused else line
+
+    def read(self, count: int) -> bytes:
+        """The body of a message."""
+        return self.stream.read(count)
+
+
+def main() -> str:
+    """Serve on standard input and output until the editor ends; returns why the server ended before, if it did."""
+    stream = _Input(sys.stdin.buffer)
+    server.start_io(cast("BinaryIO", stream))
+    return stream.refused

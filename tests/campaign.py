@@ -10,6 +10,7 @@ With `--cells` the programs are those of `tests.tc_programs`, of every kind that
 `--cells points orders`), and both engines are compared with `tests.tc_evaluator`; with `--simulate` as well, so is what a call launches
 on a GPU. With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead. With
 `--simulate` alone programs of more kinds, of all element types and of sizes up to 70, are called through `f.simulate` and by the loop interpreter.
+With `--gradients` derivatives of cells of these kinds are judged: backwards against forwards, and against differences.
 With `--speed` programs of `float` are timed, on one thread, against their own loops in C; the log gets the slowest ones.
 
 A failure is written to the log with the program, its sizes and the seed of its data, and the campaign goes on; what it found
@@ -33,6 +34,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from tc_jupyter.runtime import threads
+from tests.gradient.test_gradients import judged
 from tests.simulator.test_programs import PROGRAMS, simulated, through_the_simulator
 from tests.simulator.test_programs import SIZES as FEW_POINTS
 from tests.speed import Speeds
@@ -115,10 +117,21 @@ class Campaign:
 
         each()
 
+    def gradients(self, number: int) -> None:
+        """Derivatives of the cells of one seed."""
+        for place in range(number * DRAWS, (number + 1) * DRAWS):
+            self.one(str(place), {}, place)
+
     def cells(self, number: int, kinds: Sequence[str]) -> None:
         """The cells of one seed, of each kind in turn."""
         for place in range(number * DRAWS, (number + 1) * DRAWS):
             self.one(*CELLS[kinds[place % len(kinds)]](place))
+
+
+def _gradients(text: str, numbers: dict[str, int], number: int) -> str:
+    """The check of the derivatives of the cell of a number."""
+    del text, numbers
+    return "judged" if judged((number,)) else "unclear"
 
 
 def _on_five_architectures() -> Check:
@@ -140,6 +153,9 @@ def main() -> None:
         "--cells", nargs="*", choices=[*CELLS], help="cells (of some kinds), compared with the evaluator"
     )
     parser.add_argument(
+        "--gradients", action="store_true", help="derivatives of cells: backwards, forwards, differences"
+    )
+    parser.add_argument(
         "--simulate", action="store_true", help="what a call launches: the simulator and the interpreter"
     )
     parser.add_argument(
@@ -151,6 +167,8 @@ def main() -> None:
         os.environ["OMP_NUM_THREADS"] = "1"
         threads.set_threads(1)
         campaign = Campaign(options.log, speeds.check, programs(dtypes=("float",)))
+    elif options.gradients:
+        campaign = Campaign(options.log, _gradients)
     elif options.cells is not None:
         campaign = Campaign(options.log, partial(judge, on_gpu=simulated) if options.simulate else judge)
     elif options.simulate:
@@ -159,6 +177,7 @@ def main() -> None:
         campaign = Campaign(options.log, _on_five_architectures() if options.gpu else compare)
     start, number = time.monotonic(), options.seed
     draw = campaign.draw if options.cells is None else partial(campaign.cells, kinds=options.cells or [*CELLS])
+    draw = campaign.gradients if options.gradients else draw
     while campaign.compared() < options.programs:
         draw(number)
         number += 1

@@ -33,8 +33,11 @@ def run_program(program, arguments):
             dtype = np.dtype(tensor.dtype.value)
             arrays[tensor.name] = np.full(shape, 77, dtype)
             origins[tensor.name] = tuple(low for low, _ in box)
-    for statement in program.statements:
-        state.statement(program, statement)
+    for block, group in itertools.groupby(program.statements, lambda statement: statement.block):
+        members = list(group)
+        for step in state.steps(members[0]) if block else ({},):
+            for statement in members:
+                state.statement(program, statement, step)
     return [arrays[name] for name in program.results]
 
 
@@ -45,12 +48,18 @@ class _State:
     def integer(self, expr):
         return int(self.eval(expr, {}))
 
-    def statement(self, program, statement):
+    def steps(self, statement):
+        """The values of the steps of a block, in order."""
+        ((name, way),) = statement.order
+        (index,) = (each for each in statement.indices if each.name == name)
+        return ({name: at} for at in range(*map(self.integer, index.where))[::way])
+
+    def statement(self, program, statement, step):
         target = self.arrays[statement.target]
         origin = self.origins[statement.target]
 
         def ranges(indices):
-            return [range(self.integer(i.where[0]), self.integer(i.where[1])) for i in indices]
+            return [(step[i.name],) if i.name in step else range(*map(self.integer, i.where)) for i in indices]
 
         outputs, reductions = statement.output_indices, statement.reduction_indices
         names = [i.name for i in statement.indices]

@@ -28,6 +28,8 @@ from tc_jupyter.syntax.sac_tree import (
 )
 from tc_jupyter.syntax.tree import Name, Number
 
+MOST_ROUNDS = 5000
+
 
 class SacError(Exception):
     """The program is wrong for these arguments."""
@@ -134,9 +136,11 @@ class Evaluator:
                     self.statements(statement.then if holds else statement.otherwise, env)
                 case Loop():
                     self.statements(statement.start, env)
-                    known = statement.word == "do"
-                    while known or self.value(statement.condition, env).data[0]:
-                        known = False
+                    rounds = 0
+                    while (not rounds and statement.word == "do") or self.value(statement.condition, env).data[0]:
+                        rounds += 1
+                        if rounds > MOST_ROUNDS:
+                            raise SacError("a loop does not end")
                         self.statements((*statement.body, *statement.step), env)
 
     # Values

@@ -1880,6 +1880,11 @@ class Run:
             case Apply() if e.name in TYPE_NAMES and is_integer(TYPE_NAMES[e.name]) and len(e.args) == 1:
                 if TYPE_NAMES[e.name] == "int64":
                     return self.sum_of(e.args[0], symbolic)
+            case Apply(name="min" | "max", args=(left, right)):
+                # of two sums whose difference is a number, whatever the sizes are, one is always the smaller
+                apart = (self.sum_of(left, True) + self.sum_of(right, True).scaled(-1)).constant
+                if apart is not None:
+                    return self.sum_of(left if (apart < 0) == (e.name == "min") else right, symbolic)
         return self.atom(e)
 
     def atom(self, e):

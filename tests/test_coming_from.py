@@ -117,5 +117,5 @@ def test_a_line_of_a_library(peer):
 
 def test_every_program_has_a_line_of_a_library():
     assert {peer.case.title for peer in peers()} == {case.title for case in CASES}
-    assert len(CASES) == 25
-    assert "Twenty-five things" in PAGE.read_text(encoding="utf-8")
+    assert len(CASES) == 26
+    assert "Twenty-six things" in PAGE.read_text(encoding="utf-8")

@@ -1,9 +1,12 @@
 """A def applied to what it returns, again and again."""
 
+import signal
+
 import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.runtime import threads
 
 CELL = """
 def jacobi(float(N, M) U) -> (V) {
@@ -107,3 +110,52 @@ def test_tensors_of_torch_stay_what_they_are(cell):
     found = cell.jacobi.iterate(4)(u)
     assert isinstance(found, torch.Tensor)
     np.testing.assert_array_equal(found.numpy(), again(cell.jacobi, 4, u.numpy()))
+
+
+STEPS = """
+def gray(int32(N, M) U, int32(N, M) V) -> (A, B) {
+    R(i, j) = U(i, j)*V(i, j)
+    A(i, j) = U(i, j) + 3*U(wrap(i+1), j) - R(i, j) where i in 0:N, j in 0:M
+    B(i, j) = V(i, j) + V(i, wrap(j-1)) + R(i, j) where i in 0:N, j in 0:M
+}
+def steps(int32(N, M) U, int32(N, M) V, int32 n) -> (A, B) { A, B = gray^n(U, V) }
+"""
+
+
+@pytest.fixture(scope="module")
+def two_threads():
+    before = threads.get_threads()
+    tc.set_threads(2)
+    yield
+    tc.set_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("shape", [(3, 5), (300, 700), (2, 100_000)])
+def test_threads_share_the_steps_of_a_loop_in_a_cell(shape):
+    cell = tc.compile(STEPS, allow=["TC321"])
+    random = np.random.default_rng(0)
+    u, v = (random.integers(-9, 9, shape).astype(np.int32) for _ in "uv")
+    for n in (0, 1, 6):
+        for found, expected in zip(cell.steps(u, v, n), cell.gray.iterate(n)(u, v), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends a signal")
+@pytest.mark.usefixtures("two_threads")
+def test_shared_steps_end_when_python_is_interrupted():
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    cell = tc.compile(STEPS, allow=["TC321"])
+    u = np.zeros((300, 700), np.int32)
+    cell.steps(u, u, 1)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            cell.steps(u, u, 10**6)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(cell.steps(u, u, 2)[0], u)

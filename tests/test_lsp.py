@@ -248,3 +248,21 @@ def test_files_that_a_file_uses(opened, tmp_path):
     assert found["code"] == "TC681"
     assert found["relatedInformation"][0]["location"] == {"uri": kernels.as_uri(), "range": span(0, 42, 49)}
     opened.tell("textDocument/didClose", whole(kernels.as_uri()))
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (b"Content-Length: 99999999999\r\n\r\n{}", "a message has more than 67,108,864 bytes"),
+        (b"content-length: " + b"9" * 4000 + b"\r\n\r\n", "a message has more than"),
+        (b"x" * 100_000, "a line of a header has more than 4,096 bytes"),
+    ],
+    ids=["long", "endless", "no header"],
+)
+def test_what_is_no_message_ends_the_server(sent, why):
+    command = [sys.executable, "-m", "tc_jupyter.cli", "lsp"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, input=sent, capture_output=True, env=environment, timeout=100, check=False)
+    assert done.returncode == 2
+    assert f"tc-jupyter: the server ends: {why}" in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()

@@ -126,6 +126,79 @@ def test_prefix_operations_are_those_of_numpy(name, dtype, size):
     np.testing.assert_array_equal(f(x), expected)
 
 
+LINEAR = {
+    "A(i)*(i > 0 ? Y(i-1) : 1) + X(i) along i": "float",
+    "A(i)*(Y(i+1) else 1) - X(i) along -i": "double",
+    "(A(i) > 0 || i == 0 ? 0 : Y(i-1)) + X(i) along i": "float",
+    "X(i) - (Y(i-1) else 7)*A(i)*3 along i": "int32",
+    "A(i) > 0 ? A(i)*(Y(i+1) else 7) : X(i) along -i": "int64",
+    "max(max(Y(i+1) else -inf, X(i)), A(i)) along -i": "float",
+    "((Y(i-1) else 1) + X(i))/2 along i": "double",
+}
+
+
+@pytest.mark.parametrize("value", LINEAR)
+def test_recurrences_in_vectors_have_the_values_of_their_order(value):
+    kind = LINEAR[value]
+    text = f"def f({kind}(N) A, {kind}(N) X) -> (Y) {{ Y(i) = {value} }}"
+    f, reference = (tc.compile(text, target=target, allow=["TC303"]).f for target in ("cpu", "interpreter"))
+    random = np.random.default_rng(0)
+    for size in (0, 1, 9, 100):
+        a, x = (
+            random.integers(-8, 8, size).astype({"float": np.float32, "double": np.float64}.get(kind, kind))
+            for _ in "ax"
+        )
+        if "int" not in kind:
+            a /= 8
+            np.testing.assert_allclose(f(a, x), reference(a, x), rtol=1e-5)
+        else:
+            np.testing.assert_array_equal(f(a, x), reference(a, x))
+
+
+@pytest.mark.parametrize("steps", [(1e25, 1e25, 1e-25, 1e-25), (1, 1e-30, 1e-30, 1e30), (0, 2, 1e-30, 3)])
+def test_factors_whose_product_is_too_large_or_small_are_taken_one_by_one(steps):
+    text = "def f(float(N) A, float(N) X) -> (Y) { Y(i) = A(i)*(Y(i-1) else 0) + X(i) along i }"
+    f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    a, x = np.resize(np.float32(steps), 64), np.zeros(64, np.float32)
+    for size in (0, 1e8):
+        x[0] = x[17] = size
+        np.testing.assert_allclose(f(a, x), reference(a, x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Y(i) = min((Y(i-1) else 5) + A(i), X(i)) along i", np.int32),
+        ("Y(i) = max((Y(i+1) else 5), X(i)) - A(i) along -i", np.int64),
+        ("Y(i) = A(i) + min(X(i), Y(i-1) else inf) along i", np.float32),
+    ],
+)
+def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
+    name = {np.float32: "float"}.get(kind, np.dtype(kind).name)
+    text = f"def f({name}(N) A, {name}(N) X) -> (Y) {{ {text} }}"
+    f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    random = np.random.default_rng(0)
+    most, steep = (np.inf, -np.inf) if kind is np.float32 else (np.iinfo(kind).max - 3, np.iinfo(kind).max // 2)
+    for size, ends in ((0, 0), (1, 0), (100, 0), (100, 3), (300, 9)):
+        a, x = (random.integers(-9, 9, size).astype(kind) for _ in "ax")
+        x[random.integers(0, size, 3 * ends)] = most
+        a[random.integers(0, size, ends)] = steep
+        np.testing.assert_array_equal(f(a, x), reference(a, x))
+
+
+def test_a_sum_that_starts_anew_forgets_nan():
+    f = tc.compile("def f(float(N) A, float(N) X) -> (Y) { Y(i) = (A(i) > 0 || i == 0 ? 0 : Y(i-1)) + X(i) along i }").f
+    x, anew = np.ones(40, np.float32), np.zeros(40, np.float32)
+    x[11], anew[14] = np.nan, 1
+    np.testing.assert_array_equal(np.isnan(f(anew, x)), (np.arange(40) >= 11) & (np.arange(40) < 14))
+
+
+def test_a_running_sum_of_numbers_that_are_not_negative_never_falls():
+    f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }").f
+    x = np.random.default_rng(0).random(100_000, dtype=np.float32) ** 3
+    assert (np.diff(f(x)) >= 0).all()
+
+
 def test_nan_stays_in_a_running_maximum():
     f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = max(Y(i-1) else -inf, X(i)) along i }").f
     x = np.zeros(100, np.float32)
@@ -153,7 +226,7 @@ def edit_distance(a, b):
     return row[-1]
 
 
-@pytest.mark.parametrize("lengths", [(0, 0), (0, 3), (3, 0), (30, 41)])
+@pytest.mark.parametrize("lengths", [(0, 0), (0, 3), (3, 0), (7, 9), (30, 41)])
 def test_an_edit_distance_is_the_one_of_the_textbook(lengths):
     f = tc.compile(
         """def edit(uint8(M) A, uint8(N) B) -> (int32(M + 1, N + 1) D) {

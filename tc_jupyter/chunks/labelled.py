@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from tc_jupyter.compiler.definition import Definition
-from tc_jupyter.diagnostics import codes
+from tc_jupyter.diagnostics import codes, shown_value
 from tc_jupyter.ranges import SizeExpr
 from tc_jupyter.ranges import index as index_of
 from tc_jupyter.runtime.arguments import fail
@@ -47,25 +47,28 @@ class _Label:
 def call(
     definition: Definition,
     values: Sequence[Any],
-    dims: Mapping[str, str] | None,
+    dims: Any,
     function: Callable[..., Any],
 ) -> Any:
     """The results of a call, labelled.
 
     Args:
-        dims: names of dimensions, by index.
+        dims: names of dimensions, by index, or `None`.
         function: computes the call without labels.
 
     Raises:
         CallError: as a call; TC672, names or coordinates do not fit.
     """
-    return _Labels(definition, values, dict(dims or {})).call(function)
+    return _Labels(definition, values, {} if dims is None else dims).call(function)
 
 
 class _Labels:
-    def __init__(self, definition: Definition, values: Sequence[Any], dims: dict[str, str]) -> None:
-        self.definition, self.dims = definition, dims
-        self.program = definition.program
+    def __init__(self, definition: Definition, values: Sequence[Any], dims: Any) -> None:
+        self.definition, self.program = definition, definition.program
+        if not isinstance(dims, Mapping):
+            message = f"`dims=` is {shown_value(dims)}"
+            self.refuse(message, 'it has a name for each index, as in `dims={"i": "x"}`')
+        self.dims = cast("Mapping[str, str]", dims)
         self.about = flat(definition.program, definition.found.ranges)
         self._check_names()
         self.given = {name for each in values if is_labelled(each) for name in each.dims}

@@ -14,8 +14,8 @@ class Launch:
 
     Attributes:
         grid, block: extents of `blockIdx` and `threadIdx` (x, y, z) as integer expressions over the kernel's sizes (CUDA);
-            for the CPU `grid[0]` is the number of tasks of the entry point, negative if no thread is worth waking, plus `IN_ORDER`
-            if one thread has to do them in order.
+            for the CPU `grid[0]` is the number of tasks of the entry point, negative if no thread is worth waking, plus
+            `n*IN_ORDER` if they are to be done in order, `n` at one time.
         shared: bytes of dynamic shared memory.
     """
 
@@ -25,7 +25,7 @@ class Launch:
 
 
 IN_ORDER = 1 << 40
-"""What a number of tasks is larger by that one thread has to do, one after the other."""
+"""What a number of tasks is larger by that are to be done one after the other; a multiple of it, where so many go together."""
 
 
 @dataclass(frozen=True, slots=True)

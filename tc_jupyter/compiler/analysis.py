@@ -14,24 +14,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tc_jupyter.diagnostics import CompileError, Diagnostic, Edit, Severity, SourceText, Span, codes, nearest, render
+from tc_jupyter.diagnostics import (
+    NO_SPAN,
+    CompileError,
+    Diagnostic,
+    Edit,
+    Severity,
+    SourceText,
+    Span,
+    codes,
+    nearest,
+    render,
+)
 from tc_jupyter.diagnostics.work import WORK, allowed, in_turn
-from tc_jupyter.program import Callee, Program, check_tc
+from tc_jupyter.program import ArgumentType, Callee, Program, check_tc
+from tc_jupyter.program.check_tc import Open
 from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, own_operators, parse_sac, parse_tc
 from tc_jupyter.syntax.sac_tree import SacFunction
 from tc_jupyter.syntax.tree import Def, Use
 
-from . import two_statements
 from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
 from .laws import broken_law
 from .meanings import with_meanings
 from .uses import NOTHING, Used, against
+
+if TYPE_CHECKING:
+    from .derivatives import Kind
 
 STEPS = 1_200_000
 """What the reasoning about sizes of a cell may take, and more for longer texts; a step takes a microsecond or two."""
@@ -140,8 +154,9 @@ def _analysis(
         functions[key] = found
         messages += said
     messages = _with_files(messages, source, parsed.unit.uses, parsed.unit.defs, used)
-    messages = two_statements.without_other_sums(_apart(parsed.diagnostics, messages), source, functions, callees)
-    shown = with_meanings(finish(messages, strict, silent, parsed.allow), source, _others(known))
+    shown = with_meanings(
+        finish(_apart(parsed.diagnostics, messages), strict, silent, parsed.allow), source, _others(known)
+    )
     return Analysis(source, language, shown, functions, parsed)
 
 
@@ -213,29 +228,65 @@ def with_derivatives(
     return found, tuple(refused)
 
 
-def _derivative(name: str, source: SourceText, callees: dict[str, Callee], pending: frozenset[str]) -> Program | None:
-    """The program of `conv.vjp`; `None` where there is no def `conv` without errors."""
+def _derivative(name: str, source: SourceText, callees: dict[str, Callee], pending: frozenset[str]) -> Callee | None:
+    """What `conv.vjp` is; `None` where there is no def `conv` without errors."""
     base, _, kind = name.rpartition(".")
     known = callees.get(base)
     if "." in base:
-        program = known if isinstance(known, Program) else _derivative(base, source, callees, pending)
+        known = known or _derivative(base, source, callees, pending)
     elif any(each.name.name == base for each in parse_tc(source).unit.defs):
-        program = _program_of(SourceText(text_of_def(source.text, "tc", base)), base, callees, pending)
-    else:
-        found = getattr(known, "program", None) if known is not None and not isinstance(known, Program) else known
-        program = found if isinstance(found, Program) else None
-    if program is None:
-        return None
+        known = _program_of(SourceText(text_of_def(source.text, "tc", base)), base, callees, pending)
     rule = getattr(getattr(known, "options", None), "rule", None)
     if rule is not None and kind == "vjp":
         return rule.program
+    way: Kind = "vjp" if kind == "vjp" else "jvp"
+    if known is None:
+        return None
+    if isinstance(known, Program):
+        return _derived(known, way)
+    program = known.program_for(())
+    return _derived(program, way) if isinstance(program, Program) else _OpenDerivative(known, way)
+
+
+def _derived(program: Program, kind: Kind) -> Program:
+    """The program of the derivatives of a def.
+
+    Raises:
+        CompileError: TC250.
+    """
     from .derivatives import derived_text, refuse  # noqa: PLC0415  (few cells call one)
 
-    text = derived_text(program, infer_ranges(program), "vjp" if kind == "vjp" else "jvp")
+    text = derived_text(program, infer_ranges(program), kind)
     found = _program_of(SourceText(text), f"{program.name}_{kind}", {}, frozenset())
     if found is None:
         raise refuse(program, "it is too long")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenDerivative:
+    """The derivative of a function of an earlier cell whose program depends on the types of the arguments."""
+
+    about: Open
+    kind: Kind
+
+    def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
+        """The program for arguments of these types, the first of which are those of the function; or why there is none."""
+        refused: tuple[Diagnostic, ...] = ()
+        for count in range(1, len(arguments) + 1):
+            program = self.about.program_for(arguments[:count])
+            if not isinstance(program, Program):
+                refused = refused or program
+                continue
+            try:
+                found = _derived(program, self.kind)
+            except CompileError as problem:
+                return problem.diagnostics
+            names = found.parameters
+            if len(names) == len(arguments):
+                return found
+            refused = (Diagnostic(codes.ARGUMENT_COUNT, NO_SPAN, f"it takes {len(names)}: {', '.join(names)}"),)
+        return refused
 
 
 def _program_of(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -71,7 +71,7 @@ from tc_jupyter.schedule import (
 from .analysis import analyze
 from .build import Build, build
 from .call_numbers import CallNumbers
-from .derivatives import Derivation, Kind, derivation, differentiable, worth_saving
+from .derivatives import Derivation, Kind, checked, derivation, differentiable, worth_saving
 from .function_analysis import FunctionAnalysis
 from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
@@ -495,19 +495,15 @@ class Definition:
 
     # derivatives -----------------------------------------------------------------------------------------------------------------
 
-    def derived(self, kind: Kind, wrt: Sequence[str] | None = None, save: Sequence[str] = ()) -> Definition:
+    def derived(self, kind: Kind, wrt: str | Iterable[str] | None = None, save: str | Iterable[str] = ()) -> Definition:
         """The def of derivatives; the same one each time.
 
         Raises:
             CompileError: TC250, there is none.
-            ValueError: a name is none of a parameter of floats, of a result or of a temporary.
+            CallError: TC606, a name is none of a parameter of floats, of a result or of a temporary.
         """
-        if (
-            self.rule is not None
-            and kind == "vjp"
-            and not save
-            and (wrt is None or tuple(wrt) == differentiable(self.program))
-        ):
+        wrt, save = checked(self.program, wrt, save)
+        if self.rule is not None and kind == "vjp" and not save and wrt in (None, differentiable(self.program)):
             return self.rule
         return self._derivation(kind, wrt, save, lean=False)[0]
 
@@ -678,7 +674,8 @@ class Definition:
         Raises:
             CallError: there is none.
         """
-        found = self.derived("batch", tuple(self.program.parameters[place] for place in places))
+        many = tuple(self.program.parameters[place] for place in places)
+        found, _ = self._derivation("batch", many, (), lean=False)
         pairs = zip(found.program.results, self.program.results, strict=True)
         return found, tuple(found.program.tensor(a).rank > self.program.tensor(b).rank for a, b in pairs)
 

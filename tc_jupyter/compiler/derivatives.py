@@ -12,10 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tc_jupyter.diagnostics import codes, nearest, shown_value
+from tc_jupyter.diagnostics.values import one_or_more
 from tc_jupyter.diagnostics.work import TooMuchWork, allowed
 from tc_jupyter.gradient import Derived, Steps, batched, jvp, reads, refuse, root, steps_of, takes, text_of, vjp
 from tc_jupyter.program import Program, Tensor
 from tc_jupyter.ranges import Ranges, from_expr
+from tc_jupyter.runtime.arguments import fail
 from tc_jupyter.runtime.arrays import numpy_dtype
 
 Kind = Literal["vjp", "jvp", "tangent", "batch"]
@@ -42,8 +45,12 @@ class Derivation:
 def derived_text(
     program: Program, ranges: Ranges, kind: Kind, wrt: Iterable[str] | None = None, save: Iterable[str] = ()
 ) -> str:
-    """The def of the derivatives backwards (`vjp`) or forwards (`jvp`), as `derivation` says."""
-    return derivation(program, ranges, kind, wrt, save).text
+    """The def of the derivatives backwards (`vjp`) or forwards (`jvp`), as `derivation` says.
+
+    Raises:
+        CallError: TC606, a name is none of such a parameter or tensor.
+    """
+    return derivation(program, ranges, kind, *checked(program, wrt, save)).text
 
 
 def derivation(
@@ -63,14 +70,13 @@ def derivation(
 
     Raises:
         CompileError: TC250, there is nothing to derive, or a function without a derivative.
-        ValueError: a name is none of such a parameter or tensor.
     """
-    chosen = tuple(wrt or ()) if kind == "batch" else differentiable(program) if wrt is None else checked(program, wrt)
+    chosen = tuple(wrt or ()) if wrt is not None or kind == "batch" else differentiable(program)
     if not chosen:
         raise refuse(program, "no parameter is a float" if wrt is None else "`wrt` names no parameter")
     if kind != "batch" and not any(program.tensor(name).dtype.is_float for name in program.results):
         raise refuse(program, "no result is a float")
-    saved = _saved(program, save)
+    saved = tuple(save)
     try:
         with allowed(STEPS):
             steps = steps_of(program, ranges)
@@ -154,28 +160,32 @@ def differentiable(program: Program) -> tuple[str, ...]:
     return tuple(name for name in program.parameters if program.tensor(name).dtype.is_float)
 
 
-def checked(program: Program, names: Iterable[str]) -> tuple[str, ...]:
-    """Names of parameters that are floats, each once.
+def checked(
+    program: Program, wrt: str | Iterable[str] | None, save: str | Iterable[str] = ()
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Names of parameters that are floats, and of results and temporaries, each once.
 
     Raises:
-        ValueError: a name is none of those.
+        CallError: TC606, a name is none of those.
     """
-    known = differentiable(program)
-    given = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
-    for name in given:
+    kept = [tensor.name for tensor in program.tensors if tensor.kind != "input" and tensor.view_of is None]
+    saved = _known(program, "save", save, kept, "result or temporary")
+    if wrt is None:
+        return None, saved
+    return _known(program, "wrt", wrt, differentiable(program), "parameter of floats"), saved
+
+
+def _known(program: Program, option: str, given: object, known: Sequence[str], what: str) -> tuple[str, ...]:
+    """The names of an option, which all have to be known.
+
+    Raises:
+        CallError: TC606.
+    """
+    names = one_or_more(given)
+    for name in names:
         if name not in known:
-            raise ValueError(f"wrt: {name!r} is no parameter of floats; there are {_listed(known)}")
-    return given
-
-
-def _saved(program: Program, names: Iterable[str]) -> tuple[str, ...]:
-    known = [tensor.name for tensor in program.tensors if tensor.kind != "input" and tensor.view_of is None]
-    given = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
-    for name in given:
-        if name not in known:
-            raise ValueError(f"save: {name!r} is no result or temporary; there are {_listed(known)}")
-    return given
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"
+            close = nearest(name, known) if isinstance(name, str) else None
+            message = f"{option}: {shown_value(name)} is no {what}; there are {', '.join(known) or 'none'}"
+            help = f"did you mean `{close}`?" if close else None
+            fail(codes.CALL_ARGUMENTS, message, program.source, program.span, help=help)
+    return names

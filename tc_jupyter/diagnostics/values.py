@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from .diagnostic import SourceText, Span
 
@@ -30,4 +32,14 @@ def shown_tensor(name: str, source: SourceText, span: Span) -> str:
     return f"`{text}`" if len(text) <= _LONGEST else f"`{text[: _LONGEST - 3]}...`"
 
 
-__all__ = ["shown_tensor", "shown_value"]
+def one_or_more(given: Any) -> tuple[Any, ...]:
+    """What an option names, each once: a text, or what is no list at all, stands alone."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    found: list[Any] = []
+    for each in given if several else (given,):
+        if each not in found:
+            found.append(each)
+    return tuple(found)
+
+
+__all__ = ["one_or_more", "shown_tensor", "shown_value"]

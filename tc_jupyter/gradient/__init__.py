@@ -10,7 +10,8 @@ from .batch import batched
 from .draft import Derived
 from .forward import jvp
 from .reverse import vjp
-from .steps import Steps, refuse, root, steps_of
+from .steps import Steps, refuse, root
 from .text import reads, takes, text_of
+from .unfolding import steps_of
 
 __all__ = ["Derived", "Steps", "batched", "jvp", "reads", "refuse", "root", "steps_of", "takes", "text_of", "vjp"]

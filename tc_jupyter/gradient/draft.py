@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS, Binary, Const, DType, Expr, IndexVar, Read
 from tc_jupyter.ranges import SizeExpr, to_expr
@@ -126,11 +126,33 @@ class Draft:
         points, left = self.indices_of(self.arrays[target].box)
         return Step(target, "=", False, points, left, value)
 
+    def in_turns(self, made: Step, about: Step, way: int) -> Step:
+        """A statement in the turns of the block of another one, or in the opposite ones (-1), if that has a block."""
+        if not about.block:
+            return made
+        names = {made.left[place]: name for place, (name, _) in zip(about.places, about.turns, strict=True)}
+        renamed = {at.name: name for at, name in names.items() if isinstance(at, IndexVar)}
+        others = {point.name for point in made.points} - renamed.keys()
+        renamed |= {name: self.index() for name in others & set(renamed.values())}
+        made = made.renamed(renamed)
+        steps = dict(about.turns)
+        points = tuple(
+            replace(each, lower=low, upper=high)
+            for each in made.points
+            for low, high in [about.range_of(each.name) if each.name in steps else each.bounds]
+        )
+        order = (
+            *((name, way * by) for name, by in about.turns),
+            *(each for each in made.order if each[0] not in steps),
+        )
+        return replace(made, points=points, order=order, block=about.block + "'" * (way < 0))
+
     def copy(self, target: str, source: str) -> Step:
         """The statement that copies an array."""
         array = self.arrays[root(source)]
         points, left = self.indices_of(array.box)
-        return Step(target, "=", False, points, left, Read(source, left, array.dtype))
+        value = cast(Read(source, left, array.dtype), self.arrays[root(target)].dtype)
+        return Step(target, "=", False, points, left, value)
 
     def is_direct(self, result: str) -> bool:
         """Whether a result is a tensor as it stands, and the only result that is this tensor."""
@@ -151,16 +173,21 @@ class Draft:
     def needed(self, steps: Iterable[Step], versions: Iterable[str] = ()) -> tuple[Step, ...]:
         """The steps of the def that others need, and some versions, in order."""
         wanted = {read.tensor for step in steps for read in step.reads()} | set(versions)
-        found: list[Step] = []
-        for step in reversed(self.about.steps):
-            if step.target not in wanted or self.is_saved(step.target):
-                continue
-            found.append(step)
-            wanted |= {read.tensor for read in step.reads()}
-            name, _, number = step.target.partition("@")
-            if (int(number) > 1 and not step.is_whole(self.arrays[name])) or (not step.fresh and step.operator != "="):
-                wanted.add(version(name, int(number) - 1))
-        return tuple(reversed(found))
+        count = -1
+        while count < len(wanted):  # in a block, what comes first may need what comes behind it
+            count = len(wanted)
+            for step in reversed(self.about.steps):
+                if step.target in wanted and not self.is_saved(step.target):
+                    wanted |= self.needs(step)
+        return tuple(step for step in self.about.steps if step.target in wanted and not self.is_saved(step.target))
+
+    def needs(self, step: Step) -> set[str]:
+        """The versions that a step reads or goes on with."""
+        found = {read.tensor for read in step.reads()}
+        name, _, number = step.target.partition("@")
+        if (int(number) > 1 and not step.is_whole(self.arrays[name])) or (not step.fresh and step.operator != "="):
+            found.add(version(name, int(number) - 1))
+        return found
 
     def is_saved(self, target: str) -> bool:
         """Whether the content is a parameter."""

@@ -14,7 +14,7 @@ from tc_jupyter.program.extremes import is_exact
 from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import constant, nonnegative, to_expr
 
-from .arithmetic import both, compared, guarded, number
+from .arithmetic import compared, guarded, number
 from .steps import Array, Bounds, Point, Step
 
 Named = Callable[[str, DType, tuple[Bounds, ...]], str]
@@ -66,7 +66,7 @@ def found(step: Step, array: Array, name: Named) -> Found:
         best = Read(step.target, step.left, array.dtype)
     else:
         held = name(f"{target}_best", value.dtype, array.box)
-        steps.append(replace(step, target=held, fresh=True, value=value, order=()))
+        steps.append(replace(step, target=held, fresh=True, value=value, order=(), block=""))
         best = Read(held, step.left, value.dtype)
     here = _number(reduced)
     at = name(f"{target}_at", DType.INT64, array.box)
@@ -74,9 +74,8 @@ def found(step: Step, array: Array, name: Named) -> Found:
     if value.dtype.is_float:
         unknown = Binary("&&", compared("!=", best, best), compared("!=", value, value), DType.BOOL)
         same = Binary("||", same, unknown, DType.BOOL)
-    same = both((*step.conditions, same))
     chosen = Select(same, here, Const(NO_POSITION, DType.INT64), DType.INT64)
-    steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, conditions=(), order=()))
+    steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, order=(), block=""))
     where = Read(at, step.left, DType.INT64)
     certain = all(nonnegative(point.upper - point.lower - 1) for point in reduced)
     return Found(tuple(steps), where, here, _points(reduced, where), certain, best)
@@ -136,9 +135,10 @@ def product_of(step: Step, array: Array, name: Named) -> Factors:
     rest = name(f"{array.name}_rest", dtype, array.box)
     counted = Select(zero, number(1, DType.INT32), number(0, DType.INT32), DType.INT32)
     kept = Select(zero, number(1, dtype), step.value, dtype)
+    step = replace(step, fresh=True, order=(), block="")
     steps = (
-        replace(step, target=zeros, operator="+", fresh=True, value=counted, order=()),
-        replace(step, target=rest, operator="*", fresh=True, value=kept, order=()),
+        replace(step, target=zeros, operator="+", value=counted),
+        replace(step, target=rest, operator="*", value=kept),
     )
     return Factors(steps, Read(zeros, step.left, DType.INT32), Read(rest, step.left, dtype))
 

@@ -16,7 +16,7 @@ from .draft import Derived, Draft, at_elements
 from .extremes import at_left, factor_of, found, product_of
 from .invariance import active_tensors
 from .partials import Underivable, tangent
-from .steps import Array, Bounds, Step, Steps, refuse, root, version
+from .steps import Array, Bounds, Step, Steps, circles, refuse, root, version
 from .transpose import without_idle
 
 
@@ -33,6 +33,7 @@ class _Forward:
         self.tangents: dict[str, str] = {}
         self.called: dict[str, str] = {}  # versions that are results
         self.was: dict[str, str] = {}  # derivatives of versions that a statement reads and changes in two steps
+        self.made: list[Step] = []  # the derivatives of what a statement, or those of a block, make
 
     def run(self, name: str) -> Derived:
         draft, about = self.draft, self.about
@@ -46,9 +47,14 @@ class _Forward:
             if direct[result] and at in self.active:
                 array = about.arrays[at]
                 self.tangents[at] = draft.array(f"t{result}", array.dtype, array.box, array.pairs)
-        for step in about.steps:
-            if root(step.target) in self.active:
+        for circle in circles(about.steps):
+            steps = [step for step in circle if root(step.target) in self.active]
+            for step in steps:  # those of a block read what others make in turns before
+                self.tangent_of(root(step.target))
+            for step in steps:
                 self.step(step)
+            draft.steps += self.made
+            self.made = []
         results = [each for result in about.program.results for each in self.result(result, direct[result])]
         steps = tuple(draft.steps)
         wanted = tuple(self.called)
@@ -113,10 +119,10 @@ class _Forward:
             raise refuse(self.about.program, f"`{problem}` has no derivative in the language", step.span) from None
         match step.operator:
             case "=":
-                self.draft.steps.append(self.kept(step, own, "=", False, value))
+                self.put(step, self.kept(step, own, "=", False, value))
             case "+":
                 if step.fresh or not is_number(value, 0):
-                    self.draft.steps.append(self.kept(step, own, "+", step.fresh, value))
+                    self.put(step, self.kept(step, own, "+", step.fresh, value))
             case "min" | "max":
                 self.extreme(step, own, value)
             case "*":
@@ -134,7 +140,11 @@ class _Forward:
             return
         array = self.draft.arrays[own]
         self.was[before] = self.draft.array(f"{own}_old", array.dtype, array.box)
-        self.draft.steps.append(self.draft.copy(self.was[before], own))
+        self.put(step, self.draft.copy(self.was[before], own))
+
+    def put(self, step: Step, made: Step) -> None:
+        """A statement of the derivative, in the turns of the block of the one that it is for."""
+        self.made.append(self.draft.in_turns(made, step, 1))
 
     def kept(self, step: Step, own: str, operator: str, fresh: bool, value: Expr) -> Step:
         used = (*step.left, *step.conditions)
@@ -167,9 +177,9 @@ class _Forward:
             loses = compared(worse, self.old(step, left), best)
             zero = number(0, value.dtype)
             masked = Select(loses, zero, self.present(own, left), zero.dtype)
-            self.draft.steps.append(Step(own, "=", False, points, left, masked))
+            self.put(step, Step(own, "=", False, points, left, masked))
             conditions.append(compared(worse, self.old(step, step.left), where.best))
-        self.draft.steps.append(self.kept(step, own, "+", step.fresh, guarded(conditions, value)))
+        self.put(step, self.kept(step, own, "+", step.fresh, guarded(conditions, value)))
 
     def product(self, step: Step, own: str, value: Expr) -> None:
         """The sum over the factors of the derivative of one times the others."""
@@ -182,6 +192,6 @@ class _Forward:
             zero = number(0, value.dtype)
             none = compared("==", replace(factors.zeros, indices=left), number(0, DType.INT32))
             whole = Select(none, replace(factors.rest, indices=left), zero, zero.dtype)
-            self.draft.steps.append(Step(own, "=", False, points, left, times(self.present(own, left), whole)))
+            self.put(step, Step(own, "=", False, points, left, times(self.present(own, left), whole)))
             value = times(value, self.old(step, step.left))
-        self.draft.steps.append(self.kept(step, own, "+", step.fresh, value))
+        self.put(step, self.kept(step, own, "+", step.fresh, value))

@@ -5,12 +5,13 @@ Worked example: of `Y(i) = sin(X(i))` it is `dX(i) = dY(i) * cos(X(i))`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
 from tc_jupyter.program.positions import NO_POSITION
-from tc_jupyter.ranges import to_expr
+from tc_jupyter.ranges import nonnegative, to_expr
 
 from .arithmetic import both, cast, compared, is_number, number, plus, times
 from .draft import Derived, Draft, at_elements
@@ -18,7 +19,7 @@ from .extremes import Found, at_left, factor_of, found, product_of
 from .invariance import active_tensors
 from .partials import MOST_TERMS, Part, Underivable, depends, parts
 from .residues import Residue, Stride, residues, stride_of
-from .steps import Array, Point, Step, Steps, refuse, root, version
+from .steps import Array, Point, Step, Steps, circles, refuse, root, version
 from .transpose import Term, transposed, without_idle
 
 SHORT = 8
@@ -33,6 +34,20 @@ class _Pending:
     terms: list[Term] = field(default_factory=list[Term])
 
 
+@dataclass
+class _Plan:
+    """What a statement gives to what it reads.
+
+    Attributes:
+        where: the point with the extreme value, which alone gets something.
+        before: gives the content before the statement its derivative.
+    """
+
+    parts: list[Part]
+    before: Callable[[], None]
+    where: Found | None = None
+
+
 def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = ()) -> Derived:
     """The def of the derivatives by some parameters."""
     return _Reverse(about, wrt, saved).run(name)
@@ -44,8 +59,10 @@ class _Reverse:
         self.draft = Draft(about, frozenset(saved))
         self.active = active_tensors(about, wrt)
         self.pending: dict[str, _Pending] = {}
-        self.incoming = self.whole = ""  # the derivative of what a step wrote: without its own share, and with it
-        self.own: list[Term] = []  # what an ordered step gives to elements that it made before
+        self.whole: dict[str, str] = {}  # by version: its derivative, when it is complete
+        self.inner: dict[
+            str, list[tuple[Step, Part]]
+        ] = {}  # what statements in order give to what they themselves made
 
     def run(self, name: str) -> Derived:
         draft, program = self.draft, self.about.program
@@ -53,8 +70,8 @@ class _Reverse:
         cotangents = tuple(
             self.cotangent(result) for result in program.results if program.tensor(result).dtype.is_float
         )
-        for step in reversed(self.about.steps):
-            self.step(step)
+        for circle in reversed(circles(self.about.steps)):
+            self.circle(circle)
         results = tuple(map(self.result, self.wrt))
         steps = tuple(draft.steps)
         forward = draft.needed(steps)
@@ -85,28 +102,53 @@ class _Reverse:
         dtype = self.draft.arrays[name].dtype
         return cast(Read(name, tuple(at), dtype), dtype.compute)
 
-    # one statement
+    # one statement, or those of a block
 
-    def step(self, step: Step) -> None:
-        """Give what a statement read its share of the derivative of what it wrote."""
-        name = root(step.target)
-        if name not in self.pending:
+    def circle(self, circle: Sequence[Step]) -> None:
+        """Give what statements read its share of the derivatives of what they wrote.
+
+        In order, a derivative is complete when all are that come before it the other way round.
+        """
+        steps = [step for step in circle if root(step.target) in self.active]
+        names = dict.fromkeys(root(step.target) for step in steps)
+        if not self.pending.keys() & names:
             return
-        whole = self.written(name, self.draft.name(f"d{name}") if self.is_sum(name) else "")
-        incoming = whole
-        if step.order and step.reads_itself:
-            whole = self.draft.array(f"d{name}", self.draft.arrays[whole].dtype.compute, self.draft.arrays[whole].box)
+        given = {name: self.written(name) for name in names if name in self.pending}
+        turned = circle[0].block or any(step.order and step.reads_itself for step in steps)
+        self.inner = {step.target: [] for step in steps} if turned else {}
+        for step in steps:
+            name = root(step.target)
+            array = self.about.arrays[name]
+            self.whole[step.target] = (
+                self.draft.array(f"d{name}", array.dtype.compute, array.box) if turned else given[name]
+            )
+        plans = [self.plan(step) for step in steps]
+        for step, plan in zip(steps, plans, strict=True):
+            for part in plan.parts:
+                if part.read.tensor in self.inner:
+                    self.inner[part.read.tensor].append((step, part))
+        left = self.turn(steps, plans, given) if turned else plans
+        for plan in left:
+            plan.before()
+        for step, plan in zip(steps, plans, strict=True):
+            for part in plan.parts:
+                if part.read.tensor not in self.inner:
+                    self.share(step, part, plan.where)
+                elif circle[0].block:
+                    self.share_outside(step, part, next(each for each in steps if each.target == part.read.tensor))
+
+    def plan(self, step: Step) -> _Plan:
+        """What a statement gives to what it reads, and what the content before it gets."""
+        whole = self.whole[step.target]
         bar = self.element(whole, step.left)
-        self.incoming, self.whole = incoming, whole
         try:
             match step.operator:
                 case "=" | "+":
-                    self.shares(step, bar)
-                    self.before(step, whole)
+                    return _Plan(self.parts(step, bar), lambda: self.before(step, whole))
                 case "min" | "max":
-                    self.extreme(step, whole, bar)
+                    return self.extreme(step, whole, bar)
                 case "*":
-                    self.product(step, whole, bar)
+                    return self.product(step, whole, bar)
                 case _:
                     raise AssertionError(step.operator)
         except Underivable as problem:
@@ -117,8 +159,9 @@ class _Reverse:
         pending = self.pending[name]
         return bool(pending.terms) or len(pending.bases) > 1
 
-    def written(self, name: str, own: str) -> str:
+    def written(self, name: str) -> str:
         """The array of the derivative of a tensor, which is complete now."""
+        own = self.draft.name(f"d{name}") if self.is_sum(name) else ""
         pending = self.pending.pop(name)
         if not own:
             return pending.bases[0]
@@ -127,28 +170,95 @@ class _Reverse:
         self.emit(own, pending, declared=False)
         return own
 
-    def shares(self, step: Step, bar: Expr, first: tuple[Expr, ...] = (), where: Found | None = None) -> None:
+    def parts(self, step: Step, bar: Expr, first: tuple[Expr, ...] = ()) -> list[Part]:
         """What each read of the value gets."""
-        found = [self.whole_part(step, part, first) for part in parts(step.value, bar, self.is_active)]
-        if step.order and step.reads_itself:  # the others need what this one makes
-            for part in found:
-                if part.read.tensor == step.target:
-                    self.share(step, part, where)
-            self.against_the_order(step, self.whole)
-        for part in found:
-            if part.read.tensor != step.target:
-                self.share(step, part, where)
+        return [self.whole_part(step, part, first) for part in parts(step.value, bar, self.is_active)]
 
-    def whole_part(self, step: Step, part: Part, first: tuple[Expr, ...]) -> Part:
-        """A part with all its conditions, and with what the step has stored in place of what it computed."""
-        inside = tuple(self.stored_bound(step, each) for each in part.conditions)
-        return Part(part.read, (*first, *step.conditions, *inside), self.stored(step, part.value))
+    # statements in order
 
-    def against_the_order(self, step: Step, own: str) -> None:
-        """The derivative of what an ordered step made: from outside, and from the points that read it, last ones first."""
-        terms, self.own = self.own, []
-        if step.indices is None or any(not term.is_gather or term.reduced != terms[0].reduced for term in terms):
+    def turn(self, steps: Sequence[Step], plans: Sequence[_Plan], given: Mapping[str, str]) -> list[_Plan]:
+        """Complete the derivatives of what statements in order make; answers the plans for the content before all of them."""
+        for step in steps:
+            if self.is_beyond(step):  # elements that other statements made
+                whole, base = self.whole[step.target], given.get(root(step.target))
+                zero = number(0, self.draft.arrays[whole].dtype.compute)
+                self.draft.steps.append(self.draft.fill(whole, zero) if base is None else self.draft.copy(whole, base))
+        bases = {name: [base] for name, base in given.items()}
+        left: list[_Plan] = []
+        for place, (step, plan) in reversed(list(enumerate(zip(steps, plans, strict=True)))):
+            name, start = root(step.target), len(self.draft.steps)
+            self.complete(step, bases.get(name, []))
+            if any(root(each.target) == name for each in steps[:place]):
+                plan.before()
+                bases[name] = self.pending.pop(name, _Pending()).bases
+            else:
+                left.append(plan)
+            self.draft.steps[start:] = [self.draft.in_turns(each, step, -1) for each in self.draft.steps[start:]]
+        return left
+
+    def complete(self, step: Step, bases: Sequence[str]) -> None:
+        """The derivative of a version that is made in order: from outside, and from the points that read it."""
+        name, whole, order = root(step.target), self.whole[step.target], step.order[len(step.turns) :]
+        own, others = list[Term](), list[Term]()
+        for reader, part in self.inner[step.target]:
+            same = order and reader is step and self.is_same_turn(step, part.read)
+            (own if same else others).append(self.turned(reader, part, step))
+        if not order:
+            self.emit(whole, _Pending([*bases], others), declared=False)
+            return
+        if others or len(bases) > 1:
+            array = self.about.arrays[name]
+            base = self.draft.array(f"d{name}", array.dtype.compute, array.box)
+            self.emit(base, _Pending([*bases], others), declared=False)
+            bases = [base]
+        if all(term.is_gather and term.reduced == own[0].reduced for term in own):
+            self.against_the_order(step, whole, bases[0] if bases else None, own)
+            return
+        if step.block:
             raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
+        start, alone = len(self.draft.steps), in_turns_alone(step)
+        self.emit(whole, _Pending([*bases], own), declared=False)
+        self.draft.steps[start:] = [self.draft.in_turns(each, alone, -1) for each in self.draft.steps[start:]]
+
+    def is_same_turn(self, step: Step, read: Read) -> bool:
+        """Whether an element that is read is of the same turn of the block."""
+        size = self.about.size
+        pairs = zip(step.places, step.turns, strict=True)
+        return all(size(read.indices[place]) == size(IndexVar(name)) for place, (name, _) in pairs)
+
+    def is_beyond(self, step: Step) -> bool:
+        """Whether the target has elements of other turns than those of the block."""
+        box = self.about.arrays[root(step.target)].box
+        return any(box[place] != step.range_of(name) for place, (name, _) in zip(step.places, step.turns, strict=True))
+
+    def turned(self, reader: Step, part: Part, writer: Step) -> Term:
+        """What a read adds to the derivative of what a statement in order has made."""
+        array = self.about.arrays[root(writer.target)]
+        box = list(array.box)
+        for place, (name, _) in zip(writer.places, writer.turns, strict=True):
+            box[place] = writer.range_of(name)
+        array = replace(array, box=tuple(box))
+        found = None
+        if stride_of(reader, part, array, self.about.size) is not None:
+            found = self.inlined(reader, part, array)
+        places = writer.places or in_turns_alone(writer).places
+        return found or transposed(reader, part, array, self.about.size, self.draft.index, places)
+
+    def share_outside(self, step: Step, part: Part, writer: Step) -> None:
+        """What a read of a block adds to elements that were there before the block."""
+        name = root(part.read.tensor)
+        array, tests = self.about.arrays[name], list[Expr]()
+        for place, (index, _) in zip(writer.places, writer.turns, strict=True):
+            (low, high), (first, end), at = writer.range_of(index), array.box[place], part.read.indices[place]
+            tests += [] if nonnegative(first - low) else [compared("<", at, to_expr(low))]
+            tests += [] if nonnegative(high - end) else [compared(">=", at, to_expr(high))]
+        if tests:
+            test = reduce(lambda a, b: Binary("||", a, b, DType.BOOL), tests)
+            part = replace(part, conditions=(*part.conditions, test))
+            self.of(name).terms.append(transposed(step, part, array, self.about.size, self.draft.index))
+
+    def against_the_order(self, step: Step, own: str, incoming: str | None, terms: Sequence[Term]) -> None:
+        """The derivative of what an ordered step made: from outside, and from the points that read it, last ones first."""
         array = self.draft.arrays[own]
         points, left = (terms[0].points, terms[0].left) if terms else self.draft.indices_of(array.box)
         total: Expr = number(0, array.dtype.compute)
@@ -156,24 +266,30 @@ class _Reverse:
             total = plus(total, renamed_left(term, left, self.draft.index).guarded)
         names = {old.name: new.name for old, new in zip(map(as_index, step.left), map(as_index, left), strict=True)}
         order = tuple((names[name], -way) for name, way in step.order)
-        if terms and terms[0].reduced:
-            self.draft.steps.append(self.draft.copy(own, self.incoming))
-            self.draft.steps.append(Step(own, "+", False, points, left, total, order=order))
+        summed = bool(terms and terms[0].reduced)
+        if summed and incoming is not None:
+            self.draft.steps.append(self.draft.copy(own, incoming))
+        if summed:
+            self.draft.steps.append(Step(own, "+", incoming is None, points, left, total, order=order))
             return
-        total = plus(self.element(self.incoming, left), total)
+        total = total if incoming is None else plus(self.element(incoming, left), total)
         self.draft.steps.append(Step(own, "=", False, points, left, total, order=order if terms else ()))
 
+    def whole_part(self, step: Step, part: Part, first: tuple[Expr, ...]) -> Part:
+        """A part with all its conditions, and with what the step has stored in place of what it computed."""
+        inside = tuple(self.stored_bound(step, each) for each in part.conditions)
+        return Part(part.read, (*step.conditions, *first, *inside), self.stored(step, part.value))
+
     def is_active(self, read: Read) -> bool:
-        """Whether a derivative goes to what is read."""
-        return root(read.tensor) in self.active
+        """Whether a derivative goes to what is read; none goes to an array that never has an element."""
+        name = root(read.tensor)
+        box = self.about.arrays[name].box if name in self.about.arrays else ()
+        return name in self.active and not any(low == high for low, high in box)
 
     def share(self, step: Step, part: Part, where: Found | None) -> None:
         """What one read gets."""
         name = root(part.read.tensor)
         array = self.about.arrays[name]
-        if part.read.tensor == step.target:
-            self.own.append(transposed(step, part, array, self.about.size, self.draft.index))
-            return
         term = self.term(step, part, array)
         plain = step.indices is not None  # else the left side does not say which element a point belongs to
         if where is not None and where.steps and plain and not (term.is_gather and all(map(is_short, term.reduced))):
@@ -288,43 +404,44 @@ class _Reverse:
         dtype = self.about.arrays[name].dtype
         return cast(Read(version(name, int(count) - 1), tuple(left), dtype), dtype.compute)
 
-    def extreme(self, step: Step, whole: str, bar: Expr) -> None:
+    def extreme(self, step: Step, whole: str, bar: Expr) -> _Plan:
         """The first point that attains the extreme value gets the derivative, or the content before, if that does."""
-        name = root(step.target)
-        array = self.about.arrays[name]
+        array = self.about.arrays[root(step.target)]
         if step.fresh and not depends(step.value, self.is_active):
-            self.before(step, whole)
-            return
+            return _Plan([], lambda: self.before(step, whole))
         where = found(step, array, self.draft.array)
         self.draft.steps += where.steps
         here = (compared("==", where.here, where.at),) if where.steps else ()
         if step.fresh:
-            self.shares(step, bar, here, where)
-            self.before(step, whole)
-            return
+            return _Plan(self.parts(step, bar, here), lambda: self.before(step, whole), where)
         worse = "<" if step.operator == "max" else ">"
-        self.shares(step, bar, (*here, compared(worse, self.old(step, step.left), where.best)), where)
-        points, left = at_elements(step, array, self.draft.index)
-        loses = compared(worse, self.old(step, left), at_left(step, where.best, left))
-        zero = number(0, array.dtype.compute)
-        self.masked(step, whole, points, left, Select(loses, zero, self.element(whole, left), zero.dtype))
+        wins = compared(worse, self.old(step, step.left), where.best)
 
-    def product(self, step: Step, whole: str, bar: Expr) -> None:
+        def before() -> None:
+            points, left = at_elements(step, array, self.draft.index)
+            loses = compared(worse, self.old(step, left), at_left(step, where.best, left))
+            zero = number(0, array.dtype.compute)
+            self.masked(step, whole, points, left, Select(loses, zero, self.element(whole, left), zero.dtype))
+
+        return _Plan(self.parts(step, bar, (*here, wins)), before, where)
+
+    def product(self, step: Step, whole: str, bar: Expr) -> _Plan:
         """Each factor gets the product of the others."""
         array = self.about.arrays[root(step.target)]
         factors = product_of(step, array, self.draft.array)
         self.draft.steps += factors.steps
         others = factor_of(step.value, factors)
         if step.fresh:
-            self.shares(step, times(bar, others))
-            self.before(step, whole)
-            return
-        self.shares(step, times(times(bar, self.old(step, step.left)), others))
-        points, left = at_elements(step, array, self.draft.index)
-        zero = number(0, step.value.dtype)
-        none = compared("==", replace(factors.zeros, indices=left), number(0, DType.INT32))
-        product = Select(none, replace(factors.rest, indices=left), zero, zero.dtype)
-        self.masked(step, whole, points, left, times(self.element(whole, left), product))
+            return _Plan(self.parts(step, times(bar, others)), lambda: self.before(step, whole))
+
+        def before() -> None:
+            points, left = at_elements(step, array, self.draft.index)
+            zero = number(0, step.value.dtype)
+            none = compared("==", replace(factors.zeros, indices=left), number(0, DType.INT32))
+            product = Select(none, replace(factors.rest, indices=left), zero, zero.dtype)
+            self.masked(step, whole, points, left, times(self.element(whole, left), product))
+
+        return _Plan(self.parts(step, times(times(bar, self.old(step, step.left)), others)), before)
 
     # the results
 
@@ -407,6 +524,12 @@ class _Reverse:
         if not plain:
             return self.draft.indices_of(array.box)
         return plain[0].points, plain[0].left
+
+
+def in_turns_alone(step: Step) -> Step:
+    """A step with an order as the only one of a block."""
+    names = ",".join(name for name, _ in step.order)
+    return replace(step, block=f"{names}#{step.target}") if step.order else step
 
 
 def divided(left: tuple[Expr, ...], stride: Stride) -> tuple[Expr, ...]:

@@ -6,11 +6,11 @@ Worked example: of `S(i) = X(i)  S(i) += X(i) * S(i)` the second step is on `S@2
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Size, Statement, int64, rewrite, walk
-from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, reads_what_it_made, to_expr
+from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, rewrite, turns, walk
+from tc_jupyter.ranges import SizeExpr, from_expr
 from tc_jupyter.ranges.convert import Scope
 
 Bounds = tuple[SizeExpr, SizeExpr]
@@ -54,6 +54,7 @@ class Step:
         conditions: points where one of them does not hold are left out; each is guarded by those before it.
         order: indices along which the points are taken one after the other, with 1 or -1 for the direction; what the step reads of
             its own target elsewhere has been made before.
+        block: as that of a `Statement`: the steps of a block are done in turns for each value of the first indices of their order.
     """
 
     target: str
@@ -66,6 +67,30 @@ class Step:
     span: Span = field(default=NO_SPAN, compare=False)
     conditions: tuple[Expr, ...] = ()
     order: tuple[tuple[str, int], ...] = ()
+    block: str = ""
+
+    @property
+    def turns(self) -> tuple[tuple[str, int], ...]:
+        """The part of the order that all steps of the block have."""
+        return turns(self.block, self.order)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The dimensions of the target along which a block goes."""
+        names = [at.name if isinstance(at, IndexVar) else "" for at in self.left]
+        return tuple(names.index(name) for name, _ in self.turns)
+
+    def renamed(self, names: Mapping[str, str]) -> Step:
+        """The same with other names for indices."""
+
+        def rule(node: Expr) -> Expr | None:
+            return IndexVar(names[node.name]) if isinstance(node, IndexVar) and node.name in names else None
+
+        left, conditions = (tuple(rewrite(each, rule) for each in part) for part in (self.left, self.conditions))
+        points = tuple(replace(point, name=names.get(point.name, point.name)) for point in self.points)
+        order = tuple((names.get(name, name), way) for name, way in self.order)
+        value = rewrite(self.value, rule)
+        return replace(self, points=points, left=left, value=value, conditions=conditions, order=order)
 
     @property
     def reads_itself(self) -> bool:
@@ -135,126 +160,12 @@ def refuse(program: Program, reason: str, span: Span = NO_SPAN, help: str = "") 
     return CompileError((item,), program.source, render((item,), program.source))
 
 
-def steps_of(program: Program, ranges: Ranges) -> Steps:
-    """The steps of a def without errors."""
-    return _Unfolding(program, ranges).run()
-
-
-_OF_STATEMENTS = {"target", "operator", "initialize", "accumulate", "value", "combine", "left", "unique", "indices"}
-_ELSEWHERE = {
-    "name",
-    "kind",
-    "where",
-    "exists",
-    "text",
-    "span",
-    "left_span",
-    "needs_points",
-    "ends",
-    "filters",
-    "order",
-}
-_KNOWN = _OF_STATEMENTS | _ELSEWHERE
-"""What statements and their indices have that the pass takes into account, or need not."""
-
-
-class _Unfolding:
-    def __init__(self, program: Program, ranges: Ranges) -> None:
-        self.program, self.ranges = program, ranges
-        self.tensors = {tensor.name: tensor for tensor in program.tensors}
-        self.count: dict[str, int] = {}
-        self.ordered: Statement | None = None  # the statement, if it reads what it made
-
-    def run(self) -> Steps:
-        kinds = {"BOOL", *(each.name for each in DType if each.is_float or each.is_integer)}
-        other = next((each for each in self.program.tensors if each.dtype.name not in kinds), None)
-        if other is not None:  # never a wrong derivative
-            raise refuse(self.program, f"derivatives do not know `{other.dtype.value}` yet", other.span)
-        steps = tuple(map(self.step, self.program.statements))
-        results = {name: self.place(name) for name in self.program.results}
-        arrays = {
-            name: Array(name, tensor.dtype, self.ranges.boxes[name].bounds, tensor.pairs)
-            for name, tensor in self.tensors.items()
-            if tensor.view_of is None and name in self.ranges.boxes
-        }
-        return Steps(self.program, arrays, steps, results, dict(self.count), self.ranges.scope)
-
-    def place(self, name: str) -> tuple[str, tuple[SizeExpr, ...]]:
-        """The root of a tensor, and the distance of its indices."""
-        shift = [from_expr(int64(0))] * self.tensors[name].rank
-        while (seen := self.tensors[name].view_of) is not None:
-            own, other = self.ranges.boxes[name].origin, self.ranges.boxes[seen].origin
-            shift = [far + there - here for far, here, there in zip(shift, own, other, strict=True)]
-            name = seen
-        return name, tuple(shift)
-
-    def step(self, statement: Statement) -> Step:
-        if statement.operator == "fold":
-            raise refuse(self.program, "it folds with a function of its own", statement.span)
-        if statement.block:
-            raise refuse(self.program, "its statements make each other step by step", statement.span)
-        for part in (statement, *statement.indices):
-            unknown = [
-                each for each in fields(part) if each.name not in _KNOWN and getattr(part, each.name) != each.default
-            ]
-            if unknown:  # never a wrong derivative
-                raise refuse(self.program, f"derivatives do not know `{unknown[0].name}` yet", statement.span)
-        self.ordered = statement if statement.order else None
-        value = rewrite(statement.value, self.rule)
-        left = tuple(rewrite(at, self.rule) for at in statement.left)
-        conditions = tuple(rewrite(each, self.rule) for each in statement.conditions)
-        if not left:
-            left = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
-        name, shift = self.place(statement.target)
-        left = tuple(_moved(at, far) for at, far in zip(left, shift, strict=True))
-        number = self.count[name] = self.count.get(name, 0) + 1
-        fresh = statement.operator != "=" and (statement.initialize or number == 1)
-        points = tuple(
-            self.point(found.index, found.lower, found.upper) for found in self.ranges.points(statement.name)
-        )
-        target = version(name, number)
-        place = statement.unique, statement.span
-        return Step(target, statement.operator, fresh, points, left, value, *place, conditions, statement.order)
-
-    def is_made(self, statement: Statement, read: Read, indices: Sequence[Expr]) -> bool:
-        """Whether a statement with an order has made what it reads of its target; else an earlier one has."""
-        name, shift = self.place(statement.target)
-        order, scope = dict(statement.order), self.ranges.scope
-        apart = {
-            index.name: from_expr(at, scope) - from_expr(_moved(IndexVar(index.name), far), scope)
-            for index, at, far in zip(statement.output_indices, indices, shift, strict=True)
-        }
-        first = next((index for index in order if apart[index] != 0), None)
-        if first is None:
-            return False
-        if apart[first].is_constant:
-            return apart[first].offset * order[first] < 0
-        if name in self.count and not reads_what_it_made(self.ranges, statement):
-            raise refuse(self.program, "it reads what it has made, or what was there before, by turns", read.span)
-        return True
-
-    def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
-        if lower is None or upper is None:
-            raise refuse(self.program, f"the range of `{name}` is not known")
-        return Point(name, lower, upper)
-
-    def rule(self, node: Expr) -> Expr | None:
-        match node:
-            case Size() if node.name in self.ranges.sizes:
-                found = to_expr(self.ranges.sizes[node.name])
-                return None if found == node else found
-            case Read() if node.tensor in self.tensors and self.tensors[node.tensor].kind != "input":
-                name, shift = self.place(node.tensor)
-                indices = tuple(_moved(at, far) for at, far in zip(node.indices, shift, strict=True))
-                number = self.count.get(name, 0)
-                ordered = self.ordered
-                if ordered is not None and self.place(ordered.target)[0] == name:
-                    number += self.is_made(ordered, node, indices)
-                called = version(name, number) if self.tensors[name].kind != "input" else name
-                return replace(node, tensor=called, indices=indices)
-            case _:
-                return None
-
-
-def _moved(at: Expr, far: SizeExpr) -> Expr:
-    return at if far == 0 else Binary("+", at, to_expr(far), DType.INT64)
+def circles(steps: Sequence[Step]) -> list[tuple[Step, ...]]:
+    """The steps in groups: those of a block together, every other one alone."""
+    found: list[tuple[Step, ...]] = []
+    for step in steps:
+        if step.block and found and found[-1][0].block == step.block:
+            found[-1] = (*found[-1], step)
+        else:
+            found.append((step,))
+    return found

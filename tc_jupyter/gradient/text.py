@@ -8,7 +8,7 @@ Worked example: `Const(2.0)` of `float64` beside an element of `double` is `2.0`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -30,16 +30,18 @@ from tc_jupyter.program import (
     Tensor,
     Unary,
     identity_of,
+    int64,
+    rewrite,
     walk,
 )
+from tc_jupyter.program.borders import placed
 from tc_jupyter.ranges import Datum, Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
-from .arithmetic import both, cast
 from .draft import Derived
 from .drawn import drawn
-from .steps import Array, Bounds, Step, refuse, root, version
+from .steps import Array, Bounds, Step, circles, root, version
 
 WORDS = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.FLOAT16: "half"}
 """Words for types whose other name is longer."""
@@ -100,6 +102,8 @@ class _Printer:
         self.boxes: dict[str, tuple[Bounds, ...]] = {}
         self.declared = set(derived.results)
         self.takes = takes(derived)
+        self.numbers: dict[str, int] = {}  # of blocks
+        self.moving: set[str] = set()  # what the statement, or its block, makes in order
         self.parts: dict[str, str] = {}  # results that are complex, and the arrays of their parts
 
     def definition(self) -> tree.Def:
@@ -209,14 +213,23 @@ class _Printer:
                 wish = self.parts.get(wish, wish)
                 held[name] = self.names.get(step.target) or (wish if final else self.fresh(wish))
             self.names.setdefault(step.target, held[name])
-        for step in steps:
-            name, _, number = step.target.partition("@")
-            before, own = version(name, int(number) - 1), self.names[step.target]
-            fits = step.is_whole(self.about.arrays[name]) and (step.fresh or step.operator == "=")
-            if self.names.get(before, own) != own and not fits:
-                statements += self.copied(own, before)
-            statements += self.statement(step)
+        for circle in circles(steps):
+            made = {step.target for step in circle}
+            copies = {
+                step.target: (before, self.copied(step, before)) for step in circle if (before := self.goes_on(step))
+            }
+            statements += [each for before, found in copies.values() if before not in made for each in found]
+            for step in circle:
+                before, found = copies.get(step.target, ("", []))
+                statements += [*(found if before in made else ()), *self.statement(step)]
         return statements
+
+    def goes_on(self, step: Step) -> str:
+        """The version, of another name, whose elements a step leaves as they are or combines onto; else empty."""
+        name, _, number = step.target.partition("@")
+        before, own = version(name, int(number) - 1), self.names[step.target]
+        fits = step.is_whole(self.about.arrays[name]) and (step.fresh or step.operator == "=")
+        return before if self.names.get(before, own) != own and not fits else ""
 
     def kept_versions(self) -> set[str]:
         """Versions that something reads when there is already a later one."""
@@ -236,27 +249,38 @@ class _Printer:
         self.taken.add(f"{wish}_{number}")
         return f"{wish}_{number}"
 
-    def copied(self, own: str, before: str) -> list[tree.TcStatement]:
-        array = self.derived.arrays[root(before)]
-        points, left = self.elements(array)
+    def copied(self, step: Step, before: str) -> list[tree.TcStatement]:
+        """A copy of the version before, in the turns of a block if it is made in them."""
+        own, array = self.names[step.target], self.derived.arrays[root(before)]
+        turns = (
+            step if any(each.target == before and each.block == step.block for each in self.derived.forward) else None
+        )
+        points, left = self.elements(array, turns)
         self.begun.add(own)
         self.boxes[own] = array.box
         read = Read(before, left, array.dtype)
         value = Cast(read, array.dtype.compute) if array.dtype.compute is not array.dtype else read
         text = self.rounded(self.value(value), array)
-        return [self.comprehension(own, left, "=", text, points, value)]
+        return [self.comprehension(own, left, "=", text, points, value, turns=turns)]
 
-    def elements(self, array: Array) -> tuple[tuple[tuple[str, Bounds], ...], tuple[Expr, ...]]:
+    def elements(
+        self, array: Array, turns: Step | None = None
+    ) -> tuple[tuple[tuple[str, Bounds], ...], tuple[Expr, ...]]:
+        """An index for each dimension, with its range; `turns`: of a step of a block, its indices where it has turns."""
         used = self.taken | set(map(self.spelled, self.about.program.sizes))
         names: list[str] = []
         for _ in array.box:
             names.append(
                 next(each for each in (*"ijklmn", *(f"i{n}" for n in range(999))) if each not in {*used, *names})
             )
+        for place, (name, _) in zip(turns.places, turns.turns, strict=True) if turns is not None else ():
+            names[place] = name
         return tuple(zip(names, array.box, strict=True)), tuple(map(IndexVar, names))
 
     def statement(self, step: Step) -> list[tree.TcStatement]:
         """A step; where the language needs them, with a filling before or a rounding behind it."""
+        others = (*self.derived.forward, *self.derived.steps) if step.block else ()
+        self.moving = {each.target for each in (step, *others) if each.order and each.block == step.block}
         array = self.derived.arrays[root(step.target)]
         own = self.name(step.target)
         points = tuple((point.name, point.bounds) for point in step.points)
@@ -265,64 +289,51 @@ class _Printer:
         self.begun.add(own)
         statements: list[tree.TcStatement] = []
         fresh = step.fresh
-        step = self.with_conditions(step, own, array)
         value = self.value(step.value)
         narrow = array.dtype.compute is not array.dtype
         if narrow and step.operator != "=":
             return self.narrow_sum(step, own, array, points, first)
         if step.indices is None and first and own not in self.declared:
-            filled, left = self.elements(array)
+            filled, left = self.elements(array, step)
             number: Expr = identity_of("+" if step.operator == "=" else step.operator, array.dtype.compute)
             statements.append(
-                self.comprehension(own, left, "=", self.rounded(self.value(number), array), filled, number)
+                self.comprehension(own, left, "=", self.rounded(self.value(number), array), filled, number, turns=step)
             )
             fresh = False
         operator = step.operator if step.operator == "=" else step.operator + ("=!" if fresh else "=")
         value = self.rounded(value, array)
-        node = self.comprehension(own, step.left, operator, value, points, step.value, step.unique)
-        return [*statements, _along(node, step.order)]
+        node = self.comprehension(own, step.left, operator, value, points, step.value, step.unique, step)
+        node = replace(node, clauses=(*node.clauses, *self.filters(step)))
+        return [*statements, _along(node, step.order[len(step.turns) :])]
 
-    def with_conditions(self, step: Step, own: str, array: Array) -> Step:
-        """A step whose value is what changes nothing where a condition does not hold."""
-        if not step.conditions:
-            return step
-        left, condition = step.left, both(step.conditions)
-        if step.indices is None and step.operator == "=":
-            raise refuse(self.about.program, "what a condition leaves out is needed again", step.span)
-        if step.indices is None:  # what changes nothing may go to any element
-            pairs = zip(left, array.box, strict=True)
-            left = tuple(
-                at if isinstance(at, IndexVar) else Select(condition, cast(at, DType.INT64), to_expr(low), DType.INT64)
-                for at, (low, _) in pairs
-            )
-        dtype = array.dtype.compute
-        kept: Expr = (
-            identity_of(step.operator, dtype)
-            if step.operator != "="
-            else cast(Read(own, step.left, array.dtype), dtype)
-        )
-        return replace(step, left=left, value=Select(condition, step.value, kept, dtype), conditions=())
+    def filters(self, step: Step) -> tuple[tree.Clause, ...]:
+        """The conditions of a step."""
+        return tuple(tree.Filter(self.value(each)) for each in step.conditions)
 
     def narrow_sum(
         self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
     ) -> list[tree.TcStatement]:
         """A sum of 16-bit floats is kept in 32 bits until it is complete."""
-        if step.reads_itself:
-            raise refuse(self.about.program, "a sum of 16-bit floats reads what it made", step.span)
+        if step.order:  # in turns
+            names = ",".join(name for name, _ in step.order)
+            step = replace(step, block=step.block if step.turns == step.order else f"{names}#{own}")
         wide = self.fresh(f"{own}_sum")
         held = replace(array, name=wide, dtype=array.dtype.compute)
         self.boxes[wide] = array.box
-        filled, left = self.elements(array)
+        filled, left = self.elements(array, step)
         begin: Expr = identity_of(step.operator, held.dtype)
         if not step.fresh and not first:
             begin = Cast(Read(step.target, left, array.dtype), held.dtype)
+        summed = self.comprehension(
+            wide, step.left, step.operator + "=", self.value(step.value), points, step.value, turns=step
+        )
         statements: list[tree.TcStatement] = [
-            self.comprehension(wide, left, "=", self.value(begin), filled, begin),
-            self.comprehension(wide, step.left, step.operator + "=", self.value(step.value), points, step.value),
+            self.comprehension(wide, left, "=", self.value(begin), filled, begin, turns=step),
+            replace(summed, clauses=(*summed.clauses, *self.filters(step))),
         ]
         read = Read(wide, left, held.dtype)
         text = self.rounded(self.value(read), array)
-        return [*statements, self.comprehension(own, left, "=", text, filled, read)]
+        return [*statements, self.comprehension(own, left, "=", text, filled, read, turns=step)]
 
     def rounded(self, value: tree.Expression, array: Array) -> tree.Expression:
         """A value in the type of an array of 16-bit floats."""
@@ -339,17 +350,32 @@ class _Printer:
         points: Sequence[tuple[str, Bounds]],
         computed: Expr,
         unique: bool = False,
+        turns: Step | None = None,
     ) -> tree.Comprehension:
-        """One statement with the ranges that the language would not infer."""
+        """One statement with the ranges that the language would not infer, in the turns of the block of a step."""
+        blocks = () if turns is None else self.blocks(turns)
+        names = {block.index.name for block in blocks}
         clauses: list[tree.Clause] = [
             tree.Where(tree.Name(name), self.integer(to_expr(low)), self.integer(to_expr(high)))
             for name, (low, high) in points
-            if not self.is_inferred(name, (low, high), computed, left)
+            if name not in names and not self.is_inferred(name, (low, high), computed, left)
         ]
         if unique:
             clauses.append(tree.Unique())
-        indices = tuple(map(self.integer, left)) if left else None
-        return tree.Comprehension(tree.Name(own), indices, operator, value, tuple(clauses))
+        box = self.boxes.get(own)  # parts of complex numbers have none
+        indices = tuple(map(self.place, left, box) if box else map(self.integer, left)) if left else None
+        return tree.Comprehension(tree.Name(own), indices, operator, value, tuple(clauses), blocks=blocks)
+
+    def blocks(self, step: Step) -> tuple[tree.Block, ...]:
+        """The blocks around a step."""
+        if not step.block:
+            return ()
+        number = self.numbers.setdefault(step.block, len(self.numbers))
+        return tuple(
+            tree.Block(tree.Name(name), way, self.integer(to_expr(low)), self.integer(to_expr(high)), number)
+            for name, way in step.turns
+            for low, high in [step.range_of(name)]
+        )
 
     def is_inferred(self, name: str, bounds: Bounds, value: Expr, left: Sequence[Expr]) -> bool:
         """Whether an index stands alone wherever it subscripts, each time over the whole dimension."""
@@ -385,17 +411,28 @@ class _Printer:
         """A subscript of a read; one that goes around the array, or stops at its ends, in the words for that."""
         box = self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.derived.arrays[root(tensor)].box
         low, high = box[place]
-        inner: Expr | None = None
-        match at:
-            case Binary(op="%", left=left, right=right) if low == 0 and self.about.size(right) == high:
-                inner = left
-            case Binary(op="min", left=Binary(op="max", left=left, right=first), right=last) if (
-                self.about.size(first) == low and self.about.size(last) == high - 1
+        for word, inner in _borders(at) if low == 0 else ():
+            if self.about.size(placed(word, inner, (to_expr(low), to_expr(high)))) == self.about.size(at):
+                return tree.Apply(tree.Name(word), (self.integer(inner),))
+        if tensor in self.moving and any(isinstance(node, Read) and node.indices for node in walk(at)):
+            # data were looked at where it was made; of what is made in order, subscripts have to be certain
+            return tree.Apply(tree.Name("clamp"), (self.integer(at),))
+        return self.place(at, box[place])
+
+    def place(self, at: Expr, bounds: Bounds) -> tree.Expression:
+        """A subscript without a word for it; one that goes around an array without elements divides by 1, for nothing is there."""
+        extent = bounds[1] - bounds[0]
+
+        def rule(node: Expr) -> Expr | None:
+            if (
+                not isinstance(node, Binary)
+                or node.op != "%"
+                or self.about.size(node.right) not in (extent, 2 * extent)
             ):
-                inner = left
-            case _:
-                return self.integer(at)
-        return tree.Apply(tree.Name("wrap" if at.op == "%" else "clamp"), (self.integer(inner),))
+                return None
+            return replace(node, right=Binary("max", node.right, int64(1), DType.INT64))
+
+        return self.integer(at if extent.is_constant and extent.offset > 0 else rewrite(at, rule))
 
     def integer(self, expr: Expr) -> tree.Expression:
         """A subscript or the end of a range, which is computed in `int64` whatever stands there."""
@@ -472,6 +509,29 @@ def _operator(op: str, left: tree.Expression, right: tree.Expression) -> tree.Ex
     if op in ("min", "max"):
         return tree.Apply(tree.Name(op), (left, right))
     return tree.Binary("/" if op == "//" else op, left, right)
+
+
+def _borders(at: Expr) -> Iterator[tuple[str, Expr]]:
+    """The words for what is read beyond the ends that a subscript may have, and what then stands behind them."""
+    match _without_zero(at):
+        case Binary(op="%", left=inner):
+            yield "wrap", _without_zero(inner)
+        case Binary(op="min", left=Binary(op="max", left=inner)):
+            yield "clamp", inner
+        case Binary(op="min", left=Binary(op="%", left=inner)):
+            yield "reflect", _without_zero(inner)
+            yield "symmetric", _without_zero(inner)
+        case _:
+            return
+
+
+def _without_zero(expr: Expr) -> Expr:
+    """A sum or difference with the origin of an array whose box was stated."""
+    match expr:
+        case Binary(op="+" | "-", left=left, right=Const(value=0)):
+            return left
+        case _:
+            return expr
 
 
 def _applied(function: str, value: tree.Expression) -> tree.Expression:

@@ -6,7 +6,7 @@ element, it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -93,23 +93,35 @@ class Term:
 
 
 def transposed(
-    step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]
+    step: Step,
+    part: Part,
+    array: Array,
+    size: Callable[[Expr], SizeExpr],
+    fresh: Callable[[], str],
+    plain: Container[int] = (),
 ) -> Term:
     """What a read of a step adds to the derivative of its tensor.
 
     Args:
         array: the tensor that is read.
         fresh: makes a name for an index.
+        plain: dimensions whose subscript is to be an index.
     """
     spend(STEPS_PER_READ)
-    return _Solving(step, part, array, size, fresh).term()
+    return _Solving(step, part, array, size, fresh, plain).term()
 
 
 class _Solving:
     def __init__(
-        self, step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExpr], fresh: Callable[[], str]
+        self,
+        step: Step,
+        part: Part,
+        array: Array,
+        size: Callable[[Expr], SizeExpr],
+        fresh: Callable[[], str],
+        plain: Container[int],
     ) -> None:
-        self.step, self.part, self.array, self.size, self.fresh = step, part, array, size, fresh
+        self.step, self.part, self.array, self.size, self.fresh, self.kept = step, part, array, size, fresh, plain
         self.ranges = {point.name: point.bounds for point in step.points}
         self.solved: dict[str, SizeExpr] = {}  # what indices of the step are, in indices of the element
         self.pivots: dict[int, str] = {}  # by dimension: the name of its element
@@ -204,7 +216,7 @@ class _Solving:
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
             subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
-            if name is None and conditions:
+            if name is None and (conditions or dimension in self.kept):
                 name = self.fresh()
                 conditions.append(compared("==", cast(subscript, DType.INT64), IndexVar(name)))
                 subscript = IndexVar(name)

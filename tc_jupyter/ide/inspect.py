@@ -37,7 +37,8 @@ LONGEST = 200_000
 
 PRIMITIVES = (
     "split", "fuse", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize", "compute_at", "compute_root",
-    "compute_inline", "compute_with", "storage", "cache_read", "cache_write", "expand", "separate", "rebias", "rfactor", "prefix",
+    "compute_inline", "compute_with", "storage", "cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor",
+    "prefix",
 )  # fmt: skip
 """The methods of `Schedule` that a request may name."""
 

@@ -348,7 +348,7 @@ _Spread: TypeAlias = tuple[Expr, Expr]
 
 def _cut(nest: _Nest, guard: _Guard) -> tuple[int, _Spread | None, _Spread | None] | None:
     """The serial loop that a condition would end if it were not for short loops inside, with what these make of its ends."""
-    if not isinstance(guard, _Test) or not guard.own or any(isinstance(node, Read) for node in walk(guard.condition)):
+    if not isinstance(guard, _Test) or any(isinstance(node, Read) for node in walk(guard.condition)):
         return None
     names = index_names(guard.condition)
     used = [number for number, loop in enumerate(nest.loops) if loop.var in names]

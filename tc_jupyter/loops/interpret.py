@@ -329,7 +329,9 @@ def _integer_cast(dtype: DType) -> Callable[[Any], int]:
 
     def cast(value: Any) -> int:
         if isinstance(value, int):
-            return value if low <= value <= high else (value - low) % modulus + low
+            return (
+                int(value) if low <= value <= high else (value - low) % modulus + low
+            )  # a truth value becomes a number
         number = float(value)
         if number != number:
             return 0

@@ -30,6 +30,10 @@ def _window(operand: Operand, rows: int, columns: int) -> NDArray:
     return tile
 
 
+def _same(values: NDArray) -> NDArray:
+    return values
+
+
 def _from_bfloat16(bits: NDArray) -> NDArray:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
@@ -67,7 +71,9 @@ def _tiles(
     return part if len(wanted) == 2 else part.reshape([sizes[axis] if axis in places else 1 for axis in axes])
 
 
-def _vector_step(rows: int, columns: int, depth: int) -> Callable[..., None]:
+def _vector_step(
+    rows: int, columns: int, depth: int, convert: Callable[[NDArray], NDArray] = _same
+) -> Callable[..., None]:
     sizes = {"row": rows, "column": columns, "reduction": depth}
 
     def step(attributes: Attributes, total: Operand, left: Operand, right: Operand) -> None:
@@ -75,7 +81,7 @@ def _vector_step(rows: int, columns: int, depth: int) -> Callable[..., None]:
         a = _tiles(attributes, "left", left, ("row", "reduction"), sizes)
         b = _tiles(attributes, "right", right, ("reduction", "column"), sizes)
         wide = np.int64 if c.dtype.kind == "i" else np.float64
-        c += (a.astype(wide) @ b.astype(wide)).astype(c.dtype)
+        c += (convert(a).astype(wide) @ convert(b).astype(wide)).astype(c.dtype)
 
     return step
 
@@ -129,10 +135,6 @@ def _reduce(attributes: Attributes, result: Operand, terms: Operand) -> None:
     target[where] = reduce(_COMBINE[str(attributes["op"])], list(values))
 
 
-def _same(values: NDArray) -> NDArray:
-    return values
-
-
 INTRINSICS: dict[str, Callable[..., None]] = {
     "mma_m16n8k16_f16": _matrix_step(16, _same),
     "mma_m16n8k16_bf16": _matrix_step(16, _from_bfloat16),
@@ -147,6 +149,7 @@ INTRINSICS: dict[str, Callable[..., None]] = {
     "dot_1x16x4_s8u8": _vector_step(1, 16, 4),
     "dot_1x16x2_s16": _vector_step(1, 16, 2),
     "dot_1x8x2_s16": _vector_step(1, 8, 2),
+    "dot_1x16x2_bf16": _vector_step(1, 16, 2, _from_bfloat16),
     "ldmatrix": _load,
     "ldmatrix_trans": _load_transposed,
     "cp_async": _copy,

@@ -761,6 +761,24 @@ class _StageLoops:
         rest = (self._needed(), self._is_new())
         return _joined("&&", [*tests, *(each for each in rest if each is not None)])
 
+    def _if_it_exists(self, stmt: Stmt) -> Stmt:
+        """What combines onto the present element, if that is there: conditions may leave out all points of one that is not.
+
+        They are a part of the value, which changes nothing where they do not hold; but the element would be read and written.
+        """
+        statement, base = self.statement, self.nest.graph.base
+        written = next((each for each in base.statements if each.name in (self.stage.name, self.stage.evaluates)), None)
+        if statement.operator == "=" or statement.initialize or written is None or not written.conditions:
+            return stmt
+        tests: list[Expr] = []
+        outputs = (root for root in self.stage.roots if root.kind == "output")
+        for root, (low, high) in zip(outputs, self.nest.graph.boxes[statement.target].bounds, strict=True):
+            here, (first, end) = self.bounds.lineage.values[root.name], root.dom
+            tests += [] if nonnegative(first - low) else [self._below(low - 1, here)]
+            tests += [] if nonnegative(high - end) else [self._below(here, high)]
+        test = _joined("&&", tests)
+        return stmt if test is None else If(test, Block((stmt,)))
+
     def _needed(self) -> Expr | None:
         """Whether somebody needs the element at the present point, where the box of the stage holds others too."""
         pieces = self.nest.sets.guard(self.stage.name)
@@ -799,7 +817,7 @@ class _StageLoops:
             stmt: Stmt = self._put(self.accumulator.name, self._inner_positions(), value, operator)
         else:
             name, where = self._target()
-            stmt = self._put(name, where, value, operator)
+            stmt = self._if_it_exists(self._put(name, where, value, operator))
         return self._guarded(self._checked(stmt), reductions=True)
 
     def _point_value(self) -> Expr:
@@ -1082,7 +1100,8 @@ class _StageLoops:
         )
         name, where = self._target()
         operator = None if statement.initialize else statement.operator
-        finish = self._guarded(self._put(name, where, Read(total.name, (), compute), operator), reductions=False)
+        put = self._if_it_exists(self._put(name, where, Read(total.name, (), compute), operator))
+        finish = self._guarded(put, reductions=False)
         return Block((Allocate(mine, Block((loop, Allocate(total, Block((combine, *finish.body)))))),))
 
     def _combine(self, depth: int, placed: frozenset[str]) -> Block:
@@ -1125,7 +1144,7 @@ class _StageLoops:
         total = Read(name, where, compute)
         out, position = self._target()
         operator = None if self.statement.initialize else self.statement.operator
-        finish = self._put(out, position, total, operator)
+        finish = self._if_it_exists(self._put(out, position, total, operator))
         body = Block(
             (
                 self._over_outputs(depth, placed, start),
@@ -1287,7 +1306,8 @@ class _StageLoops:
         operator = None if self.statement.initialize else self.statement.operator
         out, position = self._target()
         start = Block((self._put(name, where, identity_of("+", total), None),))
-        end = self._guarded(self._put(out, position, Read(name, where, total), operator), reductions=False)
+        put = self._if_it_exists(self._put(out, position, Read(name, where, total), operator))
+        end = self._guarded(put, reductions=False)
         sums = (
             self._over_tiles(start, placed, whole=True),
             self._combine(depth, placed),

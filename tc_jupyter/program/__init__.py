@@ -32,6 +32,7 @@ from .expr import (
     walk,
 )
 from .extents import solutions
+from .factoring import Factored, product_of, summed_first
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
 from .literals import lost_literals
@@ -52,14 +53,19 @@ from .program import (
     Statement,
     Tensor,
     as_size,
+    turns,
 )
+from .recurrences import Recurrence, recurrence_of
 from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
 
 __all__ = [
     "SHORTEST_ROW",
+    "Factored",
     "Leaves",
+    "Recurrence",
+    "recurrence_of",
     "ArgumentType",
     "CheckedFunction",
     "CheckedSac",
@@ -67,6 +73,7 @@ __all__ = [
     "Signature",
     "Specialized",
     "bind_call",
+    "product_of",
     "random_numbers",
     "bits",
     "check_sac",
@@ -133,6 +140,8 @@ __all__ = [
     "positions",
     "rebuild",
     "rewrite",
+    "summed_first",
+    "turns",
     "walk",
     "with_condition",
     "with_operands",

@@ -25,7 +25,6 @@ from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, solutions, sum_of
-from .factoring import Factored, factored
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Passed, cannot_be_called, inline_call
 from .integers import sizes_of
@@ -35,7 +34,15 @@ from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
-from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters, refuse_power
+from .tc_expressions import (
+    RECURRENCE_HELP,
+    ExpressionChecker,
+    LetInfo,
+    StatementNames,
+    is_power_of_def,
+    letters,
+    refuse_power,
+)
 from .typing import (
     TYPE_NAMES,
     Typed,
@@ -181,18 +188,23 @@ class _UnitChecker:
     def callees(self, item: tree.Def) -> Iterator[str]:
         """Defs of this cell that a def may call."""
         for statement in item.statements:
-            if isinstance(statement, tree.CallStatement) and statement.callee.name in self.defs:
-                yield statement.callee.name
+            if isinstance(statement, tree.CallStatement) and (name := self.def_of(statement.callee.name)):
+                yield name
             if isinstance(statement, tree.Comprehension) and is_own(statement.operator):
                 name = statement.operator.removesuffix("=!")
                 if name in self.defs:
                     yield name
             for node in (node for value in values_of(statement) for node in tree.walk(value)):
                 match node:
-                    case tree.Apply(tree.Name(name)) | tree.Binary("^", tree.Name(name)) if name in self.defs:
-                        yield name
+                    case tree.Apply(tree.Name(name)) | tree.Binary("^", tree.Name(name)) if own := self.def_of(name):
+                        yield own
                     case _:
                         pass
+
+    def def_of(self, name: str) -> str | None:
+        """The def of this cell that has a name, or whose derivative it would be that could not be made, as in `f.vjp`."""
+        base = name if name in self.known else name.partition(".")[0]
+        return base if base in self.defs else None
 
     def check(self, name: str) -> None:
         """Check one def whose callees are done; once more where literals take their types from later statements."""
@@ -1113,25 +1125,26 @@ class _DefChecker:
         function, power = value.left, value.right
         if not isinstance(function, tree.Name) or not isinstance(power, tree.Apply):
             return None
-        known = function.name in self.unit.defs or function.name in self.unit.known
-        if not known or function.name in self.scope.tensors or function.name in self.scope.sizes:
-            return None
-        return replace(power, function=function), power.function
+        return (replace(power, function=function), power.function) if is_power_of_def(self.scope, value) else None
 
     def called_in(self, values: Iterable[tree.Expression]) -> list[tree.Name]:
-        """The names before brackets that are those of defs of this cell or of functions of earlier ones."""
-        applied = (each.function for value in values for each in tree.walk(value) if isinstance(each, tree.Apply))
-        return [each for each in applied if each.name in self.unit.callable_names]
+        """The names before brackets and powers that are those of defs of this cell or of functions of earlier ones."""
+        nodes = [each for value in values for each in tree.walk(value)]
+        named = [each.function for each in nodes if isinstance(each, tree.Apply)]
+        named += [each.left for each in nodes if isinstance(each, tree.Binary) and is_power_of_def(self.scope, each)]
+        names = [each for each in named if isinstance(each, tree.Name)]
+        return [each for each in names if each.name in self.unit.callable_names or self.unit.def_of(each.name)]
 
     def has_no_program(self, called: Iterable[tree.Name]) -> bool:
         """Whether one of these defs calls this one, which a message says, or has mistakes, which have messages."""
         unit, scope = self.unit, self.scope
-        own = [each for each in called if each.name in unit.defs and each.name not in scope.tensors]
-        waiting = next((each for each in own if each.name not in unit.done), None)
+        found = ((each, unit.def_of(each.name)) for each in called if each.name not in scope.tensors)
+        own = [(each, name) for each, name in found if name is not None]
+        waiting = next((each for each, name in own if name not in unit.done), None)
         if waiting is not None:
             self.recursive(waiting)
             return True
-        broken = any(each.name in unit.broken and each.name not in TC_FUNCTIONS for each in own)
+        broken = any(name in unit.broken and name not in TC_FUNCTIONS for _, name in own)
         self.silent |= broken
         return broken
 
@@ -1239,9 +1252,8 @@ class _DefChecker:
 
     def power_in(self, argument: tree.Expression) -> tree.Binary[tree.Expression] | None:
         """The first power of a def in an expression."""
-        powers = (each for each in tree.walk(argument) if isinstance(each, tree.Binary) and each.op == "^")
-        names = self.unit.callable_names - self.scope.tensors.keys() - self.scope.sizes.keys()
-        return next((each for each in powers if isinstance(each.left, tree.Name) and each.left.name in names), None)
+        nodes = (each for each in tree.walk(argument) if isinstance(each, tree.Binary))
+        return next((each for each in nodes if is_power_of_def(self.scope, each)), None)
 
     def unknown_in(self, argument: tree.Expression) -> tree.Name | None:
         """The first name of an expression that nothing has, and that is no index of a read in it."""
@@ -1300,15 +1312,15 @@ class _DefChecker:
     def callee(self, name: tree.Name, passed: Sequence[Passed | None], span: Span) -> Program | None:
         """The program that is called; `None` after a message."""
         unit, scope = self.unit, self.scope
+        own = unit.def_of(name.name)
+        if own is not None and own not in unit.done:
+            self.recursive(name)
+            return None
+        if own in unit.broken:
+            self.silent = True
+            return None
         if name.name in unit.defs:
-            if name.name not in unit.done:
-                self.recursive(name)
-                return None
-            program = unit.programs[name.name]
-            if name.name in unit.broken:
-                self.silent = True
-                return None
-            return program
+            return unit.programs[name.name]
         if name.name in TC_FUNCTIONS:
             message = f"the function `{name.name}` has one result"
             scope.report(codes.ARGUMENT_COUNT, name.span, message, help=TC_FUNCTIONS[name.name].document)
@@ -1316,8 +1328,7 @@ class _DefChecker:
         if name.name in unit.known:
             known = unit.known[name.name]
             return known if isinstance(known, Program) else self.specialized(name.name, known, passed, span)
-        help, fix = scope.did_you_mean(name.name, name.span, sorted(unit.callable_names))
-        scope.report(codes.UNKNOWN_NAME, name.span, f"there is no def `{name.name}`", help=help, fix=fix)
+        scope.unknown_def(name.name, name.span)
         return None
 
     def specialized(self, name: str, known: Open, passed: Sequence[Passed | None], span: Span) -> Program | None:
@@ -1346,13 +1357,10 @@ class _DefChecker:
         return None
 
     def recursive(self, name: tree.Name) -> None:
-        cycle = [*self.unit.open[self.unit.open.index(name.name) :], name.name]
-        own = len(cycle) == 2
-        message = (
-            f"`{name.name}` calls itself"
-            if own
-            else "defs call each other: " + " -> ".join(f"`{item}`" for item in cycle)
-        )
+        own = self.unit.def_of(name.name)
+        assert own is not None
+        cycle = [f"`{each}`" for each in (*self.unit.open[self.unit.open.index(own) :], own)]
+        message = f"{cycle[0]} calls itself" if len(cycle) == 2 else f"defs call each other: {' -> '.join(cycle)}"
         self.scope.report(codes.RECURSIVE_CALL, name.span, message)
 
     def passed(self, name: tree.Name) -> Passed | None:
@@ -2282,8 +2290,6 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not (slips or self.conditions or self.order):
-            self.cheaper(value, reduction)
         if first:
             bounds |= self.stated_bounds(bounds)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
@@ -2361,9 +2367,10 @@ class _StatementChecker:
             message = f"`{node.operator}` over complex numbers is not part of this version"
             self.scope.report(codes.UNSUPPORTED, place, message, help=help)
             return None
-        self.operator = "="
         own, other = self.scope.tensors[node.target.name].dtype, settle(value)
-        assert own is not None
+        if own is None or not own.is_complex:
+            return value
+        self.operator = "="
         sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
         dtype = common(own, other.dtype)
         exprs = [convert(each, dtype if each.dtype.is_complex else dtype.part).expr for each in sides]
@@ -2500,43 +2507,6 @@ class _StatementChecker:
         inside = (item for let in lets if let.value is not None for item in walk(let.value.expr))
         return frozenset(names | {item.name for item in inside if isinstance(item, IndexVar)})
 
-    def cheaper(self, value: Typed, reduction: dict[str, Span]) -> None:
-        """Say that two statements would compute fewer points, and how to write them."""
-        node, scope = self.node, self.scope
-        two = factored(settle(value).expr, self.names.left, tuple(reduction))
-        if two is None:
-            return
-        summed = _listed([f"`{name}`" for name in two.over])
-        again = _listed([f"`{name}`" for name in two.again])
-        message = f"the sum over {summed} is computed again for every value of {again}"
-        inner, outer, once = two.counts
-        labels = tuple(Label(two.factors[number].span, "summed alone") for number in two.first)
-        help = f"two statements of {inner} and {outer} indices compute fewer points than one of {once}"
-        fix = None
-        if not node.clauses and node.matched is None and "#" not in scope.source.slice(node.span):
-            written = self.two_statements(two)
-            help += f": `{written[0]}`, then `{written[1]}`"
-            line, column = scope.source.position(node.span.start)
-            before = scope.source.line(line)[:column]
-            between = "  " if before.strip() else f"\n{before}"
-            fix = Fix("sum in two statements", (Edit(node.span, between.join(written)),))
-        scope.report(codes.FACTORED_SUM, node.operator_span, message, "", labels, help, fix=fix)
-
-    def two_statements(self, two: Factored) -> tuple[str, str]:
-        """The text of a statement as two."""
-        node, source = self.node, self.scope.source
-        name = self.owner.unit.free_name
-        left = source.slice(Span(node.span.start, node.operator_span.start)).rstrip()
-        kept = (", " if ", " in left else ",").join(two.kept)
-        part = f"{name}({kept})" if two.kept else name
-        texts = [_factor_text(source.slice(factor.span), factor) for factor in two.factors]
-        inner = " * ".join(texts[number] for number in two.first)
-        texts[two.first[0]] = part
-        outer = " * ".join(text for number, text in enumerate(texts) if number not in two.first[1:])
-        more = self.names.indices.keys() - {*self.names.left, *two.over}  # to be summed after it
-        operator = node.operator if more or not self.initialize else "="
-        return f"{part} +=! {inner}", f"{left} {operator} {outer}"
-
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
         found: dict[str, Span] = {}
@@ -2643,16 +2613,28 @@ class _StatementChecker:
         return any(isinstance(item, Read) and item.tensor == self.node.target.name for item in nodes)
 
     def reads_on_data(self, value: Typed) -> None:
-        """TC224: which element of its own target a statement reads, must be known without data."""
-        made = (self.node.target.name, *self.ahead())
+        """TC224: of which turn an element is that a statement reads of its own target, must be known without data."""
+        made = {name: self.turns_of(name) for name in (self.node.target.name, *self.ahead())}
         for item in walk(value.expr) if self.order else ():
             if not isinstance(item, Read) or item.tensor not in made:
                 continue
-            data = [part for index in item.indices for part in walk(index) if isinstance(part, Read) and part.indices]
+            ordered = [at for place, at in enumerate(item.indices) if place in made[item.tensor]]
+            data = [part for index in ordered for part in walk(index) if isinstance(part, Read) and part.indices]
             if data:
                 message = f"`{data[0].tensor}` decides which element of `{item.tensor}` is read"
                 help = "whether it is made before is known where subscripts are made of indices, sizes and numbers"
                 self.scope.report(codes.DATA_ORDER, item.span, message, help=help)
+
+    def turns_of(self, tensor: str) -> set[int]:
+        """The dimensions of what is made in order along which that goes."""
+        names = {name for name, _ in self.order}
+        written = [self.names.left] if tensor == self.node.target.name else []
+        for block in self.node.blocks[:1]:
+            names = names if written else {each.index.name for each in self.node.blocks}
+            targets = [pair for each in self.owner.groups[block.number] for pair in each.targets]
+            left = next((indices or () for name, indices in targets if name.name == tensor), ())
+            written.append(tuple(index.name if isinstance(index, tree.Name) else "" for index in left))
+        return {place for place, name in enumerate(written[0] if written else ()) if name in names}
 
     def element_type(self, value: Typed, info: TensorInfo, first: bool) -> DType | None:
         """The element type of the target; the first statement fixes it."""
@@ -2760,11 +2742,6 @@ def _terms(node: tree.Expression, sign: str = "+") -> list[tuple[str, tree.Expre
     if isinstance(node, tree.Binary) and node.op in ("+", "-") and node.span.start == node.left.span.start:
         return [*_terms(node.left), (node.op, node.right)]
     return [(sign, node)]
-
-
-def _factor_text(text: str, factor: Expr) -> str:
-    """The text of a factor at another place of a product; what binds less tightly has its parentheses already."""
-    return f"({text})" if isinstance(factor, Binary) and factor.op in ("/", "//", "%") else text
 
 
 def _listed(words: list[str]) -> str:

@@ -217,7 +217,7 @@ class Statement:
     @property
     def steps(self) -> tuple[tuple[str, int], ...]:
         """The part of the order that all statements of the block have: its steps."""
-        return self.order[: 1 + self.block.rpartition("#")[0].count(",")] if self.block else ()
+        return turns(self.block, self.order)
 
     def is_made(self, tensor: str) -> bool:
         """Whether elements of a tensor are made in order while this statement runs: by itself, or by its block."""
@@ -226,6 +226,11 @@ class Statement:
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""
         return _tensors_read((*self.left, self.value, *self.conditions))
+
+
+def turns(block: str, order: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """The part of an order that all statements of a block have."""
+    return order[: 1 + block.rpartition("#")[0].count(",")] if block else ()
 
 
 def _between(lower: Expr, index: IndexVar, upper: Expr) -> list[Expr]:

@@ -5,6 +5,7 @@ Worked example: a call of a function of the cell is its body with the arguments 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +49,6 @@ from .sac_work import (
     MOST_CALLS,
     MOST_KEPT,
     MOST_REPEATED,
-    MOST_ROUNDS,
     MOST_STEPS,
     MOST_WEIGHT,
     Context,
@@ -243,36 +243,9 @@ class Calls(WithLoops):
             env[name] = self.kept(name, found, later, context)
         return None
 
+    @abstractmethod
     def loop(self, node: Loop, later: Later, env: Env, context: Context) -> None:
-        """A loop: its rounds one after the other; the condition must be known in each."""
-        inside = self.block((*node.body, *node.step), (node.condition,))
-        again = later.after(inside).after(self.block((), (node.condition,)))
-        self.assignments(self.block(node.start), again, env, context)
-        known = node.word == "do"
-        while known or self.goes_on(node, env, context):
-            known = False
-            self.rounds += 1
-            if self.rounds > MOST_ROUNDS:
-                self.refuse(
-                    codes.DEVICE_LIMIT,
-                    node.head,
-                    f"the loops of this function run more than {MOST_ROUNDS} times",
-                    help="write a comprehension, or `with { (lower <= iv < upper) : e; } : fold(+, 0)`",
-                )
-            self.assignments(inside, later.after(inside), env, context)
-
-    def goes_on(self, node: Loop, env: Env, context: Context) -> bool:
-        """Whether another round follows."""
-        test = self.condition(node.condition, env, context)
-        if not isinstance(test, Const):
-            self.demand(test)
-            self.refuse(
-                codes.UNKNOWN_ROUNDS,
-                node.head,
-                f"how often this `{node.word}` runs depends on computed values",
-                help="let constants, arguments and shapes decide it: count to the most rounds, and choose inside with `if`",
-            )
-        return bool(test.value)
+        """See `Loops`."""
 
     def kept(self, name: str, found: Value, later: Later, context: Context) -> Value:
         """The value of a variable: stored where computing it again at each use would be dear."""

@@ -160,11 +160,11 @@ class Elements(Work):
 
     def bound(self, expr: Expr, span: Span) -> Expr:
         """`expr` as the bound of a range: over sizes and scalar arguments only, or a request for the numbers."""
+        if self.is_bound(expr):
+            return expr
         inputs, computed = self._sources(expr)
         if not computed and all(_stands_in_bounds(node) for node in walk(expr)):  # as integer scalar arguments do
             inputs = {position for position in inputs if self.signature.arguments[position].rank}
-        if not inputs and not computed and all(_stands_in_bounds(node) for node in walk(expr)):
-            return expr
         self.demand(expr, inputs)
         number = None if computed else constant(expr)
         if number is not None:
@@ -175,6 +175,12 @@ class Elements(Work):
             "a shape depends on data that the function computes",
             help="pass the shape as an argument",
         )
+
+    def is_bound(self, expr: Expr) -> bool:
+        """Whether an expression is the bound of a range without a request for numbers."""
+        inputs, computed = self._sources(expr)
+        plain = not any(self.signature.arguments[position].rank for position in inputs)
+        return plain and not computed and all(_stands_in_bounds(node) for node in walk(expr))
 
     def demand(self, expr: Expr, inputs: set[int] | None = None) -> None:
         """Ask for the elements of the arguments that `expr` is made from, and for all extents; nothing if they are known.

@@ -9,7 +9,7 @@ statement on `out`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
@@ -47,6 +47,7 @@ class Draft:
         outputs, reductions: index name and range, in order.
         number: the partition it computes (from 0), -1 for a hole, `None` outside partitions.
         context: enclosing indices that are no dimension of the target (the statement is moved out of their loops).
+        order, block: of a statement that is done in turns with those of the same block, round by round.
     """
 
     target: str
@@ -62,6 +63,8 @@ class Draft:
     text: str = ""
     span: Span = NO_SPAN
     context: tuple[str, ...] = ()
+    order: tuple[tuple[str, int], ...] = ()
+    block: str = ""
 
     @property
     def indices(self) -> tuple[tuple[str, Interval], ...]:
@@ -217,10 +220,13 @@ class Emitter:
             )
             renamed[target] = self.new_temp(target.rstrip("0123456789").rstrip("_") or "t", temp.dtype, new_box)
         copies: list[Draft] = []
+        blocks: dict[str, str] = {}
         for draft in mine:
             outputs = tuple((name, axes.get(name, interval)) for name, interval in draft.outputs)
+            blocks.setdefault(draft.block, self.fresh(_base(draft.block)) if draft.block else "")
+            value = rename_reads(draft.value, renamed)
             copies.append(
-                replace(draft, target=renamed[draft.target], outputs=outputs, value=rename_reads(draft.value, renamed))
+                replace(draft, target=renamed[draft.target], outputs=outputs, value=value, block=blocks[draft.block])
             )
         return copies, renamed
 
@@ -260,12 +266,17 @@ class Emitter:
         statements: list[Statement] = []
         partitions: list[Partition] = []
         counts: dict[str, int] = {}
-        for draft in self.drafts:
+        steps = self._steps(taken)
+        taken |= set(steps.values())
+        ahead = _ahead(self.drafts)
+        for place, draft in enumerate(self.drafts):
             target = draft.target
             counts[target] = counts.get(target, 0) + 1
             label = target if counts[target] == 1 else f"{target}#{counts[target]}"
             statement = (
-                replace(draft, name=label) if isinstance(draft, Statement) else self._statement(draft, label, taken)
+                replace(draft, name=label)
+                if isinstance(draft, Statement)
+                else replace(self._statement(draft, label, taken, steps), ahead=ahead.get(place, ()))
             )
             statements.append(statement)
             if isinstance(draft, Draft) and draft.number is not None:
@@ -299,11 +310,21 @@ class Emitter:
         order += [temp.name for temp in self.temps.values() if temp.name not in order]
         return [self.temps[name] for name in order if name in self.temps]
 
-    def _statement(self, draft: Draft, label: str, taken: set[str]) -> Statement:
-        names: dict[str, str] = {}
+    def _steps(self, taken: set[str]) -> dict[str, str]:
+        """The indices over rounds, which have one name in all statements of their block."""
+        steps = dict.fromkeys(name for draft in self.drafts if isinstance(draft, Draft) for name, _ in draft.order)
+        found: dict[str, str] = {}
+        for step in steps:
+            base = _base(step)
+            names = (base, *(f"{base}_{number}" for number in range(2, len(steps) + len(taken) + 3)))
+            found[step] = next(name for name in names if name not in taken and name not in found.values())
+        return found
+
+    def _statement(self, draft: Draft, label: str, taken: set[str], steps: Mapping[str, str]) -> Statement:
+        names = {index: steps[index] for index, _ in draft.indices if index in steps}
         used: set[str] = set()
-        for index, _ in draft.indices:
-            base = index.partition("'")[0]
+        for index in (index for index, _ in draft.indices if index not in steps):
+            base = _base(index)
             new, number = base, 2
             while new in taken or new in used:
                 new, number = f"{base}_{number}", number + 1
@@ -327,6 +348,8 @@ class Emitter:
             span=draft.span,
             combine=draft.combine,
             identity=draft.neutral,
+            order=tuple((steps[name], way) for name, way in draft.order),
+            block=draft.block.replace("'", "#"),
         )
 
     def _drop_unread(self, results: tuple[str, ...]) -> None:
@@ -343,7 +366,7 @@ class Emitter:
             temp = self.temps.get(name)
             todo += [temp.view_of] if temp is not None and temp.view_of else []
             for draft in writers.get(name, ()):
-                todo += _mentioned(draft)
+                todo += mentioned(draft)
         self.drafts = [draft for draft in self.drafts if draft.target in needed]
 
     def _forward_copies(self, results: tuple[str, ...]) -> None:
@@ -374,7 +397,7 @@ class Emitter:
         )
 
     def _only_reader(self, name: str, copy: Draft) -> bool:
-        return not any(name in _mentioned(d) for d in self.drafts if d is not copy)
+        return not any(name in mentioned(d) for d in self.drafts if d is not copy)
 
     def _rename(self, source: str, copy: Draft) -> None:
         renamed = {source: copy.target}
@@ -389,6 +412,27 @@ class Emitter:
             new.append(replace(draft, target=target, value=value))
         self.drafts = new
         del self.temps[source]
+
+
+def _ahead(drafts: Sequence[Draft | Statement]) -> dict[int, tuple[str, ...]]:
+    """Of each statement of a block, what it or a later one of the block makes, and no earlier one; by its place."""
+    blocks: dict[str, list[int]] = {}
+    for place, draft in enumerate(drafts):
+        if isinstance(draft, Draft) and draft.block:
+            blocks.setdefault(draft.block, []).append(place)
+    found: dict[int, tuple[str, ...]] = {}
+    for places in blocks.values():
+        for number, place in enumerate(places):
+            early = {drafts[each].target for each in places[:number]} - {drafts[place].target}
+            found[place] = tuple(
+                dict.fromkeys(drafts[each].target for each in places[number:] if drafts[each].target not in early)
+            )
+    return found
+
+
+def _base(index: str) -> str:
+    """An index as the text calls it."""
+    return index.partition("'")[0]
 
 
 def _has_steps(interval: Interval) -> bool:
@@ -426,7 +470,7 @@ def _tensor(temp: Temp, span: Span) -> Tensor:
     return Tensor(temp.name, temp.dtype, rank, temp.kind, box=temp.box, view_of=temp.view_of, span=span)
 
 
-def _mentioned(draft: Draft | Statement) -> set[str]:
+def mentioned(draft: Draft | Statement) -> set[str]:
     """Tensors that a statement reads, or whose extents it uses."""
     found: set[str] = set()
     exprs = [draft.value]

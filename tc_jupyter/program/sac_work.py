@@ -1,7 +1,7 @@
 """Work that is shared while a `%%sac` function is specialised: messages, conditions, names of indices and sizes.
 
 The specialiser is one class in layers, each in a file of its own: work, elements, selections, builtins, boxes, comprehensions,
-with-loops, calls, specialise. A layer uses the ones before it; what it needs of later ones is declared in `Work`.
+with-loops, calls, loops, specialise. A layer uses the ones before it; what it needs of later ones is declared in `Work`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -88,6 +89,19 @@ class Part:
     grid: Expr | None = None  # with a `step`: where in its box it has positions
 
 
+def copied(value: object) -> object:
+    """What is changed in place, once more; else the same."""
+    match value:
+        case list() | dict() | set():
+            return copy(value)  # pyright: ignore[reportUnknownVariableType]
+        case Emitter():
+            new = copy(value)
+            vars(new).update({name: copied(each) for name, each in vars(value).items()})
+            return new
+        case _:
+            return value
+
+
 class Work(ABC):
     """Messages, conditions of a call, names; the base of all layers of the specialiser."""
 
@@ -105,6 +119,7 @@ class Work(ABC):
         self.calls = 0
         self.rounds = 0
         self.choices = 0
+        self.in_turns = False  # inside of a loop whose rounds are done in order
         self.stored_values: dict[tuple[int, tuple[Expr, ...]], tuple[Value, Value]] = {}
         self.homes: dict[int, tuple[Value, Context, str]] = {}  # where variables got their values, and their names
         self.input_positions: dict[str, int] = {}
@@ -129,6 +144,14 @@ class Work(ABC):
         new = Diagnostic(code, span, message, label, labels, help, fix)
         if new not in self.diagnostics and len(self.diagnostics) < 100:
             self.diagnostics.append(new)
+
+    def saved(self) -> dict[str, object]:
+        """All that there is, so that a trial can be undone."""
+        return {name: copied(value) for name, value in vars(self).items()}
+
+    def restore(self, saved: dict[str, object]) -> None:
+        """Undo what was done since then."""
+        vars(self).update(saved)
 
     def refuse(
         self,

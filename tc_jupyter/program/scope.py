@@ -158,10 +158,17 @@ class Scope:
         yield from self.callable_names
 
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:
-        """Help and fix with the nearest of `candidates`."""
+        """Help and fix with the nearest of `candidates`; of `conv.vjp` the nearest of `conv`."""
+        name, dot, derivative = name.partition(".")
         close = (
             elsewhere.RENAMED.get(name) or elsewhere.TC_TYPES.get(name) or self.suggestions.nearest(name, candidates)
         )
         if close is None:
             return None, None
+        close += dot + derivative
         return f"did you mean `{close}`?", Fix(f"replace it by `{close}`", (Edit(span, close),))
+
+    def unknown_def(self, name: str, span: Span) -> None:
+        """Report a name that is called as a def is, and that is none."""
+        help, fix = self.did_you_mean(name, span, sorted(self.callable_names))
+        self.report(codes.UNKNOWN_NAME, span, f"there is no def `{name}`", help=help, fix=fix)

@@ -40,9 +40,9 @@ from tc_jupyter.syntax.tree import Name, Number
 
 from .expr import Const, DType, Expr, IndexVar, Select, int64
 from .program import Tensor
-from .sac_calls import Calls
 from .sac_emit import NotSolvable, Temp, negate
 from .sac_helpers import several
+from .sac_loops import Loops
 from .sac_signature import (
     ArgumentType,
     Cell,
@@ -124,7 +124,7 @@ def _note_of_vector(node: SacExpression) -> str:
     return f"; `{name} -> ..` names the index vector, `[{name}] -> ..` its component" if name else ""
 
 
-class _Specializer(Calls):
+class _Specializer(Loops):
     """All layers: the walk over expressions, parameters and results."""
 
     def run(self, function: SacFunction) -> Specialized:

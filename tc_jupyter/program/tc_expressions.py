@@ -8,7 +8,7 @@ Worked example: in a statement of `def f(float(N) X) -> (Y)`, `X(i) * 2` becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import assert_never
@@ -110,9 +110,37 @@ class StatementNames:
     settles: bool = False
 
 
+def is_power_of_def(scope: Scope, node: tree.Binary[tree.Expression], own: Container[str] = ()) -> bool:
+    """Whether this is a power of a def: a name that nothing has is that of one, if a number of times and arguments follow.
+
+    Args:
+        own: names of the statement.
+    """
+    name = node.left.name if node.op == "^" and isinstance(node.left, tree.Name) else ""
+    if not name or name in own or name in scope.tensors or name in scope.sizes:
+        return False
+    return name in scope.callable_names or (name not in TC_FUNCTIONS and _applies(scope, node.right))
+
+
+def _applies(scope: Scope, node: tree.Expression) -> bool:
+    """Whether `n(X)` is a number, and arrays or numbers."""
+    if not isinstance(node, tree.Apply):
+        return False
+    count = node.function.name
+    number = scope.tensors.get(count)
+    if not (count.isdigit() or count in scope.sizes or (number is not None and number.rank == 0)):
+        return False
+    arrays = (scope.tensors.get(each.name) for each in node.arguments if isinstance(each, tree.Name))
+    return any(each is not None for each in arrays)
+
+
 def refuse_power(scope: Scope, node: tree.Binary[tree.Expression]) -> None:
     """Report `f^n(X)` for a def `f` inside of an expression."""
-    name = node.left.name if isinstance(node.left, tree.Name) else ""
+    assert isinstance(node.left, tree.Name)
+    name = node.left.name
+    if name not in scope.callable_names:
+        scope.unknown_def(name, node.left.span)
+        return
     help = f"write a statement before this one, as in `V = {name}^n(X)`, and read `V` here"
     scope.report(codes.UNSUPPORTED, node.span, f"a power of the def `{name}` is a statement of its own", help=help)
 
@@ -504,7 +532,7 @@ class ExpressionChecker:
         return Fix(f"write `{plain}`", (Edit(Span(place.start, negated.start + 1), plain),))
 
     def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:
-        if node.op == "^" and isinstance(node.left, tree.Name) and self._is_def(node.left.name):
+        if is_power_of_def(self.scope, node, {*self.names.lets, *self.names.left, *self.names.indices}):
             refuse_power(self.scope, node)
             return None
         left, right = self.value(node.left), self.value(node.right)
@@ -534,12 +562,6 @@ class ExpressionChecker:
         if left is None or right is None:
             return None
         return Typed(Binary(op, left.expr, right.expr, BOOL, node.span), BOOL)
-
-    def _is_def(self, name: str) -> bool:
-        """Whether a name before `^` is that of a def, whose power is an iteration."""
-        names = self.names
-        is_own = name in names.lets or name in names.left or name in self.scope.tensors or name in self.scope.sizes
-        return name in self.scope.callable_names and not is_own
 
     def _power(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> Typed | None:
         """`x^n`."""

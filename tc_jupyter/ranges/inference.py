@@ -9,7 +9,7 @@ Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Ra
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -767,7 +767,7 @@ class _Rounds:
                 self.bounds[number] = replace(bound, used=True)
 
     def add_write(self, box: Box) -> None:
-        self.bounds.extend(bounds_of(write_access(self.statement, self.scope), box))
+        self.bounds.extend(_always_begun(self.statement, bounds_of(write_access(self.statement, self.scope), box)))
 
     # --- messages ------------------------------------------------------------------------------------------------------
 
@@ -1048,6 +1048,19 @@ def _end_of_multiples(bounds: list[Bound], name: str, scalar_name: str) -> str |
         ):
             return f"({as_written(bound.limit - 1 - e.offset)})/{scalar_name} + 1"
     return None
+
+
+def _always_begun(statement: Statement, found: Iterable[Bound]) -> Iterator[Bound]:
+    """What a statement needs of its target; a reduction that begins anew does so also where conditions leave all points out."""
+    bounds = list(found)
+    if statement.operator == "=" or not statement.initialize or not bounds:
+        yield from bounds
+        return
+    computed = {item.name for item, _ in statement.computed}
+    everywhere = replace(bounds[0].access, guards=())
+    for bound in bounds:
+        plain = statement.output_indices[bound.dimension].name not in computed
+        yield replace(bound, access=everywhere) if plain else bound
 
 
 def unknown_at_call(span: Span) -> Diagnostic:

@@ -36,6 +36,7 @@ Order = tuple[tuple[str, int], ...]
 _Pair = tuple[list[SizeExpr], list[SizeExpr]]
 """What is at least 0, and what is 0, for pairs of points: indices of the second one have a `'`."""
 _Pairs = Callable[[Statement, Mapping[str, SizeExpr]], Iterator[_Pair]]
+BY_DATA = "data decide which element of the same turn it is"
 MOST_TRIED = 16
 """Orders that are tried in the place of a wrong one."""
 _CLAUSE = re.compile(r"\balong\s+-?\s*\w+(?:\s*,\s*-?\s*\w+)*")
@@ -67,10 +68,12 @@ def order_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
 def wrong_order(ranges: Ranges, statement: Statement, order: Order) -> WrongOrder | None:
     """A read of an element that is not made before it, or of which this is not known; `None` if there is none for any sizes."""
     for access in ranges.accesses[statement.name]:
-        if access.tensor != statement.target or access.exists or any(map(has_data, access.index)):
-            continue  # what data decide has a message of its own
+        if access.tensor != statement.target or access.exists or _turn_has_data(statement, access, order):
+            continue  # a turn that data decide has a message of its own
         if _is_before(statement, access, order):
             continue
+        if any(map(has_data, access.index)):
+            return WrongOrder(access, {}, BY_DATA)
         try:
             found = _violation(ranges, statement, access, statement.name == statement.target, order)
         except Unknown as unknown:
@@ -85,16 +88,20 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
     members = [each for each in program.statements if statement.block and each.block == statement.block]
     place = next((k for k, each in enumerate(members) if each is statement), 0)
     for access in ranges.accesses[statement.name]:
-        if access.exists or any(map(has_data, access.index)):
+        if access.exists:
             continue
         before = program.statements[: program.statements.index(statement)]
         early = any(each.target == access.tensor for each in before)
         for number, writer in enumerate(members):
             if writer is statement or writer.target != access.tensor or not ranges.is_complete(writer.name):
                 continue
+            if _turn_has_data(writer, access, statement.steps):
+                continue
             late = number > place and not early
             if _is_earlier(statement, access, writer, late):
                 continue
+            if any(map(has_data, access.index)):
+                return WrongOrder(access, {}, BY_DATA, writer)
             try:
                 found = _smallest(ranges, statement, access, writer, partial(_not_earlier, statement.steps, late))
             except Unknown as unknown:
@@ -102,6 +109,13 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
             if found is not None:
                 return WrongOrder(access, found, "", writer)
     return None
+
+
+def _turn_has_data(writer: Statement, access: Access, order: Order) -> bool:
+    """Whether data decide in which turn an element is made that a statement reads."""
+    names = {name for name, _ in order}
+    pairs = zip(writer.output_indices, access.index, strict=True)
+    return any(has_data(at) for item, at in pairs if item.name in names)
 
 
 def _is_earlier(statement: Statement, access: Access, writer: Statement, late: bool) -> bool:

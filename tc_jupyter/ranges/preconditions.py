@@ -258,7 +258,7 @@ class _Checker:
         self.branches = 0
         exact = self.classify(bound.expr, bound.access.condition)
         if exact.kind == "POINTWISE":
-            exact = self.on_whole_range(bound) or exact
+            exact = self.on_whole_range(bound) or self.whatever_data(bound) or exact
         written = bound.access.read.indices[bound.dimension]
         # the last 64 bits of a polynomial are right, whatever wraps on the way, and both of its ends are looked at
         if exact.kind == "POINTWISE" or is_polynomial(written) or not any(map(leaves_int64, walk(written))):
@@ -278,6 +278,16 @@ class _Checker:
         self.branches = 0
         found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
         return found if found.kind in ("PROVED", "DATA") else None
+
+    def whatever_data(self, bound: Bound) -> _Verdict | None:
+        """That a read is inside where the conditions hold that say nothing of data, and so under all of them."""
+        guards = bound.access.guards
+        others = [guard for guard in guards if not any(map(has_data, guard.meaning.exprs()))]
+        if len(others) == len(guards):
+            return None
+        self.branches = 0
+        found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
+        return found if found.kind == "PROVED" else None
 
     def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
         """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -425,6 +426,9 @@ def lent(value: Any, written: bool) -> NDArray | None:
     if written and value.requires_grad:
         return None
     try:
+        if value.dtype is torch.bfloat16:  # of which NumPy gets the bits
+            kind = numpy_dtype(DType.BFLOAT16)
+            return None if value.requires_grad or kind is None else value.view(torch.int16).numpy().view(kind)
         return value.numpy()
     except (
         TypeError,
@@ -455,8 +459,15 @@ def lent_number(value: Any) -> Any:
 
 def adopted(arrays: NDArray | tuple[NDArray, ...], like: Any) -> Any:
     """PyTorch tensors, or JAX arrays, of the same elements: whatever an argument is."""
-    convert = sys.modules["jax"].numpy.asarray if _is_of_jax(like) else sys.modules["torch"].from_numpy
+    convert = sys.modules["jax"].numpy.asarray if _is_of_jax(like) else _torch_tensor
     return tuple(map(convert, arrays)) if isinstance(arrays, tuple) else convert(arrays)
+
+
+def _torch_tensor(array: NDArray) -> Any:
+    torch = sys.modules["torch"]
+    if dtype_of(array.dtype) is not DType.BFLOAT16:
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
 
 def _is_of_jax(array: Any) -> bool:
@@ -700,6 +711,10 @@ def _not_an_array(value: object) -> ArgumentProblem:
         return ArgumentProblem(
             "device", f"a `{kind.__module__.partition('.')[0]}.{kind.__name__}`", "pass `.to_numpy()`"
         )
+    if kind.__module__.startswith("xarray.") and hasattr(value, "data_vars"):
+        names = [repr(name) for name in islice(cast("Any", value).data_vars, 3)]
+        shown = " or ".join(f"`ds[{name}]`" for name in names)
+        return ArgumentProblem("device", f"a `{kind.__name__}`", f"pass one of its arrays: {shown}" if names else "")
     if hasattr(value, "__array__"):
         return ArgumentProblem("device", f"a `{kind.__name__}`", "pass `np.asarray(x)`")
     help = "pass `np.asarray(x)`" if _has_buffer(value) else "pass an array"

@@ -163,9 +163,9 @@ class LoadedKernel:
         """How many tasks a launch with these argument slots has."""
         return abs(self._signed(slots)) % IN_ORDER
 
-    def is_in_order(self, slots: Any) -> bool:
-        """Whether one thread has to do the tasks of such a launch one after the other."""
-        return self._signed(slots) >= IN_ORDER
+    def at_once(self, slots: Any) -> int:
+        """How many tasks of such a launch may be done at one time, if they have an order; else 0."""
+        return max(0, self._signed(slots)) // IN_ORDER
 
     def is_brief(self, slots: Any) -> bool:
         """Whether such a launch is so little work that no thread is woken for it."""
@@ -182,10 +182,13 @@ class LoadedKernel:
             thread_count: at most this many threads; `None`: the pool's.
         """
         number = self._signed(slots)
-        if number >= IN_ORDER:
-            number, thread_count = number - IN_ORDER, 1
-        if number:
-            threads.pool().run(self.address, ctypes.addressof(slots), abs(number), thread_count, number < 0)
+        together, tasks = max(0, number) // IN_ORDER, abs(number) % IN_ORDER
+        if together > 1:
+            threads.pool().run_rounds(self.address, ctypes.addressof(slots), tasks, together, thread_count)
+        elif tasks:
+            threads.pool().run(
+                self.address, ctypes.addressof(slots), tasks, 1 if together else thread_count, number < 0
+            )
 
 
 _MOST_FOLLOWED = 8

@@ -126,7 +126,7 @@ class Dispatcher:
         What is not so, or wrong, takes the general way, which says it in the words of the library.
         """
         read, kinds = len(self.parameters), self.arrays
-        if len(args) == read + len(self.results) * self.into and DType.BFLOAT16 not in self.results:
+        if len(args) == read + len(self.results) * self.into:
             plain = [
                 lent(value, k >= read) if k >= read or kinds[k] else lent_number(value) for k, value in enumerate(args)
             ]

@@ -287,8 +287,8 @@ class Code(Protocol):
         """Whether no thread is woken for such a launch."""
         ...
 
-    def is_in_order(self, slots: Any) -> bool:
-        """Whether one thread has to do the tasks of such a launch one after the other."""
+    def at_once(self, slots: Any) -> int:
+        """How many tasks of such a launch may be done at one time, if they have an order; else 0."""
         ...
 
     def run(self, slots: Any, thread_count: int | None = None) -> None:

@@ -300,12 +300,13 @@ class Recipe:
             scratch = launch.scratch()
             block = launch.slots(every, scratch)
             tasks, brief = launch.code.tasks(block), launch.code.is_brief(block)
-            if not 0 < tasks < MOST_TASKS:
+            together = launch.code.at_once(block)
+            if not 0 < tasks < MOST_TASKS or together > 1:
                 return False
             moving = range(len(values) + self.results)
             sources = [(slot, place, place in single) for slot, place, _ in launch.sources if place in moving]
             temporary += [] if scratch is None else [scratch.memory]
-            most = 1 if launch.code.is_in_order(block) else min(tasks, count)
+            most = together or min(tasks, count)
             kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, most, brief))
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False

@@ -564,6 +564,21 @@ end:
   ret i64 %left
 }
 
+define void @tc.of.round(ptr %round, i64 %index, i64 %thread, i64 %tasks) {
+; a task of a round, which says the function, its arguments, the first task of the round, and how many tasks all rounds have
+entry:
+  %f = load ptr, ptr %round, align 8
+  %args.at = getelementptr i8, ptr %round, i64 8
+  %args = load ptr, ptr %args.at, align 8
+  %first.at = getelementptr i8, ptr %round, i64 16
+  %first = load i64, ptr %first.at, align 8
+  %total.at = getelementptr i8, ptr %round, i64 24
+  %total = load i64, ptr %total.at, align 8
+  %number = add i64 %first, %index
+  call void %f(ptr %args, i64 %number, i64 %thread, i64 %total)
+  ret void
+}
+
 define internal i64 @ticks() {
 ; of a clock of the processor; 0 where there is none that programs may read
 entry:
@@ -633,6 +648,7 @@ class _Code:
     alone: Any
     pause: Any
     ticks: Any
+    of_round: int
 
 
 _P, _I = ctypes.c_void_p, ctypes.c_int64
@@ -654,6 +670,7 @@ def _code() -> _Code:
         function("tc.alone", _I, _P, _P, _I, _I, _I),
         function("tc.pause", None, _I),
         function("tc.ticks", _I),
+        loaded.address("tc.of.round"),
     )
 
 
@@ -757,6 +774,16 @@ class Pool:
         with self.busy:  # `acquire` and `try` would leave a gap for an interrupt, after which nobody frees it
             self._start_workers(count)
             self._together(function, args, tasks, count, brief)
+
+    def run_rounds(self, function: int, args: int, tasks: int, width: int, thread_count: int | None = None) -> None:
+        """As `run`, `width` tasks at a time: those of a round begin when all tasks of earlier rounds are done."""
+        if min(thread_count or get_threads(), width) <= 1:
+            self._alone(function, args, tasks)
+            return
+        this = (ctypes.c_int64 * 4)(function, args, 0, tasks)
+        for first in range(0, tasks, width):
+            this[2] = first
+            self.run(self.code.of_round, ctypes.addressof(this), min(width, tasks - first), thread_count)
 
     def _alone(self, function: int, args: int, tasks: int) -> None:
         first = 0

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
+from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, conjuncts, negated, walk
 from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.ranges import (
     Condition,
@@ -302,34 +302,60 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
     roots = pass_up(consumer, bounds[consumer.name], path, bounds.tvm)
     box = {name: ends for name, (ends, _) in roots.items()}
     joint = all(exact for _, exact in roots.values())
-    found: dict[tuple[Read, bool], Request] = {}
+    found: dict[tuple[Read, tuple[Expr, ...]], Request] = {}
     mine = [each for each in bounds.reads_of(consumer) if each.storage == storage]
     for each in mine:
-        read, key = each.read, (each.read, each.guarded)
+        read, key = each.read, (each.read, each.conditions)
         if key not in found:
-            ends, exact = _access_box(graph, read, box)
+            parts = bool(path) and not bounds.tvm
+            there = _where_all_hold(each.conditions, box, scope_of(graph)) if parts else box
+            ends, exact = _access_box(graph, read, there)
             relaxed = [_relax(graph, end, consumer, bounds, path) for end in ends]
             # a box whose ends are not reached may reach beyond the elements that are read
             sure = exact and relaxed == ends and not consumer.storage.padded
             inside = sure and _proved_inside(graph, consumer, read)
-            sharp = exact and joint and _independent(read) and not each.guarded
+            sharp = exact and joint and _independent(read) and not each.conditions
             found[key] = Request(consumer.name, read, tuple(relaxed), sharp, inside)
-    return tuple(replace(found[each.read, each.guarded], read=each.read) for each in mine)
+    return tuple(replace(found[each.read, each.conditions], read=each.read) for each in mine)
+
+
+def _where_all_hold(conditions: tuple[Expr, ...], box: Mapping[str, Interval], scope: Scope) -> Mapping[str, Interval]:
+    """The ranges of indices without what comparisons of one index with another leave out, where something is left for sure.
+
+    Worked example: for `j <= i` and `i` in `[64*o, 64*o + 63]` the last `j` is `64*o + 63`.
+    """
+    for condition in (part for each in conditions for part in conjuncts(each)):
+        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">=") or reads_elements(condition):
+            continue
+        small, large = (from_expr(side, scope) for side in (condition.left, condition.right))
+        gap = (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)  # is not negative
+        for name in gap.indices & box.keys() if len(gap.indices) > 1 else ():
+            weight, rest = gap.linear_in(name) or (constant(0), gap)
+            low, high = box[name]
+            end = interval(rest * -weight.offset, box) if weight in (constant(1), constant(-1)) else None
+            if end is not None and weight == constant(-1) and end.upper is not None:
+                high = minimum(high, end.upper)
+            elif end is not None and weight == constant(1) and end.lower is not None:
+                low = maximum(low, end.lower)
+            if nonnegative(high - low):
+                box = {**box, name: (low, high)}
+    return box
 
 
 @dataclass(frozen=True, slots=True)
 class _StorageRead:
-    """A read, the tensor whose elements it reads, and whether a condition decides if it is evaluated."""
+    """A read, the tensor whose elements it reads, and the conditions under which it is evaluated."""
 
     read: Read
     storage: str
-    guarded: bool
+    conditions: tuple[Expr, ...]
 
 
 def _storage_reads(graph: StageGraph, consumer: Stage) -> tuple[_StorageRead, ...]:
-    guarded = {id(node) for node in guarded_nodes(consumer.statement.value)}
+    conditions = _conditions_of(consumer.statement.value)
     return tuple(
-        _StorageRead(read, graph.storage_name(read.tensor), id(read) in guarded) for read in consumer.statement.reads()
+        _StorageRead(read, graph.storage_name(read.tensor), conditions.get(id(read), ()))
+        for read in consumer.statement.reads()
     )
 
 
@@ -344,20 +370,23 @@ def _proved_inside(graph: StageGraph, consumer: Stage, read: Read) -> bool:
     )
 
 
-def guarded_nodes(expr: Expr) -> Iterator[Expr]:
-    """What a condition decides the evaluation of: what is below a branch of `? :` or the right side of `&&` or `||`."""
-    waiting = [(expr, False)]
+def _conditions_of(expr: Expr) -> dict[int, tuple[Expr, ...]]:
+    """The conditions that hold wherever a part is evaluated: below a branch of `? :` or the right side of `&&` or `||`, by `id`."""
+    found: dict[int, tuple[Expr, ...]] = {}
+    waiting: list[tuple[Expr, tuple[Expr, ...]]] = [(expr, ())]
     while waiting:
-        node, guarded = waiting.pop()
-        if guarded:
-            yield node
+        node, here = waiting.pop()
+        found[id(node)] = tuple(each for each in found.get(id(node), here) if each in here)
         match node:
-            case Select():
-                waiting += [(node.condition, guarded), (node.then, True), (node.otherwise, True)]
+            case Select(condition=condition):
+                waiting += [(condition, here), (node.then, (*here, condition))]
+                waiting.append((node.otherwise, (*here, negated(condition))))
             case Binary(op="&&" | "||"):
-                waiting += [(node.left, guarded), (node.right, True)]
+                right = node.left if node.op == "&&" else negated(node.left)
+                waiting += [(node.left, here), (node.right, (*here, right))]
             case _:
-                waiting += [(child, guarded) for child in children(node)]
+                waiting += [(child, here) for child in children(node)]
+    return found
 
 
 def _independent(read: Read) -> bool:
@@ -528,7 +557,7 @@ def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> t
     exact = True
     scope = scope_of(graph)
     for dimension, subscript in enumerate(read.indices):
-        if reads_elements(subscript):
+        if is_computed(graph, subscript):
             ends.append(None)
             exact = False
             continue
@@ -541,6 +570,12 @@ def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> t
             ends.append((low + shift[dimension], high + shift[dimension]))
             exact = exact and found.exact
     return ends, exact
+
+
+def is_computed(graph: StageGraph, subscript: Expr) -> bool:
+    """Whether elements, or numbers that statements compute, say what a subscript is: nobody knows before."""
+    known = graph.base.integer_scalars
+    return any(isinstance(node, Read) and (node.indices or node.tensor not in known) for node in walk(subscript))
 
 
 def view_shift(graph: StageGraph, tensor: str) -> tuple[SizeExpr, ...]:

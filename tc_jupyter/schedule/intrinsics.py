@@ -72,13 +72,14 @@ STEPS = {
         MatrixStep("fma_6x8_f64", (6, 8, 1), _F64, _F64, _F64, "vector"),
         MatrixStep("fma_14x16_f64", (14, 16, 1), _F64, _F64, _F64, "vector"),
         *(
-            MatrixStep(name, extents, left, right, DType.INT32, "vector", along_depth=True, feature=feature)
-            for name, extents, left, right, feature in (
-                ("dot_4x16x4_u8s8", (4, 16, 4), DType.UINT8, DType.INT8, "avx512vnni"),
-                ("dot_1x16x4_u8s8", (1, 16, 4), DType.UINT8, DType.INT8, "avx512vnni"),
-                ("dot_1x16x4_s8u8", (1, 16, 4), DType.INT8, DType.UINT8, "avx512vnni"),
-                ("dot_1x16x2_s16", (1, 16, 2), DType.INT16, DType.INT16, "avx512bw"),
-                ("dot_1x8x2_s16", (1, 8, 2), DType.INT16, DType.INT16, "avx2"),
+            MatrixStep(name, extents, left, right, total, "vector", along_depth=True, feature=feature)
+            for name, extents, left, right, total, feature in (
+                ("dot_4x16x4_u8s8", (4, 16, 4), DType.UINT8, DType.INT8, DType.INT32, "avx512vnni"),
+                ("dot_1x16x4_u8s8", (1, 16, 4), DType.UINT8, DType.INT8, DType.INT32, "avx512vnni"),
+                ("dot_1x16x4_s8u8", (1, 16, 4), DType.INT8, DType.UINT8, DType.INT32, "avx512vnni"),
+                ("dot_1x16x2_s16", (1, 16, 2), DType.INT16, DType.INT16, DType.INT32, "avx512bw"),
+                ("dot_1x8x2_s16", (1, 8, 2), DType.INT16, DType.INT16, DType.INT32, "avx2"),
+                ("dot_1x16x2_bf16", (1, 16, 2), _BF16, _BF16, _F32, "avx512bf16"),
             )
         ),
     )

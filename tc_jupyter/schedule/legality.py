@@ -25,7 +25,6 @@ import numpy as np
 
 from tc_jupyter.diagnostics import Code, codes
 from tc_jupyter.program import IndexVar, Read
-from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import (
     IntegerSet,
     Scope,
@@ -40,7 +39,7 @@ from tc_jupyter.ranges import (
 
 from .exact_sets import Alternative, ExactSets, axis_values, root_dim
 from .extents import loop_extent
-from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .infer_bound import SymbolicBounds, infer_symbolic, is_computed, scope_of, variable, view_shift
 from .inline import inject_inline, without_inlined
 from .lineage import Lineage, default_domain, lineage, steps_to
 from .stage import Attach, Fuse, Stage, StageGraph
@@ -207,7 +206,7 @@ def _read_at(
     known = {**sizes, **{name: value.evaluate(sizes) for name, value in scope_of(graph).sizes.items()}}
     columns = {name: np.array([value], np.int64) for name, value in point.items()}
     for read in user.statement.reads():
-        if graph.storage_name(read.tensor) != storage or any(map(reads_elements, read.indices)):
+        if graph.storage_name(read.tensor) != storage or any(is_computed(graph, at) for at in read.indices):
             continue
         if reached(user.statement.value, read, columns, known, 1)[0]:
             shift = (by.evaluate(sizes) for by in view_shift(graph, read.tensor))
@@ -478,7 +477,7 @@ def _element(sets: ExactSets, stage: Stage, read: Read | None, mark: str) -> lis
     scope = Scope(sizes=scope_of(sets.graph).sizes, indices=own)
     shift = view_shift(sets.graph, read.tensor)
     return [
-        None if reads_elements(subscript) else from_expr(subscript, scope) + by
+        None if is_computed(sets.graph, subscript) else from_expr(subscript, scope) + by
         for subscript, by in zip(read.indices, shift, strict=True)
     ]
 
@@ -573,7 +572,7 @@ def _same_point(graph: StageGraph, writer: Stage, reader: Stage, read: Read, dep
         used = {leaf for leaf in writer.leaves if variable(writer.name, leaf) in made.indices}
         if not used & shared:
             continue
-        if not used <= shared or reads_elements(subscript):
+        if not used <= shared or is_computed(graph, subscript):
             if not _tile_of_same_loops(writer, reader, root.name, subscript):
                 return False
         elif made.substitute(rename) != from_expr(subscript, scope).substitute(dict(ours.values)) + by:
@@ -603,7 +602,7 @@ def _never_later(graph: StageGraph, writer: Stage, reader: Stage, read: Read, de
     leaf_here, leaf_there = reader.leaves[0], writer.leaves[0]
     outputs = [root for root in writer.roots if root.kind == "output"]
     position = next((k for k, root in enumerate(outputs) if root.name == leaf_there), None)
-    if position is None or reads_elements(read.indices[position]):
+    if position is None or is_computed(graph, read.indices[position]):
         return False
     box = {root.name: (root.dom[0], root.dom[1] - 1) for root in reader.roots if root.name != leaf_here}
     latest = interval(from_expr(read.indices[position], scope_of(graph)), box).upper

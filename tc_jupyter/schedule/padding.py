@@ -15,7 +15,6 @@ from dataclasses import replace
 from math import prod
 
 from tc_jupyter.program import Read
-from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import (
     Extremum,
     FloorDiv,
@@ -30,7 +29,7 @@ from tc_jupyter.ranges import (
 )
 
 from .extents import loop_extent
-from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .infer_bound import SymbolicBounds, infer_symbolic, is_computed, scope_of, variable, view_shift
 from .lineage import bounded
 from .stage import Split, Stage
 from .zeros import adds_zeros
@@ -163,7 +162,7 @@ def _positions(bounds: SymbolicBounds, stage: Stage, read: Read) -> Iterator[tup
     shift = view_shift(graph, read.tensor)
     places = _allocated(bounds, graph.storage_name(read.tensor))
     for subscript, by, (base, length) in zip(read.indices, shift, places, strict=True):
-        by_data = reads_elements(subscript)
+        by_data = is_computed(graph, subscript)
         yield None if by_data else from_expr(subscript, scope_of(graph)).substitute(values) + by - base, length
 
 

@@ -19,6 +19,7 @@ from tc_jupyter.program import (
     Const,
     DType,
     Expr,
+    Factored,
     Index,
     IndexVar,
     Read,
@@ -33,12 +34,14 @@ from tc_jupyter.program import (
     keeps,
     keeps_values,
     places,
+    product_of,
     rewrite,
+    summed_first,
     walk,
     without_factors,
 )
 from tc_jupyter.program.integers import has_read
-from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, to_expr, to_python
+from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, nonnegative, to_expr, to_python
 
 from .grid import grid_problem
 from .infer_bound import infer_symbolic, limited
@@ -1015,7 +1018,7 @@ def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) 
 
 
 def expand(graph: StageGraph, stage: str) -> StageGraph:
-    """Write a sum of few terms out, so that its statement is one on single elements.
+    """Write a sum of few terms out, or any reduction of one value, so that its statement is one on single elements.
 
     Rewrite:
         for i, k: S(i) += f(i, k)
@@ -1048,17 +1051,17 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
     if not terms:
         message = f"`{stage}` is no sum of at most {MOST_TERMS} terms that is as it was written"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "it is for sums over indices whose ranges are numbers")
-    statement, value = old.statement, identity_of("+", terms[0].dtype)
+    statement, value = old.statement, identity_of(old.statement.operator, terms[0].dtype)
     for term in terms:
-        value = Binary("+", value, term, term.dtype)
+        value = Binary(statement.operator, value, term, term.dtype)
     roots = tuple(root for root in old.roots if root.kind == "output")
     plain = replace(statement, indices=statement.output_indices, value=value, operator="=", initialize=False)
     new = Stage(plain, roots, leaves=tuple(root.name for root in roots), evaluates=old.evaluates)
     return _valid(graph, graph.replace_stage(new), old)
 
 
-def _depends_on_elements(value: Expr) -> bool:
-    """Whether elements decide if another one is read: a check at each point may ask for that, with the indices of the points."""
+def _depends_on_elements(graph: StageGraph, stage: Stage) -> bool:
+    """Whether elements decide if another one is read that may not be there: a check at each point asks for that."""
     always, sometimes = set[Read](), set[Read]()
 
     def look(node: Expr, found: set[Read]) -> None:
@@ -1077,33 +1080,37 @@ def _depends_on_elements(value: Expr) -> bool:
                 for each in children(node):
                     look(each, found)
 
-    look(value, always)
-    return not sometimes <= always
+    look(stage.statement.value, always)
+    return not all(is_inside(graph.boxes, stage, read) for read in sometimes - always)
+
+
+def is_plain(graph: StageGraph, stage: Stage) -> bool:
+    """Whether a stage is as it was written, computes in the type of its results, and no element decides about what is read."""
+    statement, dtype = stage.statement, graph.program.tensor(stage.target).dtype
+    return (
+        graph.is_free(stage.name)
+        and statement.operator != "fold"
+        and not (
+            statement.exists
+            or statement.filters
+            or statement.order
+            or statement.computed
+            or stage.positions
+            or stage.limits
+        )
+        and statement.value.dtype is dtype.compute is dtype
+        and not any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
+        and not _depends_on_elements(graph, stage)
+    )
 
 
 def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
-    """The terms of a sum over few points, in order; none of any other statement, or where `expand` refuses."""
+    """The terms of a sum over few points, in order, or the only value of another reduction; none where `expand` refuses."""
     statement = stage.statement
-    dtype = graph.program.tensor(stage.target).dtype
-    if (
-        statement.operator != "+"
-        or not statement.initialize
-        or not graph.is_free(stage.name)
-        or stage.relations
-        or statement.combine is not None
-        or statement.exists
-        or statement.order
-        or statement.computed
-        or stage.positions
-        or stage.limits
-        or statement.value.dtype is not dtype
-        or dtype.compute is not dtype
-        or any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
-        or _depends_on_elements(statement.value)
-    ):
+    if not statement.initialize or not is_plain(graph, stage):
         return ()
     ends = [root.dom for root in stage.roots if root.kind != "output"]
-    if not ends or not all(low.is_constant and high.is_constant for low, high in ends):
+    if not all(low.is_constant and high.is_constant for low, high in ends) or (ends and statement.operator != "+"):
         return ()
     if not 0 < prod(high.constant - low.constant for low, high in ends) <= MOST_TERMS:
         return ()
@@ -1200,6 +1207,95 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
     )
     cached = Tensor(name, target.dtype.compute, target.rank, "temporary")
     return _valid(graph, _insert(graph, stage, computed, cached, box), old), name
+
+
+def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
+    """Sum the factors of a sum of products that have one index in a new stage, before the others multiply them.
+
+    What other statements compute again for all results along an index is made in the new stage once; `axis` is any other index.
+
+    Rewrite:
+        for i, l, j, k: E(i,l) += A(i,j) * B(j,k) * C(k,l)
+        ->
+        for i, k, j: E.part(i,k) += A(i,j) * B(j,k)
+        for i, l, k: E(i,l) += E.part(i,k) * C(k,l)
+
+    It rounds differently. What is infinite may become another infinite number, or NaN.
+
+    Example:
+        def f(float(N,M) A, float(M) b, float(N) c) -> (S) { S(i) +=! A(i,j) * b(j) * c(k) }
+
+        for S[i] in 0:N
+          for S[j] in 0:M
+            for S[k] in 0:N
+              S(i) +=! A(i,j) * b(j) * c(k)
+
+        .factor("S", "j")
+
+        for S.part[i] in 0:N
+          for S.part[j] in 0:M
+            S.part(i): factors with `j` in `S(i) +=! A(i,j) * b(j) * c(k)`
+        for S[i] in 0:N
+          for S[k] in 0:N
+            S(i) +=! A(i,j) * b(j) * c(k)
+
+    Returns:
+        The new graph and the name of the new stage (`E.part`).
+
+    Raises:
+        CompileError: TC401 (the stage has moves already, is no sum of products, or every factor has the index or those beside it).
+    """
+    old = find_stage(graph, stage)
+    two = parts_of(graph, old, axis)
+    if two is None:
+        message = f"`{stage}` has no factors with `{axis}` that could be summed before the others"
+        raise refuse(
+            graph, codes.BAD_ATTACH, old, message, "it is for sums of products such as `A(i,j) * B(j,k) * C(k,l)`"
+        )
+    name, statement, roots = _fresh(graph, f"{stage}.part"), old.statement, {root.name: root for root in old.roots}
+    read = Read(name, tuple(IndexVar(index) for index in two.kept), statement.value.dtype)
+    inner = [two.factors[number] for number in two.first]
+    outer = [each for number, each in enumerate((read, *two.factors)) if number - 1 not in two.first]
+    kept = tuple(replace(roots[index], kind="output") for index in two.kept)
+    part = replace(
+        statement,
+        name=name,
+        target=name,
+        indices=tuple(
+            _given(root.name, root.dom, root.kind) for root in (*kept, *(roots[index] for index in two.over))
+        ),
+        value=product_of(inner),
+        initialize=bool(two.over),
+        accumulate=False,
+        text=f"{name}{_subscripts(kept)}: factors with `{axis}` in `{statement.text}`",
+    )
+    rest = replace(
+        statement,
+        indices=tuple(index for index in statement.indices if index.name not in two.over),
+        value=product_of(outer),
+    )
+    if not rest.reduction_indices and not _onto_present(rest):
+        rest = replace(rest, operator="=", initialize=False)
+    stays = tuple(root for root in old.roots if root.name not in two.over)
+    graph = graph.replace_stage(replace(old, statement=rest, roots=stays, leaves=tuple(root.name for root in stays)))
+    box = Box(tuple(root.dom for root in kept))
+    summed = _default_stage(part, box, tuple(roots[index] for index in two.over))
+    tensor = Tensor(name, statement.value.dtype, len(kept), "temporary")
+    return _valid(graph, _insert(graph, stage, summed, tensor, box), old), name
+
+
+def parts_of(graph: StageGraph, stage: Stage, axis: str) -> Factored | None:
+    """The two sums that `factor` makes of one; `None` where it refuses."""
+    domains = [root.dom for root in stage.roots]
+    if stage.statement.block or not is_plain(graph, stage) or any(low.indices | high.indices for low, high in domains):
+        return None
+    all_read = all(nonnegative(high - low - 1) for low, high in domains)
+    if not all_read and not all(is_inside(graph.boxes, stage, read) for read in stage.statement.reads()):
+        return None
+    outputs, reductions = (
+        [root.name for root in stage.roots if (root.kind == "output") is output] for output in (True, False)
+    )
+    return summed_first(stage.statement.value, stage.statement.operator, outputs, reductions, axis)
 
 
 def factors_out(graph: StageGraph, stage: Stage) -> tuple[Expr, tuple[tuple[str, Expr], ...]]:
@@ -1937,6 +2033,7 @@ __all__ = [
     "compute_inline",
     "compute_root",
     "compute_with",
+    "factor",
     "find_stage",
     "fuse",
     "parallel",

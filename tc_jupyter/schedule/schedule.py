@@ -155,6 +155,10 @@ class Schedule:
         """Write a sum of few terms out; see `primitives.expand`."""
         return self._do("expand", stage)
 
+    def factor(self, stage: str, axis: str) -> Schedule:
+        """Sum the factors with one index first, in a new stage `<stage>.part`; see `primitives.factor`."""
+        return self._do("factor", stage, axis)
+
     def separate(self, stage: str) -> Schedule:
         """Write what the next statement replaces to a tensor of its own; see `primitives.separate`."""
         return self._do("separate", stage)

@@ -61,9 +61,9 @@ def default_schedule(
         return schedule
     if target.kind == "cpu":
         schedule = normal_form.normalized(schedule, target)
-    schedule = inlining.computed_where_read(schedule, target)
-    written = Schedule(without_inlined(schedule.graph))
     facts = facts_of(sizes or {})
+    schedule = inlining.computed_where_read(normal_form.in_parts(schedule, facts), target)
+    written = Schedule(without_inlined(schedule.graph))
     if target.kind == "cpu":
         found = _for_cpu(written, target, facts)
     else:
@@ -87,7 +87,7 @@ def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in taken:
             schedule = _root_on_cpu(schedule, name, target, facts)
-    return sharing.share_rows(partitions.fuse_boxes(schedule))
+    return sharing.share_rows(partitions.fuse_boxes(rows.fuse_blocks(schedule, target, facts)))
 
 
 def _has_loops_of_its_own(statement: Statement) -> bool:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
 from .recovery import DECLARING, closers, is_command, split_commas
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
 
+_DERIVATIVES = ("vjp", "jvp", "grad", "gradient", "backward", "derivative")
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 
 
@@ -43,6 +44,8 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         text = f"({piece[position + 5].text}, {piece[position + 3].text})"
         edit = Edit(Span(dot.start, piece[position + 6].end), text)
         fix = Fix(f"write `{text}`", (edit,))
+    if fix is None and (after.text in _DERIVATIVES or nearest(after.text, _DERIVATIVES) is not None):
+        help = "the derivatives of a def are called, as in `f.vjp(X, dY)` and `f.jvp(X, dX)`"
     help = help or f"there are no methods: write `{after.text}(x)`"
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
 

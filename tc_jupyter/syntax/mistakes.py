@@ -724,7 +724,7 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
     word = reducing(before.text)
     if before.text == "if" and (found := _choice(piece, position - 1)):
         return found
-    called = _called(piece, position)
+    called = _called(piece, position, tensors)
     if called is not None and called.text in tensors:
         fix = Fix("write `,`", (Edit(Span(before.start, token.end), ", "),))
         message = "all indices of a tensor stand in one pair of brackets"
@@ -785,7 +785,7 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
 
 
 def _power_of(piece: list[Token], position: int) -> Token | None:
-    """The name of `f` in `f^(n + 1)(X)`, `f^-1(X)` and `f^1.5(X)`, where the bracket behind the power opens at `position`."""
+    """The name of `f` in `f^n(X)`, `f^(n + 1)(X)`, `f^-1(X)` and `f^1.5(X)`, where the last bracket opens at `position`."""
     start = position - 1
     if piece[start].type == "RPAR":
         start = next((opening for opening, closing in closers(piece).items() if closing == start), 0)
@@ -795,11 +795,14 @@ def _power_of(piece: list[Token], position: int) -> Token | None:
     return piece[start - 2] if is_power else None
 
 
-def _called(piece: list[Token], position: int) -> Token | None:
-    """The name of `f` in `f(X)(i)`, where the second bracket opens at `position`."""
+def _called(piece: list[Token], position: int, tensors: AbstractSet[str]) -> Token | None:
+    """What is called in `f(X)(i)` and in `f^n(X)(i)`, where the second bracket opens at `position`: `f`, or `f^n`."""
     if piece[position].type != "LPAR" or piece[position - 1].type != "RPAR":
         return None
     start = next(opening for opening, closing in closers(piece).items() if closing == position - 1)
+    power = _power_of(piece, start) if start else None
+    if power is not None and power.text not in tensors:
+        return Token("NAME", f"{power.text}^{piece[start - 1].text}", power.start, piece[start - 1].end)
     return piece[start - 1] if start and piece[start - 1].type in ("NAME", "MINMAX") else None
 
 

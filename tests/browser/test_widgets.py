@@ -110,6 +110,14 @@ def test_iteration_space_by_mouse_and_keyboard(app: App) -> None:
         app.page.keyboard.press("ArrowRight")
     app.until(lambda: dots(root) == expected_dots(12, 3))
     assert root.locator("[data-field='size:N']").input_value() == "12"
+    # a word of the trade is reached by Tab, and then says what it means
+    for _ in range(12):
+        app.page.keyboard.press("Tab")
+        if app.page.evaluate("() => document.activeElement.tagName") == "ABBR":
+            break
+    word = root.locator("abbr:focus")
+    assert word.get_attribute("title")
+    assert word.evaluate("e => getComputedStyle(e, '::after').content") != "none"
     clean(app)
 
 

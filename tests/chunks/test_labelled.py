@@ -124,3 +124,11 @@ def test_arrays_that_do_not_fit(module, field):
 def test_a_dataset_is_no_array(module):
     with pytest.raises(tc.CallError, match=r"`X` is an array `.*`; a `Dataset` came"):
         module.shift(xr.Dataset({"data": ("x", np.ones(4, np.float32))}))
+    with pytest.raises(tc.CallError, match=r"help: pass one of its arrays: `ds\['data'\]`"):
+        module.shift(xr.Dataset({"data": ("x", np.ones(4, np.float32))}))
+
+
+def test_names_of_dimensions_stand_in_a_dictionary(module):
+    for wrong in (3, "x", ["x"]):
+        with pytest.raises(tc.CallError, match=r"TC672.*`dims=` is .*\n(.*\n)*help: it has a name for each index"):
+            module.shift(xr.DataArray(np.ones(4, np.float32), dims="x"), dims=wrong)

@@ -210,7 +210,7 @@ def test_several_steps_of_a_reduction_at_a_time(name, isa):
     kernel = kernels_of(schedule)[-1]
     kernel = replace(kernel, buffers=tuple(replace(each, strided=False) for each in kernel.buffers))
     target = llvm_kernels.target(isa)
-    found = re.search(r"vpdpbusd|vpdpwssd|pmadd", emit_llvm(kernel, target).text)
+    found = re.search(r"vpdpbusd|vpdpwssd|pmadd|dpbf16ps", emit_llvm(kernel, target).text)
     assert bool(found) == (STEPS[name].feature in target.features)
     numbers = {"M": 10, "N": 40, "K": 13}
     arrays = arrays_of(text, numbers)

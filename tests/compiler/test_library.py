@@ -517,6 +517,43 @@ def drawn(function, draw) -> list:
     return found
 
 
+def test_options_that_are_none_are_refused(module, tmp_path):
+    decay = module.decay
+    for to in (None, 3, "a\0b"):
+        with pytest.raises(CallError, match=r"TC661.*is no path of a folder"):
+            decay.export(to)
+    with pytest.raises(CallError, match=r"TC660(.*\n)*help: write `cuda=\"sm_80\"`"):
+        decay.export(tmp_path, cuda=80)
+    with pytest.raises(CallError, match=r"TC660.*no processor 3"):
+        decay.export(tmp_path, cpus=[3])
+    with pytest.raises(TypeError, match="the name of a library is a string"):
+        decay.export(tmp_path, name=3)
+    with pytest.raises(CallError, match=r"TC60[67]"):
+        decay.export(tmp_path, like="X")
+
+
+def test_only_files_of_an_export_are_overwritten(module, tmp_path, monkeypatch):
+    monkeypatch.setattr(project, "compiler", lambda: None)
+    monkeypatch.setattr(project, "warn", lambda *_: None)
+    (tmp_path / "example.c").write_text("mine")
+    (tmp_path / "kernels").mkdir()
+
+    def refused(name):
+        with pytest.raises(CallError, match=f"TC687.*{name}` is not as an export has left it"):
+            module.decay.export(tmp_path, cpus="native")
+
+    refused("example.c")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["example.c"]
+    module.decay.export(tmp_path, cpus="native", force=True)
+    module.decay.export(tmp_path, cpus="native", like={"N": 8})
+    module.blur.export(tmp_path, cpus="native")
+    (tmp_path / "kernels" / "mine.o").touch()
+    refused("mine.o")
+    (tmp_path / "kernels" / "mine.o").unlink()
+    (tmp_path / "decay.h").write_text("changed")
+    refused("decay.h")
+
+
 def test_calls_that_are_no_calls_are_refused(module, tmp_path):
     blur = module.blur
     with pytest.raises(ValueError, match="the sizes of `blur` are H, W"):

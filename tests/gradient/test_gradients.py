@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +14,13 @@ from tc_jupyter.compiler import analyze
 from tc_jupyter.compiler.derivatives import derived_text
 from tests.gradient.checks import derived, judge
 from tests.gradient.defs import Given, defs_of, has_gradient, in_doubles, looked_at, programs
-from tests.tc_programs import drawn, drawn_complex, drawn_left_sides, drawn_orders, drawn_points
+from tests.tc_programs import drawn, drawn_blocks, drawn_left_sides, drawn_orders, drawn_points, drawn_powers
 
 from tc_jupyter.gradient import vjp  # isort: skip
 
 FIRST, QUICK, MANY = 500_000, 1, 40
-KINDS = (drawn, drawn_left_sides, drawn_orders, drawn_points, drawn_complex)
+INTEGERS = re.compile(r"\bu?int\d+(?=\()")
+KINDS = (drawn, drawn_left_sides, drawn_orders, drawn_points, drawn_blocks, drawn_powers)
 EMPTY = frozenset(
     {
         "tc/where: Ranges that are empty for all sizes: f",
@@ -64,11 +67,17 @@ def test_most_programs_have_derivatives():
     assert sum(1 for title, text in PROGRAMS[::10] for _ in defs_of(title, text)) > 15
 
 
+def with_floats(text):
+    """The text in doubles; where no parameter is a float, each array of integers is one of doubles."""
+    head, arrow, rest = in_doubles(text).partition(") ->")
+    return (head if "double" in head else INTEGERS.sub("double", head)) + arrow + rest
+
+
 def judged(seeds):
     """How many random defs were judged."""
     count = 0
     for seed in seeds:
-        text = in_doubles(KINDS[seed % len(KINDS)](seed)[0])
+        text = with_floats(KINDS[seed % len(KINDS)](seed)[0])
         analysis = looked_at(text)
         if not analysis.ok or not has_gradient(analysis.functions["f"].program):
             continue
@@ -141,6 +150,9 @@ def test_names_that_are_none(module):
         module.conv.vjp("Q")
     with pytest.raises(ValueError, match="save: 'Q' is no result or temporary; there are Y"):
         module.conv.vjp(save="Q")
+    for wrong in (3, [3], [["X"]], b"X"):
+        with pytest.raises(tc.CallError, match=r"TC606.*wrt: .* is no parameter of floats"):
+            module.conv.jvp(wrong)
 
 
 def test_nothing_to_derive():
@@ -172,16 +184,6 @@ def test_the_derivative_by_a_complex_number_has_that_by_its_parts():
     assert np.allclose(module.made.jvp()(a, w, ones, w)[1], w + (a + 1j) * w)
 
 
-BY_TURNS = "def f(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) = 0.5*Y(N - 1 - i) + X(i) along i }"
-
-
-def test_what_is_read_from_before_and_after_by_turns():
-    f = tc.compile(BY_TURNS).f
-    for derive in (f.vjp, f.jvp):
-        with pytest.raises(tc.CompileError, match=r"TC250.* by turns"):
-            derive()
-
-
 OWN = """
 def gauss(float(N) X) -> (Y) { Y(i) = X(i)*X(i)  Y(i) = sin((Y(i-1) else 0.3)*Y(i)) + (Y(i+1) else 0.5)*Y(i) along i }
 def factor(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) *= (Y(i-1) else 0.7)*(Y(i+1) else 2) along i }
@@ -192,16 +194,171 @@ def solved(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) 
 def strided(float(M) X) -> (Y) { Y(k, j) = (X(2*k + j) else 0.5) + (Y(k-1, j) else 0) where k in 0:3, j in 0:M along k }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
 """
-OF_OWN = analyze(in_doubles(OWN))
+IN_ORDER = """
+def both2(float(N) X) -> (Y) { Y(i) = X(i)*X(i)  Y(i) = (Y(i-1) else 1)*X(i) + (i > 0 ? Y(i/2) : 0)*0.3 + (i > 2 ? Y(2*(i-1)-i) : X(i)) along i }
+def mirrored2(float(N, M) X) -> (Y) { Y(i, j) = X(i, j)*X(i,j)  Y(i,j) = 0.5*Y(N - 1 - i, M - 1 - j)*X(i,j) + 0.3*Y(N - 1 - i, j) along -i, j }
+def narrow(half(N) X) -> (half(N) Y) { Y(i) = X(i) Y(i) += 0.5*(Y(i-1) else 1)*X(k) where k in 0:2 along i }
+def kept(float(N) X, int32(N) Id) -> (float(N) Y) { Y(i) = X(i)*X(i) T(i) = X(i)*X(i)  T(Id(i)) = exp(X(i)) where Id(i) > 0, unique  Y(i) = T(i)*T(i)  T(i) = 0 where i in 0:N }
+reduce far(float a, float b) = hypot(a, b) from 0 with x -> abs(x)
+reduce cmul(float a, float b, float c, float d) = (a*c - b*d, a*d + b*c) from (1, 0)
+reduce moments(float m, float s, float c, float m2, float s2, float c2) =
+    (c + c2 == 0 ? 0 : (m*c + m2*c2)/(c + c2), c + c2 == 0 ? 0 : s + s2 + (m - m2)*(m - m2)*c*c2/(c + c2), c + c2) from (0, 0, 0) with x -> (x, 0, 1)
+reduce ap(float a, float b) = a + b + a*b from 0
+def ragged(float(N, N) X) -> (L) { L(n) far=! X(n, m) where n in 0:N, m in 0:n }
+def triangle(float(N, N) X) -> (A, S) { A, S, C moments=! X(n, m) * X(n, m) where n in 0:N, m in n:N }
+def filtered(float(N, M) X) -> (L) { L(n) ap=! X(n, m) where X(n, m) > 0.5 }
+def groups(float(N) X, uint8(N) K) -> (A, C) { A(K(n)), C(K(n)) cmul=! (X(n), X(n)*X(n)) }
+def diagonal(float(N, N) X, float(N) W) -> (L) { L(2*i) ap=! X(i, j) * W(j)  L(2*i + 1) ap=! W(j) - W(i) where i in 0:N, j in 0:N }
+def versions(float(T, N) X, float(N) W) -> (Y) {
+    along t in 0:T {
+        s(i) = X(t, i) + (Y(t-1, i) else 0.5)
+        s(i) = 2*s(i) where i in 0:1
+        s(i) += W(i) * s(i)
+        Y(t, i) = s(i) * W(i)
+    }
+}
+def combos(float(T, N) X, float(N, N) A) -> (Y) {
+    along t in 0:T {
+        p(i) *=! (t > 0 ? Y(t-1, j) : 1) * 0.5 + A(i, j)
+        m(i) min=! A(i, j) - p(j)
+        m(i) max= X(t, i)
+        Y(t, i) = m(i) + p(i) * X(t, i)
+    }
+}
+def started(float(N) u, float(N) W) -> (float(9, N) U) {
+    U(0, i) = u(i)  U(1, i) = u(i) * W(i)
+    along t in 2:9 {
+        L(i) = U(t-1, wrap(i+1)) - U(t-2, i) where i in 0:N
+        U(t, i) = U(t-1, i) + W(i)*L(i) + U(0, i)
+    }
+}
+def boundary(float(T) l, float(N) u) -> (float(T+1, N+2) U) {
+    U(t, i) = 0 where t in 0:T+1, i in 0:N+2
+    U(0, i + 1) = u(i)
+    U(t + 1, 0) = l(t)
+    along t in 1:T+1 {
+        q(i) = U(t-1, i-1) * U(t-1, i+1) where i in 1:N+1
+        U(t, i) = U(t-1, i) + 0.3*q(i)
+    }
+}
+def halves(float(N) u, int32 T) -> (V) {
+    along t in 0:T {
+        h(i) = (t > 0 ? V(t-1, 2*i) : u(i)) where i in 0:N/2
+        g(i) = (t > 0 ? (V(t-1, i/2) else 0) : 1.5*u(i)) where i in 0:N
+        V(t, i) = g(i) * (i % 2 == 0 ? h(i/2) : 1) where i in 0:N - N % 2
+    }
+}
+def scattered(float(T, N) X, int32(N) Id) -> (V) {
+    along -t in 0:T {
+        h(i) = 0 where i in 0:N
+        h(Id(i)) += (t + 1 < T ? V(t+1, i) : X(t, i)) * X(t, i)
+        V(t, i) = h(i) + X(t, i)
+    }
+}
+def looked(float(T, N) X, int32(N) Id) -> (V) {
+    along t in 0:T {
+        h(i) = (V(t-1, Id(i)) else 1) where i in 0:N
+        V(t, i) = sin(h(i)) * X(t, i)
+    }
+}
+def nested(float(M, N) S, float gap) -> (D) {
+    along i in 0:M { along j in 0:N {
+        up = (D(i-1, j) else -1) * gap
+        left = (D(i, j-1) else -1) - gap
+        cross = (i > 0 && j > 0 ? D(i-1, j-1) : 0) + S(i, j)
+        D(i, j) = max(up, left, cross) + up*left
+    } }
+}
+def inner(float(T, N) X) -> (Y) {
+    along t in 0:T {
+        s(i) = (s(i-1) else 0) + X(t, i) * (t > 0 ? Y(t-1, wrap(i+1)) : 1) along i
+        Y(t, i) = s(i) * X(t, i) + (Y(t, i-1) else 0.25) along i
+    }
+}
+def outer(float(T, N) X) -> (Y, Z) {
+    along t in 0:T {
+        q(i) = (Y(i, t-1) else 0.5) * X(t, i)
+        Y(i, t) = q(i) * q(wrap(i + 1)) where i in 0:N
+        Z(t) +=! Y(i, t)
+    }
+}
+def past(float(T) X) -> (Y) {
+    along t in 0:T {
+        s +=! X(j) * (j < t ? Y(j) : 1) where j in 0:t + 1
+        Y(t) = s * X(t) + (t > 0 ? Y(0) : 0)
+    }
+}
+def step(float(N) U, float(N) W) -> (V) { M max=! U(i)  V(i) = U(i)*W(i)/M }
+def again(float(N) U, float(N) W, int32 n) -> (Z) { V = step^n(U, W)  Z(i) = V(i)*V(i) }
+def halfs(float(T, N) X) -> (float(T, N) Y) {
+    along t in 0:T {
+        s(i) = half((Y(t-1, i) else 0) + X(t, i))
+        Y(t, i) = s(i) * X(t, i)
+    }
+}
+"""
+OF_OWN, OF_ORDER = analyze(in_doubles(OWN)), analyze(in_doubles(IN_ORDER))
 
 
 @pytest.mark.parametrize("name", OF_OWN.functions)
 def test_statements_that_read_their_target(name):
-    given = Given("own", name, in_doubles(OWN), OF_OWN)
+    judge_twice(Given("own", name, in_doubles(OWN), OF_OWN))
+
+
+@pytest.mark.some(12)
+@pytest.mark.parametrize("name", [name for name, each in OF_ORDER.functions.items() if not each.program.reducer])
+def test_reducers_blocks_and_powers(name):
+    judge_twice(Given("in order", name, in_doubles(IN_ORDER), OF_ORDER))
+
+
+def judge_twice(given):
+    """The derivative, and that of the derivative."""
     assert judge(given)
     text, _ = derived(given, vjp)
     analysis = analyze(text)
     assert judge(Given(str(given), next(iter(analysis.functions)), text, analysis))
+
+
+REPORTED = """
+def of10(float(N, M) A) -> (R) { P +=! A(i, k) - A(i-1, k)  Q +=! A(i, k) - A(i, k+1)  R = P + Q }
+def of30(float(M, I, B) A, float(I, N, B) X) -> (S) { Y(m, n, b) +=! A(m, i, b) * X(i, n, b)  S +=! Y(m, n, b) }
+def of70(float(J, J) W, float(J, 4) K) -> (F) {
+    F(m) min=! W(j, m) * (u == 3 ? 1 : -1) * (K(j, u) - K(m, u)) * (K(j, u) - K(m, u))
+}
+def of85(float(N, M) X) -> (R) {
+    R +=! sqrt((X(i, j) - X(i+1, j))*(X(i, j) - X(i+1, j)) + (X(i, j) - X(i, j+1))*(X(i, j) - X(i, j+1)))
+}
+def of90(float(N, M) X) -> (R) { R(i, j) = v + X(i, j) where v = X(i+2, j) - 2*X(i+1, j) }
+def of136(float(N) X, float(K) W) -> (float(N + K) Y) { Y(i + k) +=! X(i) * W(k) }
+def of153(float(N, M, C, B) X, float(N, M, 2, 2, C, D) W) -> (Y) {
+    Y(s, t, d, b) +=! X(s + i, t + j, c, b) * W(s + i, t + j, i, j, c, d)
+}
+def of154(float(K, N) X, float(K, M) Y) -> (R) {
+    H(i, j) max=! abs(X(k, i) - Y(k, j))
+    R(i, j) +=! exp(2*(abs(X(k, i) - Y(k, j)) - H(i, j)))
+    R(i, j) += log(2*H(i, j))
+}
+"""
+OF_REPORTED = analyze(in_doubles(REPORTED))
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("name", OF_REPORTED.functions)
+def test_programs_that_others_reported_to_have_wrong_derivatives(name):
+    """Issues of these numbers at github.com/mcabbott/Tullio.jl: wrong, slow, or without a derivative there."""
+    assert judge(Given("reported", name, in_doubles(REPORTED), OF_REPORTED))
+
+
+@pytest.mark.slow
+def test_no_def_is_refused():
+    """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""
+    for title, text in PROGRAMS:
+        analysis = looked_at(text)
+        for name, each in analysis.functions.items() if analysis.ok else ():
+            names = each.program.parameters, each.program.results
+            if all(any(each.program.tensor(one).dtype.is_float for one in some) for some in names):
+                for kind in ("vjp", "jvp"):
+                    assert derived_text(each.program, each.ranges, kind), f"{title}: {name}"
 
 
 def test_a_cell_calls_derivatives(module):
@@ -256,4 +413,31 @@ def test_a_derivative_of_the_user():
 
 def test_a_derivative_cannot_call_itself():
     found = tc.analyze("def f(float(N) X) -> (Y) { Y = f.vjp(X, X) }")
-    assert [item.code.number for item in found.diagnostics] == ["TC201"]
+    assert [item.message for item in found.diagnostics] == ["`f` calls itself"]
+
+
+def test_the_derivative_of_a_function_of_every_rank_is_called(tmp_path: Path):
+    (tmp_path / "w.sac").write_text("double[*] square(double[*] a) { return { iv -> a[iv] * a[iv] }; }")
+    text = """use "w.sac"
+        def one(double(N) X, double(N) dY) -> (dX) { dX = square.vjp(X, dY) }
+        def two(double(N, M) X, double(N, M) D) -> (Y, dY) { Y, dY = square.jvp(X, D) }
+        def again(double(N) X, double(N) dY, double(N) dZ) -> (dX, U) { dX, U = square.vjp.vjp(X, dY, dZ) }"""
+    module = tc.compile(text, file=tmp_path / "x.tc")
+    X, A, one = np.arange(3.0), np.arange(6.0).reshape(2, 3), np.ones(3)
+    np.testing.assert_array_equal(module.one(X, one), 2 * X)
+    np.testing.assert_array_equal(module.two(A, A), (A**2, 2 * A**2))
+    np.testing.assert_array_equal(module.again(X, one, one), (2 * one, 2 * X))
+    few = 'use "w.sac"\ndef f(double(N) X) -> (dX) { dX = square.vjp(X) }'
+    with pytest.raises(tc.CompileError, match=r"TC651.*it takes 2: a, dresult") as found:
+        tc.compile(few, file=tmp_path / "x.tc")
+    assert len(found.value.diagnostics) == 1
+
+
+@pytest.mark.parametrize("border", ["wrap", "symmetric", "reflect", "clamp"])
+@pytest.mark.parametrize("extent", ["N", "0"])
+def test_arrays_without_elements_have_derivatives(border, extent):
+    text = f"""def f(float({extent}) X, float(M) Z) -> (Y) {{ Y(i) = X({border}(i + 1)) * Z(i) }}
+        def g(float({extent}) X) -> (Y) {{ Y(i) = X({border}(i + 1)) where i in 0:0 }}"""
+    module, none = tc.compile(text, allow=("TC326",)), np.zeros(0, np.float32)
+    assert [each.shape for each in module.f.vjp()(none, none, none)] == [(0,), (0,)]
+    assert module.g.vjp()(none, none).shape == (0,)

@@ -120,7 +120,7 @@ class Maker:
             f"d = {self.pick(*(name for name in self.shapes if name != 'c'))};",
         ]
         for _ in range(self.number(0, 3)):
-            kind = self.number(0, 7)
+            kind = self.number(0, 9)
             test = f"{self.pick('s', 'n', 'shape(a)[0]', 'sum(d)')} {self.pick('<', '>', '==')} {self.number(-1, 3)}"
             change = self.pick(
                 "s += 2;", "s -= n;", "s *= -3;", "s /= 2;", "s %= 3;", "s++;", "s--;", "d += s;", "d = reverse(d);"
@@ -136,9 +136,34 @@ class Maker:
                     f"if ({test}) {{ {change} }}",
                     f"for (k = 0; k < {self.pick('2', 'n', 'shape(a)[0]')}; k++) {{ {change} s += k; }}",
                     f"k = {self.number(1, 9)}; do {{ {change} k /= 2; }} while (k > 1);",
+                    f"for ({self.rounds()}) {{ {self.state()} if ({test}) {{ {change} }} else {{ {self.state()} }} }}",
+                    f"for ({self.rounds()}) {{ {self.state()} {self.state()} }}",
                 )[kind]
             )
         return lines
+
+    def rounds(self):
+        """The head of a loop that counts."""
+        end = self.pick("n", "n", "shape(a)[0]", "n * 2")
+        return self.pick(
+            f"k = 0; k < {end}; k++", f"k = {end}; k > 0; k--", f"k = 1; k <= {end}; k += 2", f"k = n; {end} > k; k++"
+        )
+
+    def state(self):
+        """A change of the scalar `s` or of the array `d` in a round, mostly one that keeps the shape."""
+        return self.pick(
+            "s += k;",
+            "s = s * 2 - k;",
+            "s = sum(d) - s;",
+            "d = d * k + s;",
+            "d = rotate([k], d);",
+            "d = shift([1], s, d);",
+            "d = { iv -> d[iv] + a[iv] | iv < shape(d) };",
+            "d = { iv -> d[iv] + sum(iv) * k | iv < shape(d) };",
+            "d = { [i, ...] -> with { ([0] <= [j] < [i + 1]) : d[j]; } : fold(+, 0 * d[i]) };",
+            "d = with { (0 * shape(d) + 1 <= iv < shape(d) - 1) : d[iv + 1] - d[iv - 1]; ([0] <= iv < [1]) : k; } : modarray(d);",
+            "d = drop([1], d);",
+        )
 
     def scalar(self, depth, scope):
         kind = self.number(0, 11)

@@ -475,6 +475,23 @@ def test_tensors_of_pytorch_take_the_short_way(writing, monkeypatch):
     assert torch.allclose(found, a @ b)
 
 
+def test_tensors_of_bfloat16_take_the_short_way(monkeypatch):
+    torch = pytest.importorskip("torch")
+    f = tc.compile("def f(bfloat16(N) X, float(N) W) -> (Y, Z) { Y(i) = 2 * X(i)  Z(i) = W(i) * X(i) }", target="cpu").f
+    x, w, y, z = torch.randn(9).bfloat16(), torch.randn(9), torch.zeros(9).bfloat16(), torch.zeros(9)
+    for _ in range(3):
+        f(x, w)
+        f(x, w, out=(y, z))
+    monkeypatch.setattr(Definition, "call", None)
+    for found in (f(x, w), (y, z)):
+        assert [each.dtype for each in found] == [torch.bfloat16, torch.float32]
+        assert torch.equal(found[0], 2 * x)
+        assert torch.equal(found[1], w * x)
+    strided = torch.randn(18).bfloat16()[::2]
+    monkeypatch.undo()
+    assert torch.equal(f(strided, w)[0], 2 * strided)
+
+
 def test_tensors_of_pytorch_are_refused_in_their_own_words(writing):
     torch = pytest.importorskip("torch")
     a, b = torch.randint(-9, 9, (3, 4)).float(), torch.randint(-9, 9, (4, 5)).float()

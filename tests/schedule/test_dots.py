@@ -1,4 +1,4 @@
-"""Products of small integers that are added up several steps at a time."""
+"""Products of small elements that are added up several steps at a time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,6 +110,33 @@ def test_products_around_the_edges_of_tiles(left, right, depth, isa, monkeypatch
         found = on_cpu(text, arrays, {"M": rows, "K": inner, "N": columns}, isa, monkeypatch)["C"]
         expected = wrapped(arrays["A"].astype(np.int64) @ arrays["B"].astype(np.int64))
         np.testing.assert_array_equal(found, expected, err_msg=f"{rows} x {inner} x {columns}")
+
+
+HALVES = """def f(bfloat16(M,K) A, bfloat16(N,K) B, float(N) b) -> (C, Y) {
+    C(i,j) +=! A(i,k) * B(j,k)
+    D(i,j) +=! float(A(i,k)) * B(j,k)
+    Y(i,j) = D(i,j) + b(j) }"""
+
+
+@pytest.mark.skipif("avx512bf16" not in cpu.cpu_target(2).features, reason="this processor multiplies no pairs")
+def test_pairs_of_bfloat16_have_sums_of_32_bits(monkeypatch):
+    schedule, random = schedule_for(HALVES), np.random.default_rng(4)
+    assert steps_in(schedule) == {"dot_1x16x2_bf16"}
+    for m, n, k in [(1, 1, 1), (6, 64, 2), (7, 65, 3), (49, 70, 31), (13, 15, 256)]:
+        a, b = (random.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (n, k)))
+        arrays = {"A": a.view(np.uint16), "B": b.view(np.uint16), "b": np.arange(n, dtype=np.float32)}
+        sizes = {"M": m, "N": n, "K": k}
+        found, again = on_cpu(HALVES, arrays, sizes, "avx512", monkeypatch), run(schedule, arrays, sizes)
+        exact = a.astype(np.float64) @ b.astype(np.float64).T
+        for each in (found, again):
+            np.testing.assert_allclose(each["Y"], exact + arrays["b"], rtol=1e-6, atol=1e-5)
+            np.testing.assert_allclose(each["C"].view(ml_dtypes.bfloat16).astype(float), exact, rtol=2**-8, atol=1e-4)
+
+
+def test_copies_of_bfloat16_keep_all_bits():
+    f = tc.compile("def f(bfloat16(N) X) -> (Y) { Y(i) = X(i) }", target="cpu").f
+    every = np.arange(1 << 16, dtype=np.uint16)
+    np.testing.assert_array_equal(f(every.view(ml_dtypes.bfloat16)).view(np.uint16), every)
 
 
 FORMS = {

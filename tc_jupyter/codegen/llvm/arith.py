@@ -6,13 +6,11 @@ Nothing here branches: integer division replaces a forbidden divisor before it d
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tc_jupyter.program import DType, random_numbers
 
 from .builder import Builder, Value, constant, mangle, register_type, vector_type
-
-PREFIX, LAST = "prefix ", "last"
-"""Functions of a vector: a running operation from lane to lane, and the last lane."""
 
 _COMPARE_FLOAT = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 _COMPARE_INT = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
@@ -309,38 +307,6 @@ def horizontal(b: Builder, op: str, value: Value) -> Value:
     return value if extra is None else binary(b, op, value, extra, True)
 
 
-def prefix(b: Builder, op: str, value: Value, lanes: int) -> Value:
-    """The running operation from lane to lane: a, a+b, a+b+c, ... in steps of 1, 2, 4, ... lanes.
-
-    A step inside of 16 bytes shifts within these. A longer one gets the last lane of an earlier group of so many lanes.
-    """
-    value = broadcast(b, value, lanes)
-    start = constant(identity(op, value.dtype), value.dtype, lanes)
-    group, shift = max(1, 128 // value.dtype.bits), 1
-    while shift < lanes:
-        within = shift < group
-        places = [
-            (k - shift if k % group >= shift else lanes)
-            if within
-            else (k // shift * shift - 1 if k // shift % 2 else lanes)
-            for k in range(lanes)
-        ]
-        mask = ", ".join(f"i32 {place}" for place in places)
-        before = b.op(
-            f"shufflevector {value.typed}, {start.typed}, <{lanes} x i32> <{mask}>", value.dtype, lanes, "before"
-        )
-        value = binary(b, op, before, value, reassociate=True)
-        shift *= 2
-    return value
-
-
-def last(b: Builder, value: Value) -> Value:
-    """The last lane."""
-    if value.lanes == 1:
-        return value
-    return b.op(f"extractelement {value.typed}, i64 {value.lanes - 1}", value.dtype, 1, "last")
-
-
 def _all_lanes(b: Builder, op: str, value: Value) -> Value:
     """One instruction of LLVM, which makes a tree of it that the processor likes; for a power of two of numbers."""
     dtype = value.dtype
@@ -437,7 +403,7 @@ def _float_to_float(b: Builder, value: Value, dtype: DType, f16c: bool) -> Value
     if dtype is DType.FLOAT32:
         if source is DType.FLOAT64:
             return b.op(f"fptrunc {value.typed} to {vector_type('float', lanes)}", dtype, lanes, "narrow")
-        return Value(value.text, dtype, lanes)
+        return replace(value, dtype=dtype)
     if source is DType.FLOAT64:
         value = _round_to_odd(b, value)
     if dtype is DType.BFLOAT16:
@@ -493,7 +459,7 @@ def bfloat16_bits(b: Builder, value: Value) -> str:
 def bfloat16_from_bits(b: Builder, bits: str, lanes: int) -> Value:
     """The `float` values of stored `bfloat16`."""
     wide = b.op(f"zext {vector_type('i16', lanes)} {bits} to {vector_type('i32', lanes)}", DType.UINT32, lanes, "bits")
-    return Value(float_of(b, _int_op(b, "shl", wide, 16)).text, DType.BFLOAT16, lanes)
+    return Value(float_of(b, _int_op(b, "shl", wide, 16)).text, DType.BFLOAT16, lanes, bits)
 
 
 def half_from_memory(b: Builder, stored: str, lanes: int, f16c: bool) -> Value:

@@ -23,12 +23,14 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 class Value:
     """An operand: the text `%name` or a literal, its element type, and how many lanes it has (1: a scalar).
 
-    16-bit floats are held as `float` operands that were already rounded; `bool` is `i1`.
+    16-bit floats are held as `float` operands that were already rounded; `bool` is `i1`. `stored` is what was loaded for them, if
+    they are no more than that.
     """
 
     text: str
     dtype: DType
     lanes: int = 1
+    stored: str = ""
 
     @property
     def type(self) -> str:

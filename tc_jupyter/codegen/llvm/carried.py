@@ -1,6 +1,5 @@
 """Loops whose points have an order: what the next iterations need stays in registers, and running operations have vectors.
 
-* `parts`: a serial loop around everything is cut into parts of some milliseconds, which are tasks that one thread does in order.
 * `carried`: elements that an iteration reads of those before it are registers; what is asked at the first ones alone stays there.
 * a running sum, product, minimum or maximum goes from lane to lane in steps of 1, 2, 4, ..., and is added to what came before. Like
   any sum of floats it is rounded in another order then.
@@ -9,11 +8,12 @@ Worked example, with `prefix +` of lanes a, b, c, ... as a, a+b, a+b+c, ...:
 
     for i in 0:N                             Y[0] = 0 + X[0]
       Y[i] = (i > 0 ? Y[i-1] : 0) + X[i]     carry = Y[0]
-                                        ->   for o in 0:(N - 1) // 16
-                                               for l in 0:16 (vectorize)
-                                                 Y[1 + 16*o + l] = carry + prefix + X[1 + 16*o + l]
-                                                 carry = carry + last(prefix + X[1 + 16*o + l])
-                                             for i in 1 + (N - 1) // 16 * 16 : N
+                                        ->   for o in 0:(N - 1) // 8
+                                               for l in 0:8 (vectorize)
+                                                 sums = prefix + X[1 + 8*o + l]
+                                                 Y[1 + 8*o + l] = carry[l] + sums
+                                                 carry[l] = carry[l] + last(sums)
+                                             for i in 1 + (N - 1) // 8 * 8 : N
                                                Y[i] = carry = carry + X[i]
 
 Source of the steps: Hillis and Steele, "Data parallel algorithms", CACM 1986.
@@ -25,93 +25,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Kernel, Stmt, Store, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store
 from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import (
     COMPARISONS,
     Binary,
     Call,
-    Cast,
     Const,
     DType,
     Expr,
     IndexVar,
     Read,
+    Recurrence,
     Select,
-    Size,
+    Unary,
     int64,
+    recurrence_of,
     rewrite,
     walk,
 )
-from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum, minimum, plus, times
+from tc_jupyter.program.integers import has_read, index_names, minimum, plus, times
 from tc_jupyter.ranges import Scope, SizeExpr, from_expr, interval, nonnegative
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.padding import parts_of
 
-from .arith import LAST, PREFIX
 from .free_lanes import has_free_lanes
-from .polynomial import constant_value, polynomial, step
-from .prepare import PARTS, Lanes, work_of
+from .polynomial import polynomial, step
+from .prefixes import ANEW, BACK, LAST, LINEAR, PREFIX, SMALLEST, SOUND
 
-PART = 4_000_000
-"""Operations of a part of a serial loop: 2 to 20 milliseconds."""
 MOST_CARRIED = 4
 """Iterations back that are kept in registers."""
-RUNNING = ("+", "*", "min", "max")
+WIDEST = 256
+"""Bits of the vectors of a running operation: the steps of wider ones are more, and halves of them are done side by side anyway."""
 
 _ZERO, _ONE = int64(0), int64(1)
-
-
-# --- parts -----------------------------------------------------------------------------------------------------------
-
-
-def parts(kernel: Kernel, lanes: Lanes) -> Kernel:
-    """Cut the loop around everything of a kernel with an order into parts, if it is serial."""
-    loop = _outermost(kernel.body)
-    if loop is not None and kernel.ordered:
-        kernel, loop = _over_sizes(kernel, loop)
-    if not kernel.ordered or loop is None or any(map(_is_local, (loop.min, loop.extent))):
-        return kernel
-    own = {each.buffer.name: each.buffer.scope for each in walk_statements(loop.body) if isinstance(each, Allocate)}
-    work = maximum(_ONE, work_of(loop.body, {}, lanes, own)) if constant_value(loop.min) == 0 else _ONE
-    if index_names(work):
-        work = _ONE
-    length = maximum(_ONE, Binary("//", int64(PART), work, DType.INT64))
-    known = constant_value(length)
-    length = length if known is None else int64(known)
-    var = f"{loop.var}.part"
-    start = times(IndexVar(var), length)
-    rest = Binary("-", loop.extent, start, DType.INT64)
-    inner = replace(loop, min=plus(loop.min, start), extent=minimum(length, rest))
-    outer = For(var, _ZERO, ceil_div(maximum(_ZERO, loop.extent), length), Block((inner,)), "parallel", PARTS, chunk=1)
-    return replace(kernel, body=with_body(kernel.body, (outer,)))
-
-
-def _over_sizes(kernel: Kernel, loop: For) -> tuple[Kernel, For]:
-    """The loop with integer scalars in its ends as sizes, of which the number of tasks is made."""
-    scalars = {name for name, dtype in kernel.scalars if dtype.is_integer}
-    found: dict[str, None] = {}
-
-    def rule(node: Expr) -> Expr | None:
-        if isinstance(node, Read) and not node.indices and node.tensor in scalars:
-            found[node.tensor] = None
-            return Size(node.tensor)
-        return node.operand if isinstance(node, Cast) and isinstance(node.operand, Size) else None
-
-    loop = replace(loop, min=rewrite(loop.min, rule), extent=rewrite(loop.extent, rule))
-    return replace(kernel, sizes=tuple(dict.fromkeys((*kernel.sizes, *found)))), loop
-
-
-def _outermost(block: Block) -> For | None:
-    """The serial loop that is all of a block."""
-    while len(block.body) == 1 and isinstance(block.body[0], Block):
-        block = block.body[0]
-    stmt = block.body[0] if len(block.body) == 1 else None
-    return stmt if isinstance(stmt, For) and stmt.kind == "serial" else None
-
-
-def _is_local(expr: Expr) -> bool:
-    return bool(index_names(expr)) or has_read(expr)
 
 
 # --- registers -------------------------------------------------------------------------------------------------------
@@ -214,14 +161,20 @@ class _Carry:
             Store(name, (_ZERO,), Read(self.buffer.name, self.place(plus(start, int64(-k))), self.buffer.dtype))
             for k, name in enumerate(registers, 1)
         ]
-        value = self.value(rest, registers)
-        running = self.running(rest, value, registers[0], target) if far == 1 else None
-        body = Block((*fill, *(running or (self.one_by_one(rest, value, registers),))))
+        body = Block((*fill, *self.versions(rest, self.value(rest, registers), registers, target)))
         more = If(Binary(">", loop.extent, int64(far), DType.BOOL), body)
         result = Block((head, more))
         for name in registers:
             result = Block((Allocate(Buffer(name, self.buffer.dtype, (_ONE,), "local"), result),))
         return result
+
+    def versions(self, rest: For, value: Expr, registers: list[str], target: Target) -> tuple[Stmt, ...]:
+        """The loop, once for each value of a choice that is the same in all iterations."""
+        if isinstance(value, Select) and not has_read(value.condition) and rest.var not in index_names(value.condition):
+            sides = (Block(self.versions(rest, each, registers, target)) for each in (value.then, value.otherwise))
+            return (If(value.condition, *sides),)
+        running = self.running(rest, value, registers[0], target) if self.far == 1 else None
+        return running or (self.one_by_one(rest, value, registers),)
 
     def place(self, at: Expr) -> tuple[Expr, ...]:
         return tuple(substitute(where, {self.loop.var: at}) for where in self.store.indices)
@@ -254,29 +207,125 @@ class _Carry:
         return replace(rest, body=Block((Allocate(Buffer(new, self.buffer.dtype, (_ONE,), "local"), body),)))
 
     def running(self, rest: For, value: Expr, register: str, target: Target) -> tuple[Stmt, ...] | None:
-        """Vectors of a running operation, and what is left at the end; `None` for any other value."""
+        """Vectors of a recurrence, and what is left at the end; `None` for a value of another form."""
         dtype = self.buffer.dtype
-        other = _other_operand(value, register)
-        along_row = step(polynomial(self.store.indices[-1]), rest.var) == (1, True)
-        if other is None or dtype.bits < 32 or dtype is not dtype.compute or not along_row:
+        form = recurrence_of(value, Read(register, (_ZERO,), dtype))
+        way, even = step(polynomial(self.store.indices[-1]), rest.var)
+        is_number = dtype.is_integer or dtype.is_float
+        if (
+            form is None
+            or dtype.bits < 32
+            or dtype is not dtype.compute
+            or not is_number
+            or not even
+            or way not in (1, -1)
+        ):
             return None
-        operation, x = other
-        lanes = max(2, target.vector_bits // dtype.bits)
+        lanes = max(2, min(WIDEST, target.vector_bits) // dtype.bits)
+        return _Vectors(self, form, rest, value, register, lanes, way < 0).statements()
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """The vectors of a recurrence; `back`: of lanes that go against the order of iterations."""
+
+    of: _Carry
+    form: Recurrence
+    rest: For
+    value: Expr
+    register: str
+    lanes: int
+    back: bool
+
+    @property
+    def dtype(self) -> DType:
+        return self.of.buffer.dtype
+
+    def name(self, kind: str) -> str:
+        return f"{self.of.buffer.name}.{kind}"
+
+    def read(self, kind: str, at: Expr = _ZERO) -> Expr:
+        return Read(self.name(kind), (at,), self.dtype)
+
+    def call(self, name: str, *arguments: Expr) -> Expr:
+        kind = DType.BOOL if name == SOUND else self.dtype
+        return Call(name + (BACK if self.back else ""), arguments, kind)
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Whether products of factors, or sums of shifts, may leave what numbers can be, though no value does."""
+        factor = self.form.factor
+        if self.form.shift is not None:
+            return True
+        if factor is None or self.form.starts_anew or not self.dtype.is_float:
+            return False
+        if not isinstance(factor, Const):
+            return True
+        size = abs(factor.value)
+        return size > 1 or size**self.lanes < SMALLEST[self.dtype.bits]
+
+    def statements(self) -> tuple[Stmt, ...] | None:
+        rest, lanes = self.rest, int64(self.lanes)
         outer, inner = f"{rest.var}.o", f"{rest.var}.l"
-        position = plus(rest.min, plus(times(IndexVar(outer), int64(lanes)), IndexVar(inner)))
-        prefix = Call(PREFIX + operation, (x,), dtype)
-        kept = Read(register, (_ZERO,), dtype)
-        written = replace(self.store, value=Binary(operation, kept, prefix, dtype), streaming=False)
-        total = Store(register, (_ZERO,), Binary(operation, kept, Call(LAST, (prefix,), dtype), dtype))
-        vector = For(inner, _ZERO, int64(lanes), Block((written, total)), "vectorize", rest.axis)
-        vector = replace(vector, body=mapped_block(vector.body, lambda expr: substitute(expr, {rest.var: position})))
+        start = plus(rest.min, times(IndexVar(outer), lanes))
+        last = Binary("-", int64(self.lanes - 1), IndexVar(inner), DType.INT64)
+        position = plus(start, last if self.back else IndexVar(inner))
+        body = mapped_block(self.one_vector(IndexVar(inner)), lambda expr: substitute(expr, {rest.var: position}))
+        vector = For(inner, _ZERO, lanes, body, "vectorize", rest.axis)
         if not has_free_lanes(vector):
             return None
-        count = Binary("//", rest.extent, int64(lanes), DType.INT64)
-        done = times(count, int64(lanes))
-        vectors = For(outer, _ZERO, count, Block((vector,)), "serial", rest.axis)
+        register = Read(self.register, (_ZERO,), self.dtype)
+        fill = replace(vector, body=Block((Store(self.name("carry"), (IndexVar(inner),), register),)))
+        take = Store(self.register, (_ZERO,), self.read("carry"))
+        each: tuple[Stmt, ...] = (vector,)
+        if self.needs_a_look:
+            one_by_one = self.of.one_by_one(replace(rest, min=start, extent=lanes), self.value, [self.register])
+            sound = Read(self.name("sound"), (_ZERO,), DType.BOOL)
+            again = If(Unary("!", sound, DType.BOOL), Block((one_by_one, fill)))
+            inside = Block((take, vector, again))
+            each = (Allocate(Buffer(self.name("sound"), DType.BOOL, (_ONE,), "local"), inside),)
+        count = Binary("//", rest.extent, lanes, DType.INT64)
+        vectors = For(outer, _ZERO, count, Block(each), "serial", rest.axis)
+        done = times(count, lanes)
         left = replace(rest, min=plus(rest.min, done), extent=Binary("-", rest.extent, done, DType.INT64))
-        return vectors, self.one_by_one(left, value, [register])
+        carry = Buffer(self.name("carry"), self.dtype, (lanes,), "register")
+        return Allocate(carry, Block((fill, vectors, take))), self.of.one_by_one(left, self.value, [self.register])
+
+    def one_vector(self, lane: Expr) -> Block:
+        """What each lane does."""
+        form, dtype, carry = self.form, self.dtype, self.read("carry", lane)
+        sums, by = self.read("prefix"), self.read("by")
+        if form.factor is not None:
+            op, step, kind = "*", form.factor, ANEW if form.starts_anew else LINEAR
+        elif form.shift is not None:
+            op, step, kind = "+", form.shift, form.operator
+        else:
+            op, step, kind = "", None, form.operator
+        values = (form.x,) if step is None else (form.x, step)
+        made = [Store(self.name("prefix"), (_ZERO,), self.call(PREFIX + kind, *values))]
+        taken, after = carry, carry
+        if step is not None:
+            made.append(Store(self.name("by"), (_ZERO,), self.call(PREFIX + op, step)))
+            taken, after = (self.moved(op, each, carry) for each in (by, self.call(LAST, by)))
+        if self.needs_a_look:
+            asked = (by, form.x, carry) if dtype.is_float else (step, form.x, carry)
+            what = (step,) if op == "*" else asked
+            made.append(
+                Store(self.name("sound"), (_ZERO,), self.call(SOUND, *(each for each in what if each is not None)))
+            )
+        written = replace(self.of.store, value=Binary(form.operator, taken, sums, dtype), streaming=False)
+        total = Store(self.name("carry"), (lane,), Binary(form.operator, after, self.call(LAST, sums), dtype))
+        block = Block((*made, written, total))
+        for kind in ("prefix", *(() if step is None else ("by",))):
+            block = Block((Allocate(Buffer(self.name(kind), dtype, (_ONE,), "local"), block),))
+        return block
+
+    def moved(self, op: str, by: Expr, carry: Expr) -> Expr:
+        """What was carried, times a factor or plus a shift."""
+        if not self.form.starts_anew:
+            return Binary(op, by, carry, self.dtype)
+        zero = Const(0.0 if self.dtype.is_float else 0, self.dtype)
+        return Select(Binary("==", by, zero, DType.BOOL), zero, carry, self.dtype)
 
 
 def _distance(store: Store, read: Read, var: str) -> int | None:
@@ -323,15 +372,4 @@ def _decided(test: Binary, around: _Around) -> Expr | None:
     return Const(test.op == "!=", DType.BOOL) if apart else None
 
 
-def _other_operand(value: Expr, register: str) -> tuple[str, Expr] | None:
-    """The operation and `x` of `carry + x`, where `x` carries nothing."""
-    if not isinstance(value, Binary) or value.op not in RUNNING:
-        return None
-    for kept, x in ((value.left, value.right), (value.right, value.left)):
-        mine = isinstance(kept, Read) and kept.tensor == register
-        if mine and not any(isinstance(node, Read) and node.tensor == register for node in walk(x)):
-            return value.op, x
-    return None
-
-
-__all__ = ["carried", "parts"]
+__all__ = ["carried"]

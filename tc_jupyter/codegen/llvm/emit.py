@@ -11,7 +11,7 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tc_jupyter.codegen.source import KernelSource
@@ -19,9 +19,10 @@ from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText
 from tc_jupyter.diagnostics.codes import DEVICE_LIMIT
 from tc_jupyter.loops import Allocate, Block, Buffer, Kernel, Store, expand, walk_statements
 from tc_jupyter.loops.show import show_kernel
+from tc_jupyter.program import Expr, int64
 from tc_jupyter.schedule import Target
 
-from .carried import carried, parts
+from .carried import carried
 from .collapse import collapse, collapse_reductions
 from .first_places import first_places
 from .fusion import fuse_reductions
@@ -34,6 +35,7 @@ from .narrow import narrow
 from .overlap import overlap
 from .packing import Scope, packed, written
 from .partition import partition
+from .parts import parts
 from .peeling import peel
 from .polynomial import constant_value
 from .prepare import Tasks, accumulate, full_tiles, tasks, without_short
@@ -76,6 +78,7 @@ class Work:
         kernel: as it was before `tasks`; after that `plan.body` is what changes.
         exclusive: as for `emit_llvm`.
         start: where tasks begin, if not at their first point.
+        width: how many tasks of parts are done at one time.
     """
 
     kernel: Kernel
@@ -83,6 +86,7 @@ class Work:
     exclusive: frozenset[str]
     plan: Tasks | None = None
     start: LineStart | None = None
+    width: Expr = field(default_factory=lambda: int64(1))
 
     @property
     def body(self) -> Block:
@@ -131,12 +135,14 @@ def _on_body(change: Callable[[Block], Block]) -> Pass:
 
 def _tasks(work: Work) -> Work:
     flat = work.flat
-    return replace(work, plan=tasks(work.kernel, lambda loop: operation_lanes(loop, flat, work.target)))
+    plan = tasks(work.kernel, lambda loop: operation_lanes(loop, flat, work.target))
+    return replace(work, plan=replace(plan, width=work.width))
 
 
 def _parts(work: Work) -> Work:
     flat = work.flat
-    return replace(work, kernel=parts(work.kernel, lambda loop: operation_lanes(loop, flat, work.target)))
+    kernel, width = parts(work.kernel, lambda loop: operation_lanes(loop, flat, work.target))
+    return replace(work, kernel=kernel, width=width)
 
 
 def _carried(work: Work) -> Work:
@@ -230,7 +236,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "strips are as wide as operations allow, and have a rest",
         lambda work: work.having(strip(work.body, work.target)),
     ),
-    ("parts", "a long serial loop around everything ends early when Python is interrupted", _parts),
+    ("parts", "a long serial loop around everything is done in parts, the rounds of which threads share", _parts),
     ("tasks", "the parallel loops around everything become the number of a task", _tasks),
     ("line starts", "the tasks of a long stream begin where a cache line of the result does", _line_starts),
     ("pack", "copies into columns of tiles have one version, also for a tile that is not full", _packed),

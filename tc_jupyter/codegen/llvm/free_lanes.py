@@ -12,8 +12,8 @@ from tc_jupyter.loops import Allocate, Check, For, Intrinsic, Store, expressions
 from tc_jupyter.program import Call, Read, walk
 from tc_jupyter.program.integers import has_read
 
-from .arith import LAST
 from .polynomial import constant_value, mentions
+from .prefixes import LAST, SOUND
 
 
 def has_free_lanes(stmt: For) -> bool:
@@ -50,7 +50,7 @@ def _lanes_write_apart(store: Store, var: str, allocated: set[str]) -> bool:
     """Whether a store of a vectorised loop writes one element per lane, or is a reduction of values that differ."""
     if any(mentions(where, var) for where in store.indices):
         return True
-    if any(isinstance(node, Call) and node.function == LAST for node in walk(store.value)):
+    if any(isinstance(node, Call) and node.function.startswith((LAST, SOUND)) for node in walk(store.value)):
         return True  # one value of all lanes
     differs = mentions(store.value, var) or any(
         isinstance(node, Read) and node.tensor in allocated for node in walk(store.value)

@@ -141,7 +141,7 @@ class Memory(Addresses):
             single = Value(value.text, DType.FLOAT32, lanes)
             if dtype is DType.FLOAT16:
                 return f"{kind} " + arith.half_to_memory(self.b, single, self.f16c)
-            return f"{kind} " + arith.bfloat16_bits(self.b, single)
+            return f"{kind} " + (value.stored or arith.bfloat16_bits(self.b, single))
         return f"{kind} {value.text}"
 
 

@@ -72,7 +72,8 @@ class Module:
         )
         count = self.plan.count
         if self.plan.in_order:
-            count = Select(Binary(">", count, int64(1), DType.BOOL), plus(count, int64(IN_ORDER)), count, DType.INT64)
+            several = plus(count, times(self.plan.width, int64(IN_ORDER)))
+            count = Select(Binary(">", count, int64(1), DType.BOOL), several, count, DType.INT64)
         elif constant_value(count) != 1:
             count = Select(self.plan.brief, Binary("-", int64(0), count, DType.INT64), count, DType.INT64)
         grid = (count, int64(1), int64(1))

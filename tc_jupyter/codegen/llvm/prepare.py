@@ -17,7 +17,7 @@ Worked example of `accumulate`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
 from typing import TypeAlias, TypeGuard
@@ -74,7 +74,7 @@ BRIEF = 180_000
 MOVED = 16
 """Bytes that come from the outer caches while one operation is done: a matrix of 4 MB times a vector takes 180 us."""
 PARTS = "parts"
-"""Name of the axis of the parts of a serial loop, which one thread does in order."""
+"""Name of the axis of the parts of a serial loop, which are done in order."""
 MOST_TASKS = 512
 """Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""
 
@@ -91,8 +91,8 @@ class Tasks:
         loops: outermost first; the task index counts their points in row-major order.
         total: their points; `chunk`: points per task; `count`: tasks. Expressions over the kernel's sizes.
         brief: whether the work is so little that no thread is woken for it.
-        in_order: one thread does all tasks, one after the other: they are parts of a serial loop, between which it is looked
-            whether Python was interrupted.
+        in_order: tasks are done one after the other: they are parts of a serial loop, between which it is looked whether Python
+            was interrupted; `width` of them at one time.
         allocations: temporary storage that stood between the loops; every point may have its own.
         body: what one point does.
     """
@@ -105,6 +105,7 @@ class Tasks:
     allocations: tuple[Buffer, ...]
     body: Block
     in_order: bool = False
+    width: Expr = field(default_factory=lambda: int64(1))
 
 
 # --- small helpers on expressions ------------------------------------------------------------------------------------

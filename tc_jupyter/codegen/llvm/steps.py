@@ -2,13 +2,13 @@
 
 `dot_1x16x4_u8s8` is one `vpdpbusd`: it multiplies four unsigned bytes, the same for 16 columns, by four signed bytes of every
 column, and adds the products to 16 sums of 32 bits; `dot_1x16x2_s16` is `vpdpwssd`, with two signed numbers of 16 bits, or
-`vpmaddwd` and an addition. They need the columns of the sums, and the elements of both operands that one step combines, next to
-each other in memory.
+`vpmaddwd` and an addition; `dot_1x16x2_bf16` is `vdpbf16ps`, with two `bfloat16` and sums of `float32`. They need the columns of
+the sums, and the elements of both operands that one step combines, next to each other in memory.
 
 Worked example: 4 rows and 16 columns of `C[i, j] += A[i, k] * B[k/4, j, k%4]` are one load of 64 bytes of B, and per row a load of
 four bytes of A, a broadcast, and the instruction.
 
-Source: Intel, "Architecture Instruction Set Extensions", VPDPBUSD, VPDPWSSD, VPMADDWD.
+Source: Intel, "Architecture Instruction Set Extensions", VPDPBUSD, VPDPWSSD, VPMADDWD, VDPBF16PS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tc_jupyter.program import Binary, DType, Read, int64
 from tc_jupyter.schedule import STEPS, Target
 
 from . import arith
-from .builder import Builder
+from .builder import Builder, register_type, vector_type
 from .polynomial import constant_value
 
 NATIVE = frozenset(step.name for step in STEPS.values() if step.feature)
@@ -46,7 +46,7 @@ def _fits(stmt: Intrinsic, buffers: dict[str, Buffer]) -> bool:
     along = {key: _places(stmt, key) for key in ("total", "left", "right")}
     last = {key: len(buffer.shape) - 1 for key, buffer in zip(along, (total, left, right), strict=True)}
     return (
-        total.dtype is DType.INT32
+        total.dtype is STEPS[stmt.name].total
         and along["total"]["column"] == last["total"]
         and along["left"]["reduction"] == last["left"]
         and along["right"] == {"column": last["right"] - 1, "reduction": last["right"]}
@@ -71,11 +71,12 @@ def dot(b: Builder, pointer: Callable[[Read], str], stmt: Intrinsic, features: f
     if stmt.statement:
         b.lines.append(f"  ;@ {stmt.statement}")
     total, left, right = stmt.operands
-    sums = f"<{lanes} x i32>"
-    columns = f"{sums} {b.raw(f'load {sums}, ptr {pointer(right)}, align 1', 'columns')}"
+    sums = vector_type(register_type(STEPS[stmt.name].total), lanes)
+    words = vector_type("i32", lanes)
+    columns = f"{words} {b.raw(f'load {words}, ptr {pointer(right)}, align 1', 'columns')}"
     for row in range(rows):
         four = b.op(f"load i32, ptr {pointer(_moved(stmt, left, 'left', row))}, align 1", DType.INT32)
-        same = f"{sums} {arith.broadcast(b, four, lanes).text}"
+        same = f"{words} {arith.broadcast(b, four, lanes).text}"
         where = pointer(_moved(stmt, total, "total", row))
         old = f"{sums} {b.raw(f'load {sums}, ptr {where}, align 4', 'sums')}"
         new = _added(b, stmt.name, old, same, columns, features)
@@ -85,17 +86,24 @@ def dot(b: Builder, pointer: Callable[[Read], str], stmt: Intrinsic, features: f
 def _added(b: Builder, name: str, sums: str, left: str, right: str, features: frozenset[str]) -> str:
     """The sums after one instruction, or two."""
     _, lanes, depth = STEPS[name].extents
+    if STEPS[name].total is DType.FLOAT32:
+        result, pairs = f"<{lanes} x float>", f"<{2 * lanes} x bfloat>"
+        return _of_pairs(b, "llvm.x86.avx512bf16.dpbf16ps.512", (sums,), (left, right), result, pairs)
     vector = f"<{lanes} x i32>"
     if depth == 4:
         unsigned_first = (right, left) if STEPS[name].right is DType.UINT8 else (left, right)
         return str(b.call("llvm.x86.avx512.vpdpbusd.512", (sums, *unsigned_first), vector, "sums"))
     if lanes == 16 and "avx512vnni" in features:
         return str(b.call("llvm.x86.avx512.vpdpwssd.512", (sums, left, right), vector, "sums"))
-    pairs = f"<{2 * lanes} x i16>"
-    halves = tuple(f"{pairs} {b.raw(f'bitcast {each} to {pairs}', 'pairs')}" for each in (left, right))
     function = "llvm.x86.avx512.pmaddw.d.512" if lanes == 16 else "llvm.x86.avx2.pmadd.wd"
-    products = b.call(function, halves, vector, "products")
+    products = _of_pairs(b, function, (), (left, right), vector, f"<{2 * lanes} x i16>")
     return b.raw(f"add {sums}, {products}", "sums")
+
+
+def _of_pairs(b: Builder, function: str, sums: tuple[str, ...], words: tuple[str, str], result: str, pairs: str) -> str:
+    """An instruction on words that are taken as pairs."""
+    halves = tuple(f"{pairs} {b.raw(f'bitcast {each} to {pairs}', 'pairs')}" for each in words)
+    return str(b.call(function, (*sums, *halves), result, "sums"))
 
 
 def _moved(stmt: Intrinsic, read: Read, key: str, row: int) -> Read:

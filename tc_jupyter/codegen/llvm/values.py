@@ -42,6 +42,7 @@ from .counters import Counters
 from .division import divide, has_reciprocal
 from .pieces import reduced
 from .polynomial import Polynomial, add, as_expr, constant_value, moves, polynomial, scaled, step, without
+from .prefixes import LAST, PREFIX, SOUND, Across
 from .prepare import largest
 from .transpose import plain_reads
 from .vector_math import emit_call, float_remainder
@@ -160,12 +161,8 @@ class Values(Counters, ABC):
                 return self.choose(expr.condition, expr.then, expr.otherwise)
             case Cast():
                 return arith.cast(self.b, self.value(expr.operand), expr.dtype, self.f16c)
-            case Call() if expr.function.startswith(arith.PREFIX):
-                return arith.prefix(
-                    self.b, expr.function.removeprefix(arith.PREFIX), self.value(expr.arguments[0]), self.vector_lanes
-                )
-            case Call(function=arith.LAST):
-                return arith.last(self.b, self.value(expr.arguments[0]))
+            case Call() if expr.function.startswith((PREFIX, LAST, SOUND)):
+                return self.across.call(expr.function, [self.value(each) for each in expr.arguments], self.vector_lanes)
             case Call():
                 arguments = tuple(self.value(argument) for argument in expr.arguments)
                 return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)
@@ -174,6 +171,19 @@ class Values(Counters, ABC):
             case Const() | Size() | IndexVar():
                 return self.value(expr)
         assert_never(expr)
+
+    @property
+    def across(self) -> Across:
+        """Operations across the lanes of a vector."""
+
+        def once(text: str, hint: str) -> str:
+            memo = self.levels[0].memo
+            if text not in memo:
+                with self.at(0):
+                    memo[text] = Value(self.b.raw(text, hint), DType.BOOL)
+            return memo[text].text
+
+        return Across(self.b, self.target.features, once)
 
     def divided(self, expr: Binary) -> Value:
         """A quotient or remainder of positions; what is known of the divisor saves tests, or the division."""

@@ -7,6 +7,7 @@ Comes in: definitions. Goes out: `Exported`, which says what is where.
     kernels/*.o        the scheduled machine code, an object for each kernel and processor
     libNAME.a, .so     both together
     CMakeLists.txt, NAME.pc, example.c, example.cpp
+    exported.sha256    what was written
 
 Worked example: `export([definition], Path("out"), "blur")` writes these files, and `cc example.c libblur.a -lm -pthread` builds a
 program that neither Python nor LLVM is needed for.
@@ -24,13 +25,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 from tc_jupyter.codegen.c import Names
 from tc_jupyter.codegen.c.helpers import FUNCTIONS, function_text
 from tc_jupyter.codegen.llvm import EXTERNAL
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.compiler.text_form import function_text as described
-from tc_jupyter.diagnostics import Diagnostic, codes, warn
+from tc_jupyter.diagnostics import Diagnostic, codes, shown_value, warn
 from tc_jupyter.program import DType, Program
 from tc_jupyter.runtime import jit
 from tc_jupyter.schedule import Target
@@ -44,8 +46,12 @@ from .signature import SUFFIXES, Signature, signature, structs
 from .variants import Step, Variant, devices, processors, refuse, simplest, variants
 from .wanted import Wanted
 from .wheel import wheel as write_wheel
+from .wheel import wheel_name
+from .written import foreign, note
 
 _HERE = Path(__file__).parent
+_KERNELS = "kernels"
+"""The folder of the objects."""
 _FLAGS = ("-std=gnu11", "-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wno-unused-function")
 
 
@@ -92,6 +98,7 @@ def export(
     shared: bool = True,
     cuda: str | Sequence[str] = (),
     wheel: bool = False,
+    force: bool = False,
 ) -> Exported:
     """Write a library.
 
@@ -101,9 +108,10 @@ def export(
         shared: whether a shared library is made beside the static one.
         cuda: architectures that CUDA is written for.
         wheel: whether a package for Python is made, too.
+        force: whether files are overwritten that no export has left so.
 
     Raises:
-        CallError: TC660, TC661, TC663, or a call of `like` of a function does not fit.
+        CallError: TC660, TC661, TC663, TC687, or a call of `like` of a function does not fit.
         ValueError: sizes by name in it are not all sizes of the def.
     """
     about = functions[0].definition.program
@@ -119,18 +127,41 @@ def export(
         entries = _entries(each, kinds), _entries(each, gpus) if gpus else ()
         defs.append(_Def(each.definition, found, *entries))
     try:
-        exported = _written(defs, folder, name, kinds, gpus, shared or wheel)
-        if wheel and exported.shared is not None:
-            pairs = [(each.definition, each.signature) for each in defs]
-            exported = replace(exported, wheel=write_wheel(folder, name, _version(), exported.shared, pairs))
+        made = _Files(defs, name, kinds, gpus)
+        names = made.names(folder, wheel)
+        found = None if force else foreign(folder, names)
+        if found is not None:
+            message = f"`{folder / found}` is not as an export has left it, and would be overwritten"
+            help = "name another folder; `force=True`, or `--force` of the command, overwrites it"
+            refuse(codes.CHANGED_FILE, message, about, help=help)
+        try:
+            made.write(folder)
+            exported = _built(made.exported(folder), shared or wheel, about)
+            if wheel and exported.shared is not None:
+                pairs = [(each.definition, each.signature) for each in defs]
+                exported = replace(exported, wheel=write_wheel(folder, name, _version(), exported.shared, pairs))
+        finally:
+            note(folder, names)
         return exported
     except OSError as problem:
-        refuse(codes.EXPORT_FAILED, f"cannot write {folder}: {problem.strerror}", defs[0].definition.program)
+        refuse(codes.EXPORT_FAILED, f"cannot write {folder}: {problem.strerror}", about)
 
 
 def _entries(each: Wanted, kinds: Sequence[Processor]) -> tuple[Entry, ...]:
     onto = (False, True) if each.definition.accumulates else (False,)
     return tuple(Entry("_onto" * add, variants(each.definition, kinds, each.like, add)) for add in onto)
+
+
+def folder_of(to: Any, about: Program) -> Path:
+    """The folder of an export.
+
+    Raises:
+        CallError: TC661, it is no path.
+    """
+    if not isinstance(to, str | os.PathLike) or "\0" in str(to):
+        help = f'name a folder, as in `{about.name}.export("exported")`'
+        refuse(codes.EXPORT_FAILED, f"{shown_value(to)} is no path of a folder", about, help=help)
+    return Path(cast("str | os.PathLike[str]", to))
 
 
 _HEADERS = frozenset(
@@ -146,40 +177,49 @@ def library_name(name: str) -> str:
     return f"{plain}_" if plain in _HEADERS else plain
 
 
-def _written(
-    defs: Sequence[_Def],
-    folder: Path,
-    name: str,
-    kinds: Sequence[Processor],
-    gpus: Sequence[Processor],
-    shared: bool,
-) -> Exported:
-    folder.mkdir(parents=True, exist_ok=True)
-    kernels, objects, externals = _kernels(defs, name, kinds)
-    place = folder / "kernels"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
-    for symbol, code in objects.items():
-        (place / f"{symbol}.o").write_bytes(code)
-    symbols = [f"{each.signature.name}{entry.suffix}" for each in defs for entry in each.entries]
-    functions = tuple(symbols)
-    symbols += [f"{each.signature.name}{suffix}" for each in defs for suffix in ("_shapes", "_error")]
-    signatures = [each.signature for each in defs]
-    files = {
-        f"{name}.h": _header(defs, name, kinds),
-        f"{name}.c": _source(defs, name, kinds, gpus, kernels, externals),
-        "CMakeLists.txt": _cmake(name, gpus),
-        f"{name}.pc": _pkg_config(name),
-        "example.c": example([each.definition for each in defs], signatures, name, "c"),
-        "example.cpp": example([each.definition for each in defs], signatures, name, "cpp"),
-    }
-    on_devices = _device_kernels(defs, name, gpus)
-    files |= {f"{name}_{gpu}.cu": kernel_file(name, gpu, found) for gpu, found in on_devices.items()}
-    for file, text in files.items():
-        (folder / file).write_text(text, encoding="utf-8")
-    cuda = tuple(folder / f"{name}_{gpu}.cu" for gpu in on_devices)
-    exported = Exported(folder, name, functions, tuple(sorted(symbols)), cuda=cuda)
-    return _built(exported, shared, defs[0].definition.program)
+class _Files:
+    """The files of a library before they are compiled, by their names in the folder."""
+
+    def __init__(self, defs: Sequence[_Def], name: str, kinds: Sequence[Processor], gpus: Sequence[Processor]) -> None:
+        kernels, objects, externals = _kernels(defs, name, kinds)
+        symbols = [f"{each.signature.name}{entry.suffix}" for each in defs for entry in each.entries]
+        self.name, self.functions = name, tuple(symbols)
+        self.symbols = symbols + [f"{each.signature.name}{end}" for each in defs for end in ("_shapes", "_error")]
+        self.objects = {f"{_KERNELS}/{symbol}.o": code for symbol, code in objects.items()}
+        signatures = [each.signature for each in defs]
+        self.texts = {
+            f"{name}.h": _header(defs, name, kinds),
+            f"{name}.c": _source(defs, name, kinds, gpus, kernels, externals),
+            "CMakeLists.txt": _cmake(name, gpus),
+            f"{name}.pc": _pkg_config(name),
+            "example.c": example([each.definition for each in defs], signatures, name, "c"),
+            "example.cpp": example([each.definition for each in defs], signatures, name, "cpp"),
+        }
+        on_devices = _device_kernels(defs, name, gpus)
+        self.cuda = {f"{name}_{gpu}.cu": kernel_file(name, gpu, found) for gpu, found in on_devices.items()}
+        self.texts |= self.cuda
+
+    def names(self, folder: Path, wheel: bool) -> list[str]:
+        """The names of all files that are written or taken away."""
+        old = [f"{_KERNELS}/{path.name}" for path in sorted((folder / _KERNELS).glob("*.o"))]
+        libraries = [f"lib{self.name}.a", f"lib{self.name}.so"]
+        wheels = [wheel_name(self.name, _version())] if wheel else []
+        return [*dict.fromkeys([*self.texts, *self.objects, *old, *libraries, *wheels])]
+
+    def write(self, folder: Path) -> None:
+        """Write the files; objects of an earlier export, which the build files would take, are taken away."""
+        (folder / _KERNELS).mkdir(parents=True, exist_ok=True)
+        for path in (folder / _KERNELS).glob("*.o"):
+            path.unlink()
+        for file, code in self.objects.items():
+            (folder / file).write_bytes(code)
+        for file, text in self.texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
+
+    def exported(self, folder: Path) -> Exported:
+        """What there is before anything is compiled."""
+        cuda = tuple(folder / file for file in self.cuda)
+        return Exported(folder, self.name, self.functions, tuple(sorted(self.symbols)), cuda=cuda)
 
 
 # kernels -------------------------------------------------------------------------------------------------------------------------
@@ -443,7 +483,7 @@ def _built(exported: Exported, shared: bool, about: Program) -> Exported:
         help = "install gcc or clang, or build the folder with CMake where there is one"
         warn((Diagnostic(codes.EXPORT_WITHOUT_COMPILER, about.span, message, help=help),), about.source)
         return exported
-    kernels = sorted(str(path) for path in (folder / "kernels").glob("*.o"))
+    kernels = sorted(str(path) for path in (folder / _KERNELS).glob("*.o"))
     static, library = folder / f"lib{name}.a", folder / f"lib{name}.so"
     with tempfile.TemporaryDirectory() as scratch:
         own = Path(scratch) / f"{name}.o"

@@ -19,7 +19,8 @@ from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.definition import Definition
-from tc_jupyter.diagnostics import codes
+from tc_jupyter.diagnostics import codes, shown_value
+from tc_jupyter.diagnostics.values import one_or_more
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import Program, as_size
 from tc_jupyter.ranges import Fact
@@ -82,12 +83,9 @@ def processors(names: str | Sequence[str] | None, about: Program) -> tuple[Proce
         CallError: TC660, one is unknown, or of another family than this machine.
     """
     host, own = cpu.cpu_target(), jit.host()[0].startswith("x86_64")
-    names = (names,) if isinstance(names, str) else names or (("x86-64-v3", "x86-64-v4") if own else ("native",))
-    return tuple(
-        sorted(
-            (_processor(name, host, own, about) for name in dict.fromkeys(names)), key=lambda each: len(each.checked)
-        )
-    )
+    chosen = one_or_more(names or (("x86-64-v3", "x86-64-v4") if own else ("native",)))
+    found = (_processor(name, host, own, about) for name in chosen)
+    return tuple(sorted(found, key=lambda each: len(each.checked)))
 
 
 def devices(archs: str | Sequence[str], about: Program) -> tuple[Processor, ...]:
@@ -96,15 +94,14 @@ def devices(archs: str | Sequence[str], about: Program) -> tuple[Processor, ...]
     Raises:
         CallError: TC660, one is no architecture.
     """
-    names = (archs,) if isinstance(archs, str) else archs
+    names = one_or_more(archs)
     for name in names:
-        if not re.fullmatch(r"sm_[1-9]\d+", name) or int(name[3:]) < OLDEST:
-            refuse(
-                codes.EXPORT_TARGET,
-                f"there is no device {name!r} to export for, as sm_80 or sm_90",
-                about,
-            )
-    ordered = sorted(dict.fromkeys(names), key=lambda name: int(name[3:]))
+        if not (isinstance(name, str) and re.fullmatch(r"sm_[1-9]\d+", name)) or int(name[3:]) < OLDEST:
+            message = f"there is no device {shown_value(name)} to export for, as sm_80 or sm_90"
+            digits = re.sub(r"\D", "", str(name))
+            help = f'write `cuda="sm_{digits}"`' if re.fullmatch(r"[7-9]\d|1\d\d", digits) else None
+            refuse(codes.EXPORT_TARGET, message, about, help=help)
+    ordered = sorted(names, key=lambda name: int(name[3:]))
     return tuple(Processor(name, name, replace(cuda_target(name), arch=name), ()) for name in ordered)
 
 
@@ -116,7 +113,8 @@ def _processor(name: str, host: Target, is_x86: bool, about: Program) -> Process
         target = cpu.other_target(host, cpu.LEVELS[name])
     else:
         known = ", ".join([*(cpu.LEVELS if is_x86 else ()), "native"])
-        refuse(codes.EXPORT_TARGET, f"there is no processor {name!r} to export for; there are {known}", about)
+        message = f"there is no processor {shown_value(name)} to export for; there are {known}"
+        refuse(codes.EXPORT_TARGET, message, about)
     checked = tuple(each for each in KNOWN if each in target.features) if is_x86 else ()
     return Processor(name.removeprefix("x86-64-").replace("-", "_"), name, target, checked)
 

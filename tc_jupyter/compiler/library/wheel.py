@@ -32,6 +32,15 @@ __all__ = [{names}]
 '''
 
 
+def wheel_name(name: str, version: str) -> str:
+    """The name of the file of a wheel."""
+    return f"{name.lower()}-{version}-{_tag()}.whl"
+
+
+def _tag() -> str:
+    return f"py3-none-linux_{platform.machine()}"
+
+
 def wheel(folder: Path, name: str, version: str, library: Path, defs: Sequence[tuple[Definition, Signature]]) -> Path:
     """Write the wheel into a folder."""
     functions = "".join(_function(*each) for each in defs)
@@ -42,15 +51,17 @@ def wheel(folder: Path, name: str, version: str, library: Path, defs: Sequence[t
         f"{package}/_caller.py": (Path(__file__).parent / "caller.py").read_bytes(),
         f"{package}/lib{name}.so": library.read_bytes(),
     }
-    info, tag = f"{package}-{version}.dist-info", f"py3-none-linux_{platform.machine()}"
+    info = f"{package}-{version}.dist-info"
     about = (
         f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\nRequires-Dist: numpy\nRequires-Python: >=3.11\n"
     )
     files[f"{info}/METADATA"] = about.encode()
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tc_jupyter\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
+    files[f"{info}/WHEEL"] = (
+        f"Wheel-Version: 1.0\nGenerator: tc_jupyter\nRoot-Is-Purelib: false\nTag: {_tag()}\n".encode()
+    )
     rows = [f"{path},sha256={_digest(data)},{len(data)}" for path, data in files.items()]
     files[f"{info}/RECORD"] = ("\n".join([*rows, f"{info}/RECORD,,"]) + "\n").encode()
-    made = folder / f"{package}-{version}-{tag}.whl"
+    made = folder / wheel_name(name, version)
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files.items():
             archive.writestr(path, data)

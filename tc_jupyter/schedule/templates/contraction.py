@@ -414,7 +414,7 @@ def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sched
 def _dotted(
     schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, facts: Facts
 ) -> Schedule | None:
-    """Products of small integers (`dots`)."""
+    """Products of small elements (`dots`)."""
     stage, row = schedule.graph.stage(name), roles.row
     extents = _extents(stage, facts)
     dot = None if row is None else dots.dot_of(schedule, stage, row, roles.column, target, extents)

@@ -1,7 +1,8 @@
-"""Products of small integers with sums of 32 bits on a CPU: several steps of the reduction at a time.
+"""Products of small integers and of `bfloat16` with sums of 32 bits on a CPU: several steps of the reduction at a time.
 
 A multiply-add of 32-bit integers takes as long as one of floats; steps on pairs of 16-bit numbers (`dot_1x16x2_s16`) multiply twice
-as many in that time, those on unsigned by signed bytes (`dot_1x16x4_u8s8`) four times as many. Both operands are packed so that the
+as many in that time, those on unsigned by signed bytes (`dot_1x16x4_u8s8`) four times as many. So do steps on pairs of `bfloat16`
+(`dot_1x16x2_bf16`) beside multiply-adds of floats; they take numbers that are not normal as 0. Both operands are packed so that the
 elements of one step are neighbours, converted to 16 bits for pairs, and filled up with zeros to whole steps, so the sum has no
 tail. Where both operands have the same sign, the right one is read with the other one (`rebias`).
 
@@ -9,7 +10,8 @@ Worked example: `C(i,j) +=! int32(A(i,k)) * int32(B(k,j))` of two `int16`: `A` i
 columns `[j // 64][k // 2][j % 64][k % 2]`, and tiles of 6 rows by 64 columns stay in registers while pairs of `k` are added.
 
 Measured with AVX-512 (Zen 4), two threads, 512 x 512 x 512: `int8` 1.62 ms as numbers of 32 bits, 0.62 as pairs, 0.32 as bytes
-(`torch._int_mm` 0.31); `int16` 0.64. With AVX2 1.58 and 0.83 ms.
+(`torch._int_mm` 0.31); `int16` 0.64. With AVX2 1.58 and 0.83 ms. `bfloat16` on one thread 2.69 ms converted to floats, 1.39 as
+pairs (PyTorch 1.35).
 
 Source: `codegen/llvm/steps.py`. The exact sum of two products of 16 bits fits 32 bits but for two squares of -32768, which wraps
 around to what 32-bit additions give.
@@ -86,7 +88,7 @@ class Dot:
 def dot_of(
     schedule: Schedule, stage: Stage, row: str, column: str, target: Target, extents: Mapping[str, Fact | None]
 ) -> Dot | None:
-    """The step and the tile for a stage, or `None` where it is no product of small integers, or a small one.
+    """The step and the tile for a stage, or `None` where no step is for its types, or it is a small product.
 
     Args:
         row, column: output indices, each along one operand.
@@ -96,10 +98,10 @@ def dot_of(
     if (
         statement.operator != "+"
         or statement.combine is not None
-        or program.tensor(stage.target).dtype is not DType.INT32
+        or (total := program.tensor(stage.target).dtype.compute) not in (DType.INT32, DType.FLOAT32)
     ):
         return None
-    reads = factors_of(statement.value, DType.INT32)
+    reads = factors_of(statement.value, total)
     left = [read for read in reads if IndexVar(row) in read.indices]
     right = [read for read in reads if IndexVar(column) in read.indices]
     if len(reads) != 2 or len(left) != 1 or len(right) != 1 or left == right or left[0].tensor == right[0].tensor:
@@ -128,6 +130,8 @@ def dot_of(
 def _step_for(left: DType, right: DType, target: Target) -> MatrixStep | None:
     """The step with the most products in an instruction of the processor."""
     names = [SIGNS[left]] if left in SIGNS and right in SIGNS else []
+    if left is right is DType.BFLOAT16:
+        names = ["dot_1x16x2_bf16"]
     if keeps_values(DType.INT16, left) and keeps_values(DType.INT16, right):
         names += ["dot_1x16x2_s16", "dot_1x8x2_s16"]
     return next((STEPS[name] for name in names if STEPS[name].feature in target.features), None)

@@ -36,6 +36,7 @@ from tc_jupyter.program import (
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
+from tc_jupyter.schedule.primitives import parts_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Attach, IterVar, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
@@ -81,6 +82,7 @@ def computed_where_read(schedule: Schedule, target: Target) -> Schedule:
     costs = COSTS[target.kind]
     for name in schedule.stages:
         schedule = _separated(schedule, name)
+        schedule = _in_common(schedule, name, costs) if target.kind == "cpu" else schedule
     graph = schedule.graph  # with what was inlined so far written into its users
     for name in reversed(schedule.stages):
         if schedule.graph.stage(name).attach.kind == "inline" or not _may_pay(graph, name):
@@ -102,6 +104,19 @@ def _is_cheaper(graph: StageGraph, written: StageGraph, name: str, users: Sequen
     return _work(written, users, costs) <= _work(graph, (name, *users), costs) + stored
 
 
+def _in_common(schedule: Schedule, name: str, costs: Costs) -> Schedule:
+    """What rows of results have in common is a temporary, where that is at most a quarter of the work."""
+    stage = schedule.graph.stage(name)
+    last = [index.name for index in stage.statement.output_indices][-1:]
+    if stage.statement.operator != "=" or not all(parts_of(schedule.graph, stage, axis) for axis in last or [""]):
+        return schedule
+    split = schedule.factor(name, *last)
+    both = split.stages[split.stages.index(name) - 1], name
+    stored = _elements(split.graph.stage(both[0])) * costs.stored
+    pays = 4 * (_work(split.graph, both, costs) + stored) <= _work(schedule.graph, (name,), costs)
+    return split if pays else schedule
+
+
 def _separated(schedule: Schedule, name: str) -> Schedule:
     """What a statement on single elements writes, and the next one on its tensor replaces, is a temporary."""
     stage = schedule.graph.stage(name)
@@ -117,7 +132,7 @@ def _may_pay(graph: StageGraph, name: str) -> bool:
     """Whether a stage makes a temporary that nobody reads, or whose expression fits into those of its users."""
     stage, users = graph.stage(name), graph.consumers(name)
     reduces = stage.statement.operator != "=" or bool(stage.statement.reduction_indices)
-    if name in graph.outputs or (users and reduces):
+    if name in graph.outputs or (users and (reduces or stage.statement.order)):
         return False
     if len(users) > 1 and any(_is_compared(graph, stage.target, user) for user in users):
         return False

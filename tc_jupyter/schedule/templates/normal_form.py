@@ -14,11 +14,16 @@ of elements in windows of 3 4.5, of 7 1.9; colours blurred along rows of 300 1.4
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
+
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import IndexVar
-from tc_jupyter.schedule.primitives import MOST_TERMS, factors_out, terms_of
+from tc_jupyter.program import Expr, IndexVar
+from tc_jupyter.program.integers import index_names
+from tc_jupyter.ranges import MANY, Facts, fact_of
+from tc_jupyter.schedule.primitives import MOST_TERMS, factors_out, parts_of, terms_of
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage, constant_extent
+from tc_jupyter.schedule.stage import Stage, StageGraph, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from . import pixels
@@ -41,12 +46,52 @@ def normalized(schedule: Schedule, target: Target) -> Schedule:
     return schedule
 
 
+def in_parts(schedule: Schedule, facts: Facts) -> Schedule:
+    """The schedule with sums of products in parts, where two sums have at most half of the points of one, of which more are made.
+
+    Points count, and elements of a part as one point each; sizes of which nothing is known count as large. A part has no more
+    dimensions than the largest factor or result.
+    """
+    waiting = list(schedule.stages)
+    while waiting:
+        name = waiting.pop()
+        axis = _summed_first(schedule.graph, schedule.graph.stage(name), facts)
+        if axis is not None:
+            schedule = schedule.factor(name, axis)
+            waiting += [name, schedule.stages[schedule.stages.index(name) - 1]]
+    return schedule
+
+
+def _summed_first(graph: StageGraph, stage: Stage, facts: Facts) -> str | None:
+    """The index whose factors are best summed first."""
+    lengths = {root.name: fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots}
+
+    def points(names: Iterable[str]) -> int:
+        return prod(MANY if (length := lengths[name]) is None else length.typical for name in names)
+
+    ways = {root.name: parts_of(graph, stage, root.name) for root in stage.roots if root.kind != "output"}
+    costs = {
+        axis: sum(map(points, two.indices)) + points(two.kept)
+        for axis, two in ways.items()
+        if two is not None and len(two.kept) <= max(len(stage.statement.output_indices), *map(_rank, two.factors))
+    }
+    best = min(costs, key=lambda axis: costs[axis], default=None)
+    return best if best is not None and 2 * costs[best] <= points(lengths) else None
+
+
+def _rank(value: Expr) -> int:
+    return len(index_names(value))
+
+
 def _written_out(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     """The schedule with a sum of few terms written out; `None` for others, and where results fill vectors as they are."""
     stage = schedule.graph.stage(name)
     outputs = [index.name for index in stage.statement.output_indices]
     few = constant_extent(stage, outputs[-1]) if outputs else None
-    if not (1 < (few or 0) <= MOST_TERMS or _is_of_each(stage)) or len(terms_of(schedule.graph, stage)) < 2:
+    terms = terms_of(schedule.graph, stage)
+    if terms and not stage.statement.reduction_indices:
+        return schedule.expand(name)
+    if not (1 < (few or 0) <= MOST_TERMS or _is_of_each(stage)) or len(terms) < 2:
         return None
     expanded = schedule.expand(name)
     kept = few is not None and _fills_vectors(schedule, stage, few)

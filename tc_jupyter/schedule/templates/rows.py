@@ -3,15 +3,22 @@
 `m(i)`, `e(i,j)`, `s(i)` of a softmax are computed at `O[i]`: a row is read from memory once and stays in cache, and every row is
 a task.
 A temporary moves only where nothing is computed twice: each visit of the loop asks for elements that no other visit asks for.
+
+Where tasks are blocks of rows (products), what a block needs of temporaries is computed in it if these are larger than the second
+cache: `S(i,j) +=! Q(i,d) * K(j,d)`, its maxima and exponentials, for the rows of `Y(i,d) +=! E(i,j) * V(j,d)` that a task computes.
+Then memory is for some rows of `S`, and grows as `Y` does.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.ranges import SizeExpr, constant
+from tc_jupyter.ranges import MANY, Facts, SizeExpr, constant, fact_of
 from tc_jupyter.schedule.infer_bound import StageBounds, SymbolicBounds, infer_symbolic, variable
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import Split, Stage
+from tc_jupyter.schedule.target import Target
 
 
 def fuse_rows(schedule: Schedule) -> Schedule:
@@ -44,7 +51,8 @@ def _attached(schedule: Schedule, bounds: SymbolicBounds, stage: Stage) -> tuple
         except CompileError:
             continue
         found = bounds.moved(moved.graph, stage.name)
-        if any(_computed_once(found[member.name], variable(place, loop)) for member in family):
+        asked = [found[member.name] for member in family]
+        if any(each.exact and _computed_once(each, variable(place, loop), 1) for each in asked):
             return moved, found
     return schedule, bounds
 
@@ -55,11 +63,75 @@ def _long_loops(stage: Stage) -> tuple[str, ...]:
     return tuple(leaf for leaf in stage.leaves if stage.kind(leaf) == "output" and leaf not in single)
 
 
-def _computed_once(bounds: StageBounds, loop: str) -> bool:
-    """Whether the iterations of `loop` ask for disjoint parts of the tensor: one dimension follows the loop, one element each."""
-    return bounds.exact and any(extent == constant(1) and _follows(low, loop) for low, extent in bounds.box)
+def _computed_once(bounds: StageBounds, loop: str, step: int) -> bool:
+    """Whether the iterations of `loop` ask for disjoint parts of the tensor: a dimension follows the loop, `step` elements each."""
+    return any(_follows(low, loop, step) and _is_within(extent, step) for low, extent in bounds.box)
 
 
-def _follows(low: SizeExpr, loop: str) -> bool:
-    """Whether a position moves by one with every iteration of `loop`."""
-    return low.substitute({loop: constant(1)}) - low.substitute({loop: constant(0)}) == constant(1)
+def _follows(low: SizeExpr, loop: str, step: int) -> bool:
+    """Whether a position moves by `step` with every iteration of `loop`."""
+    return low.substitute({loop: constant(1)}) - low.substitute({loop: constant(0)}) == constant(step)
+
+
+def _is_within(extent: SizeExpr, step: int) -> bool:
+    """Whether so many elements are all that large sizes ask for in a first iteration."""
+    loops = {name: 0 if "[" in name else MANY for name in extent.names}
+    return extent.evaluate(loops) <= step
+
+
+def fuse_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
+    """Compute large temporaries, and what stands between, for a block of rows in the task that alone uses these."""
+    for name in reversed(schedule.stages):
+        if _is_large(schedule, name, target, facts):
+            return _in_blocks(schedule, target, facts)
+    return schedule
+
+
+def _is_large(schedule: Schedule, name: str, target: Target, facts: Facts) -> bool:
+    """Whether a stage makes a temporary that the second cache does not hold."""
+    stage = schedule.graph.stage(name)
+    if name in schedule.graph.outputs or stage.attach.kind != "root":
+        return False
+    lengths = [fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots if root.kind == "output"]
+    nbytes = schedule.graph.program.tensor(stage.target).dtype.bytes
+    return nbytes * prod(MANY if each is None else each.typical for each in lengths) > target.l2_bytes
+
+
+def _in_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
+    """Attach to the tasks of each nest, from the last one back, the temporaries that it alone uses, if one of them is large."""
+    for place in reversed(schedule.stages):
+        steps = _blocks(schedule.graph.stage(place), target, facts)
+        if not steps or schedule.graph.stage(place).attach.kind != "root":
+            continue
+        moved, bounds, pays = schedule, infer_symbolic(schedule.graph), False
+        for name in reversed(schedule.stages[: schedule.graph.position(place)]):
+            if name in schedule.graph.outputs or moved.graph.stage(name).attach.kind != "root":
+                continue
+            try:
+                tried = moved.compute_at(name, place, next(reversed(steps)))
+            except CompileError:
+                continue
+            found = bounds.moved(tried.graph, name)
+            if all(_computed_once(found[name], variable(place, loop), step) for loop, step in steps.items()):
+                pays |= _is_large(schedule, name, target, facts)
+                moved, bounds = tried, found
+        schedule = moved if pays else schedule
+    return schedule
+
+
+def _blocks(stage: Stage, target: Target, facts: Facts) -> dict[str, int]:
+    """The loops that are tasks, with the elements of each, if an inner one is a block and all together occupy the threads."""
+    splits = {each.outer: each for each in stage.relations if isinstance(each, Split)}
+    steps: dict[str, int] = {}
+    tasks = 1
+    for leaf in stage.leaves:
+        if stage.annotation(leaf) != "parallel":
+            break
+        split = splits.get(leaf)
+        if split is not None and split.factor is None:
+            return {}
+        steps[leaf] = 1 if split is None or split.factor is None else split.factor
+        root = next((each for each in stage.roots if each.name == (leaf if split is None else split.parent)), None)
+        length = None if root is None else fact_of(root.dom[1] - root.dom[0], facts)
+        tasks *= -(-(1 if length is None else length.least) // steps[leaf])
+    return steps if steps and max(steps.values()) > 1 and tasks >= target.threads else {}

@@ -31,6 +31,11 @@ EACH = 16
 """Points for each element of a part: combining the parts then costs little."""
 PARTS = 16
 """Parts where the number of elements is known at the call only."""
+COPIES = 8
+"""Of the elements of a part, for neighbouring points. Measured with AVX-512, one thread, 10^6 points, 256 bins, nine of ten points in
+one of them: 1.5 ms without copies, 0.35 with them; all bins alike 0.32 and 0.32."""
+MOST_COPIED = 1 << 12
+"""Elements of all copies: more would not stay in the first cache, and combining them would take as long as the points do."""
 MOST_ELEMENTS = 1 << 17
 """Of a part whose number of elements is known: more do not stay in a cache."""
 ROW = 1 << 10
@@ -122,9 +127,26 @@ def _in_parts(
     schedule = schedule.rfactor(name, outer)
     parts = added(before, schedule)
     inside = [f"{first}.inner", *points[1:]]
-    schedule = schedule.reorder(parts, outer, *inside, *elements).parallel(parts, outer)
-    schedule = _along_rows(schedule, parts, rows, target)
-    return _combined(schedule, name, outer, elements, target)
+    number = elements_of(schedule.graph.stage(name))
+    if number is not None and not rows and 2 * number <= MOST_COPIED:
+        schedule = _in_copies(schedule, parts, outer, inside, elements, min(COPIES, MOST_COPIED // number), target)
+    else:
+        schedule = schedule.reorder(parts, outer, *inside, *elements)
+        schedule = _along_rows(schedule, parts, rows, target)
+    return _combined(schedule.parallel(parts, outer), name, outer, elements, target)
+
+
+def _in_copies(
+    schedule: Schedule, parts: str, outer: str, points: list[str], elements: list[str], copies: int, target: Target
+) -> Schedule:
+    """Neighbours of a part add to elements of their own: what is added to one element again and again does not wait for itself."""
+    before, last = schedule, points[-1]
+    schedule = schedule.split(parts, last, copies).rfactor(parts, f"{last}.inner")
+    own = added(before, schedule)
+    schedule = schedule.reorder(own, outer, *points[:-1], f"{last}.outer", f"{last}.inner", *elements)
+    schedule = schedule.unroll(own, f"{last}.inner")
+    schedule = schedule.reorder(parts, outer, f"{last}.inner", *elements)
+    return _along_rows(schedule.compute_at(own, parts, outer), parts, elements, target)
 
 
 def _combined(schedule: Schedule, name: str, part: str, elements: list[str], target: Target) -> Schedule:

@@ -1,0 +1,192 @@
+"""Program and ranges -> its steps.
+
+Worked example: of `S(i) = X(i)  S(i) += X(i) * S(i)` the second step is on `S@2` and reads `X` and `S@1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import reduce
+
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Select, Size, Statement, int64, rewrite
+from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, reads_what_it_made, to_expr
+
+from .arithmetic import both
+from .folds import Unfolded, unfolded
+from .steps import Array, Point, Step, Steps, refuse, root, version
+
+
+def steps_of(program: Program, ranges: Ranges) -> Steps:
+    """The steps of a def without errors."""
+    return _Unfolding(program, ranges).run()
+
+
+_OF_STATEMENTS = {"target", "operator", "initialize", "accumulate", "value", "combine", "left", "unique", "indices"}
+_ELSEWHERE = {
+    "name",
+    "kind",
+    "where",
+    "exists",
+    "text",
+    "span",
+    "left_span",
+    "needs_points",
+    "ends",
+    "filters",
+    "order",
+    "block",
+    "ahead",
+    "identity",
+    "part",
+}
+_KNOWN = _OF_STATEMENTS | _ELSEWHERE
+"""What statements and their indices have that the pass takes into account, or need not."""
+
+
+class _Unfolding:
+    def __init__(self, program: Program, ranges: Ranges) -> None:
+        self.program, self.ranges = program, ranges
+        self.tensors = {tensor.name: tensor for tensor in program.tensors}
+        self.count: dict[str, int] = {}
+        self.made: dict[str, Array] = {}  # what a fold is in parts
+        self.folds: dict[str, Unfolded] = {}  # by the tensor of the components
+        self.ordered: tuple[
+            Statement, ...
+        ] = ()  # a statement that reads what it made, and those of its block behind it
+
+    def run(self) -> Steps:
+        kinds = {"BOOL", *(each.name for each in DType if each.is_float or each.is_integer)}
+        other = next((each for each in self.program.tensors if each.dtype.name not in kinds), None)
+        if other is not None:  # never a wrong derivative
+            raise refuse(self.program, f"derivatives do not know `{other.dtype.value}` yet", other.span)
+        steps = tuple(each for statement in self.program.statements for each in self.steps(statement))
+        results = {name: self.place(name) for name in self.program.results}
+        arrays = {
+            name: Array(name, tensor.dtype, self.ranges.boxes[name].bounds, tensor.pairs)
+            for name, tensor in self.tensors.items()
+            if tensor.view_of is None and name in self.ranges.boxes
+        }
+        return Steps(self.program, arrays | self.made, steps, results, dict(self.count), self.ranges.scope)
+
+    def place(self, name: str) -> tuple[str, tuple[SizeExpr, ...]]:
+        """The root of a tensor, and the distance of its indices."""
+        shift = [from_expr(int64(0))] * self.tensors[name].rank
+        while (seen := self.tensors[name].view_of) is not None:
+            own, other = self.ranges.boxes[name].origin, self.ranges.boxes[seen].origin
+            shift = [far + there - here for far, here, there in zip(shift, own, other, strict=True)]
+            name = seen
+        return name, tuple(shift)
+
+    def steps(self, statement: Statement) -> Sequence[Step]:
+        """What a statement is: one step, or several for a fold."""
+        step = self.step(statement)
+        if statement.operator != "fold":
+            return (step,)
+        name, taken = root(step.target), {*self.tensors, *self.program.sizes}
+        found = unfolded(statement, step, self.ranges.boxes[name].bounds, self.count[name] - 1, taken)
+        for array in found.arrays:
+            self.count[array.name], self.made[array.name] = 1, array
+        if statement.part:
+            self.folds[name] = found
+        return found.steps
+
+    def step(self, statement: Statement) -> Step:
+        for part in (statement, *statement.indices):
+            unknown = [
+                each for each in fields(part) if each.name not in _KNOWN and getattr(part, each.name) != each.default
+            ]
+            if unknown:  # never a wrong derivative
+                raise refuse(self.program, f"derivatives do not know `{unknown[0].name}` yet", statement.span)
+        self.ordered = self.waiting(statement)
+        value = rewrite(statement.value, self.rule)
+        left = tuple(rewrite(at, self.rule) for at in statement.left)
+        conditions = tuple(rewrite(each, self.rule) for each in statement.conditions)
+        if not left:
+            left = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
+        name, shift = self.place(statement.target)
+        left = tuple(_moved(at, far) for at, far in zip(left, shift, strict=True))
+        number = self.count[name] = self.count.get(name, 0) + 1
+        fresh = statement.operator != "=" and (statement.initialize or number == 1)
+        points = tuple(
+            self.point(found.index, found.lower, found.upper) for found in self.ranges.points(statement.name)
+        )
+        target = version(name, number)
+        place = statement.unique, statement.span
+        order = conditions, statement.order, statement.block
+        return Step(target, statement.operator, fresh, points, left, value, *place, *order)
+
+    def waiting(self, statement: Statement) -> tuple[Statement, ...]:
+        """A statement with an order, and those of its block that come behind it in each turn."""
+        if not statement.order:
+            return ()
+        others = self.program.statements[self.program.statements.index(statement) + 1 :]
+        return (statement, *(each for each in others if statement.block and each.block == statement.block))
+
+    def made_before(self, name: str, indices: Sequence[Expr]) -> tuple[int, Expr | None]:
+        """How many of the statements that still have to write in this turn have written what is read, in turns before.
+
+        Where that differs from point to point, they have if a condition holds.
+        """
+        writers = [each for each in self.ordered if self.place(each.target)[0] == name]
+        if not writers:
+            return 0, None
+        statement, writer = self.ordered[0], writers[0]
+        order, scope = writer.order if writer is statement else writer.steps, self.ranges.scope
+        shift = self.place(writer.target)[1]
+        apart = {
+            index.name: from_expr(at, scope) - from_expr(_moved(IndexVar(index.name), far), scope)
+            for index, at, far in zip(writer.output_indices, indices, shift, strict=True)
+        }
+        first = next(((index, way) for index, way in order if apart[index] != 0), None)
+        if first is None:
+            return 0, None
+        index, way = first
+        inside = writer is statement and first not in writer.steps and writer.block != ""
+        if apart[index].is_constant:
+            back = apart[index].offset * way < 0
+            return (back if inside else back * len(writers)), None
+        alone = writer is statement and len(writers) == 1 and reads_what_it_made(self.ranges, statement)
+        if name not in self.count or alone:
+            return len(writers), None
+        return len(writers), earlier([(apart[index], way) for index, way in order])
+
+    def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
+        if lower is None or upper is None:
+            raise refuse(self.program, f"the range of `{name}` is not known")
+        return Point(name, lower, upper)
+
+    def rule(self, node: Expr) -> Expr | None:
+        match node:
+            case Size() if node.name in self.ranges.sizes:
+                found = to_expr(self.ranges.sizes[node.name])
+                return None if found == node else found
+            case Read() if node.tensor in self.tensors and self.tensors[node.tensor].kind != "input":
+                name, shift = self.place(node.tensor)
+                if name in self.folds:
+                    return self.folds[name].total(node)
+                indices = tuple(_moved(at, far) for at, far in zip(node.indices, shift, strict=True))
+                if self.tensors[name].kind == "input":
+                    return replace(node, tensor=name, indices=indices)
+                number = self.count.get(name, 0)
+                later, condition = self.made_before(name, indices)
+                made = replace(node, tensor=version(name, number + later), indices=indices)
+                if condition is None:
+                    return made
+                old = replace(node, tensor=version(name, number), indices=indices)
+                return Select(condition, made, old, node.dtype, node.span)
+            case _:
+                return None
+
+
+def earlier(apart: Sequence[tuple[SizeExpr, int]]) -> Expr:
+    """That one point comes before another one, by the distances of their indices and the directions of these."""
+    zero, found = int64(0), list[Expr]()
+    for place, (far, way) in enumerate(apart):
+        same = [Binary("==", to_expr(each), zero, DType.BOOL) for each, _ in apart[:place]]
+        found.append(both([*same, Binary("<" if way > 0 else ">", to_expr(far), zero, DType.BOOL)]))
+    return reduce(lambda a, b: Binary("||", a, b, DType.BOOL), found)
+
+
+def _moved(at: Expr, far: SizeExpr) -> Expr:
+    return at if far == 0 else Binary("+", at, to_expr(far), DType.INT64)

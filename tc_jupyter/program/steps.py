@@ -1,0 +1,127 @@
+"""The statements of a called def at every step of a loop: what moves gets the steps as its first dimensions.
+
+Worked example: at the steps `t in 0:T` the statement `Y(i) = 2*X(i)` of a callee is `Y(t, i) = 2*X(i)`, and `Y.0` is `Y.1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from .expr import Expr, IndexVar, Read, Size, rewrite, walk
+from .inline import Inlined
+from .program import Equality, Index, Statement, Tensor
+from .typing import without_idle_casts
+
+
+def moving_tensors(copy: Inlined, first: set[str], always: set[str]) -> set[str]:
+    """The tensors of a copy that the first ones lead to, and those that move in any case; views of them among these."""
+    found = set(always)
+    owners = {tensor.name: tensor.view_of for tensor in copy.tensors}
+    used = [(each.target, _used(each)) for each in copy.statements]
+    while True:
+        more = {target for target, names in used if names & (found | first)}
+        more |= {name for name, owner in owners.items() if owner in found and name not in first}
+        if more <= found:
+            return found
+        found |= more
+
+
+def _used(statement: Statement) -> set[str]:
+    """The tensors of which a statement reads elements or extents, in its ranges, too."""
+    ends = (end for index in statement.indices for pair in (index.where, index.ends) for end in pair or ())
+    parts = (statement.value, *statement.left, *statement.exists, *statement.filters, *ends)
+    nodes = [node for part in parts for node in walk(part)]
+    extents = {node.name.rpartition(".")[0] for node in nodes if isinstance(node, Size)}
+    return extents | {node.tensor for node in nodes if isinstance(node, Read)}
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How the copy of a def is done at every step.
+
+    Attributes:
+        indices: the steps, outermost first, with their ranges.
+        moving: the tensors that get them as their first dimensions.
+        order, block: of the loop; empty where the steps have no order.
+        behind: what later statements of the block make.
+    """
+
+    indices: tuple[Index, ...]
+    moving: set[str]
+    order: tuple[tuple[str, int], ...]
+    block: str
+    behind: tuple[str, ...]
+
+    @property
+    def now(self) -> tuple[Expr, ...]:
+        return tuple(IndexVar(each.name) for each in self.indices)
+
+    def expr(self, expr: Expr) -> Expr:
+        return without_idle_casts(rewrite(expr, self.rule))
+
+    def rule(self, node: Expr) -> Expr | None:
+        match node:
+            case Read() if node.tensor in self.moving:
+                return self.at(node, self.now)
+            case Size():
+                return self.size(node)
+            case _:
+                return None
+
+    def size(self, node: Size) -> Size:
+        """The extent of a dimension of a tensor that has more dimensions now."""
+        tensor, _, dimension = node.name.rpartition(".")
+        if tensor not in self.moving:
+            return node
+        kind = "first" if dimension.startswith("first") else ""
+        return replace(node, name=f"{tensor}.{kind}{int(dimension.removeprefix('first')) + len(self.indices)}")
+
+    def at(self, read: Read, steps: Sequence[Expr]) -> Read:
+        """An element at steps."""
+        border, count = read.border, len(steps)
+        if border is not None:
+            outside, nonempty = (frozenset(k + count for k in each) for each in (border.dimensions, border.nonempty))
+            border = replace(border, dimensions=outside, nonempty=nonempty)
+        return replace(read, indices=(*steps, *read.indices), border=border)
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        if tensor.name not in self.moving:
+            return tensor
+        ends = tuple(each.where for each in self.indices if each.where is not None)
+        box = None if tensor.box is None else (*ends, *tensor.box)
+        return replace(tensor, rank=tensor.rank + len(self.indices), box=box, declared=None, starts=None)
+
+    def pair(self, ends: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
+        return None if ends is None else (self.expr(ends[0]), self.expr(ends[1]))
+
+    def statements(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
+        """Those that move, at every step."""
+        loop = [each for each in statements if each.target in self.moving]
+        return tuple(self.statement(each, loop) for each in loop)
+
+    def statement(self, statement: Statement, loop: Sequence[Statement]) -> Statement:
+        """A statement at every step."""
+        place = loop.index(statement)
+        early = {each.target for each in loop[:place]} - {statement.target}
+        ahead = (*(each.target for each in loop[place:] if each.target not in early), *self.behind)
+        own = tuple(replace(each, span=statement.span) for each in self.indices)
+        indices = [replace(each, where=self.pair(each.where), ends=self.pair(each.ends)) for each in statement.indices]
+        left = tuple(map(self.expr, statement.left))
+        return replace(
+            statement,
+            indices=(*own, *indices),
+            value=self.expr(statement.value),
+            exists=tuple(map(self.expr, statement.exists)),
+            filters=tuple(map(self.expr, statement.filters)),
+            left=(*self.now, *left) if left else (),
+            order=(*self.order, *statement.order),
+            block=self.block,
+            ahead=tuple(dict.fromkeys(ahead)) if self.block else statement.ahead,
+        )
+
+    def equality(self, equality: Equality) -> Equality:
+        return replace(equality, left=self.expr(equality.left), right=self.expr(equality.right))
+
+
+__all__ = ["Steps", "moving_tensors"]
