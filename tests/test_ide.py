@@ -740,6 +740,9 @@ def test_what_is_made_of_pieces_is_what_the_whole_has(case):
         assert found["functions"] == whole["functions"]
     # a character that stands in several defs is told once for each def, with a fix for that def
     one, other = ([d for d in each["diagnostics"] if d["code"] != "TC103"] for each in (found, whole))
+    for each in (*one, *other):
+        if each["code"] == "TC201":  # a piece does not know the other defs, one of which the whole may propose
+            each |= {"fix": None, "help": None}
     assert one == other
 
 
