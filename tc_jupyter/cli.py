@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="measure against what else is installed")
     bench.add_argument(
         "--suite",
-        choices=("cpu", "borders", "operands", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
+        choices=("cpu", "borders", "operands", "scatter", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
         default="compile",
     )
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
@@ -112,10 +112,12 @@ def _parser() -> argparse.ArgumentParser:
         "--threads",
         type=int,
         metavar="N",
-        help="suites cpu, borders, operands, plain and gradient: only with N threads",
+        help="suites cpu, borders, operands, scatter, plain and gradient: only with N threads",
     )
     bench.add_argument(
-        "--compiled", action="store_true", help="suites cpu, borders, operands and gpu: measure torch.compile too"
+        "--compiled",
+        action="store_true",
+        help="suites cpu, borders, operands, scatter and gpu: measure torch.compile too",
     )
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")

@@ -982,9 +982,12 @@ class ComplexMaker:
             return f"{name}(Id(i) % 4) +=! {self.value(['i'], 2)} where i in 0:N"
         value = self.value([*left, index] if summed else left, 2)
         self.tensors[name] = rank
+        if not summed and self.random.random() < 0.3:
+            before = f"{name}({', '.join(['i - 1', *left[1:]])}) else {self.pick('0', '1', 'z')}"
+            return f"{target} = ({before}) {self.pick('*', '+', '-')} {value} where {', '.join(ranges)} along i"
         if not summed:
             return f"{target} = {value} where {', '.join(ranges)}"
-        return f"{target} +=! {value} + 0*{index} where {', '.join([*ranges, f'{index} in 0:{size}'])}"
+        return f"{target} {self.pick('+=!', '+=!', '*=!')} {value} + 0*{index} where {', '.join([*ranges, f'{index} in 0:{size}'])}"
 
     def read(self, indices):
         name = self.pick(*self.tensors)
@@ -1301,7 +1304,7 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
     states = (f".{name}" for name in re.findall(r"\breduce (\w+)\(", function.program.source.text))
-    parts = (".max", ".min", ".value", ".sum", ".first", ".re", ".im", *states)  # of what others read
+    parts = (".max", ".min", ".value", ".sum", ".first", ".re", ".im", ".product", *states)  # of what others read
     known_ranges = function.ranges.indices
     if any(s.block.endswith("#step") for s in function.program.statements):
         return  # of a def that is applied again and again: the steps are one statement, and several calls
@@ -1318,7 +1321,9 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         for name, limits in ranges.items():
             name = s.output_indices[int(name[1:])].name if name.startswith("@") else name  # a dimension, not an index
             if name in moving or (
-                name not in here and {f"{s.target}.sum", f"{s.target}.first", f"{s.name}.re"} & known_ranges.keys()
+                name not in here
+                and {f"{s.name}.re", *(f"{s.target}.{part}" for part in ("sum", "first", "product"))}
+                & known_ranges.keys()
             ):
                 continue  # the logarithm of a sum that other statements made, or the parts of one
             assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"

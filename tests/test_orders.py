@@ -253,6 +253,53 @@ def test_the_best_path_is_the_one_of_viterbi():
     np.testing.assert_allclose(f(a, e)[-1], best, rtol=1e-6)
 
 
+RUNNING = """
+def exclusive(float(N) X) -> (Y) { Y(i) = i > 0 ? Y(i-1) + X(i-1) : 0 where i in 0:N along i }
+def reverse(float(N) X) -> (Y) { Y(i) = (Y(i+1) else 0) + X(i) along -i }
+def segmented(float(N) X, bool(N) Start) -> (Y) { Y(i) = (Start(i) ? 0 : Y(i-1) else 0) + X(i) along i }
+def final(float(N) X) -> (R) { Y(i) = (Y(i-1) else 0) + X(i) along i  R = Y(N - 1) where exists Y(0) }
+def carried(float(N) X) -> (M, P) {
+    M(i) = min(M(i-1) else inf, X(i)) along i
+    P(i) = X(i) < (M(i-1) else inf) ? i : (P(i-1) else 0) along i
+}
+def forward(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
+def path(float(S, S) A, float(T, S) E) -> (V, P) {
+    along t in 0:T {
+        V(t, s) max=! (t > 0 ? V(t-1, r) + A(r, s) : 0) + E(t, s) where r in 0:S
+        P(t, s) argmax=! (t > 0 ? V(t-1, r) : 0) + A(r, s)
+    }
+}"""
+
+
+def best_path(a, e):
+    """The scores of the textbook, and the state before each."""
+    scores, before = [e[0]], [a.argmax(0)]
+    for row in e[1:]:
+        before.append((scores[-1][:, None] + a).argmax(0))
+        scores.append((scores[-1][:, None] + a).max(0) + row)
+    return np.array(scores), np.array(before)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_what_runs_along_an_index_is_that_of_the_textbook(target):
+    f = tc.compile(RUNNING, target=target, allow=["TC329"])
+    x = np.array([3, 1, 4, 1, 5, 9, 2, 6], np.float32)
+    start = np.array([0, 0, 1, 0, 0, 1, 1, 0], bool)
+    assert f.exclusive(x).tolist() == [0, *np.cumsum(x[:-1])]
+    assert f.reverse(x).tolist() == np.cumsum(x[::-1])[::-1].tolist()
+    assert f.segmented(x, start).tolist() == [3, 4, 4, 5, 10, 9, 2, 8]
+    assert f.final(x) == x.sum()
+    least, place = f.carried(x)
+    assert (least.tolist(), place.tolist()) == ([3, 1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 1, 1])
+    random = np.random.default_rng(6)
+    lower = np.tril(random.random((7, 7), dtype=np.float32), -1) + np.eye(7, dtype=np.float32)
+    wanted = np.linalg.solve(lower, x[:7])
+    np.testing.assert_allclose(f.forward(lower, x[:7]), wanted, rtol=1e-3, atol=1e-4)
+    a, e = random.random((5, 5), dtype=np.float32), random.random((9, 5), dtype=np.float32)
+    for found, wanted in zip(f.path(a, e), best_path(a, e), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 def test_a_recurrent_layer_is_the_one_of_torch():
     torch = pytest.importorskip("torch")
     f = tc.compile(
@@ -347,6 +394,9 @@ def test_what_is_read_of_the_own_target_is_not_computed_before():
         ("def f(int64(N) X) -> (Y) { Y(i) = (i < N - 1 ? Y(i+1) : 3) + X(i) along -i }", np.int64),
         ("def f(double(N) X) -> (Y) { Y(i) = max(X(i), Y(i-1) else -inf) along i }", np.float64),
         ("def f(float(N) X) -> (Y) { Y(i) = min(i > 1 ? Y(i-1) : 9, X(i)) where i in 1:N along i }", np.float32),
+        ("def f(int32(N) X) -> (Y) { Y(i) = 3 - X(i) + (Y(i-1) else 5)*1 + X(i)*X(i) along i }", np.int32),
+        ("def f(int32(N) X) -> (Y) { Y(i) = i == 0 ? X(i) : max(X(i), max(Y(i-1), 4)) along i }", np.int32),
+        ("def f(int64(N) X) -> (Y) { Y(i) = i < N - 1 ? Y(i+1) - X(i) : 7 along -i }", np.int64),
     ],
 )
 def test_blocks_of_a_running_operation_run_at_one_time(text, dtype):

@@ -157,7 +157,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
-        diagnostics.extend(wrong)
+        diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong)), *wrong]
         diagnostics.extend(order_messages(program, ranges))
         left_sides = left_side_messages(program, ranges)
         diagnostics.extend(left_sides)
@@ -575,7 +575,7 @@ def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
     return [each.message for kept in places.values() for each in kept]
 
 
-_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK)
+_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK, codes.DATA_CHECKED)
 
 
 def _implies(one: _Told, other: _Told) -> bool:
@@ -1217,6 +1217,12 @@ def _equalities(
             elif gap != 0:
                 checks.append(EqualityCheck(own, declared, Equality(start, start, "declared", reason, tensor.span)))
     return tuple(checks), definitions, diagnostics
+
+
+def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic]) -> bool:
+    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have."""
+    sizes = [each.span for each in wrong if each.code is codes.SIZE_MISMATCH]
+    return any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
 
 
 def _defines(e: SizeExpr, bound: set[str], definitions: Mapping[str, SizeExpr]) -> bool:

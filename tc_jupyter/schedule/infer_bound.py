@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, conjuncts, negated, walk
-from tc_jupyter.program.integers import index_names, reads_elements
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, conjuncts, negated, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import (
     Condition,
     Extremum,
@@ -308,7 +308,7 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
         read, key = each.read, (each.read, each.conditions)
         if key not in found:
             parts = bool(path) and not bounds.tvm
-            there = _where_all_hold(each.conditions, box, scope_of(graph)) if parts else box
+            there = _where_all_hold(graph, each.conditions, box) if parts else box
             ends, exact = _access_box(graph, read, there)
             relaxed = [_relax(graph, end, consumer, bounds, path) for end in ends]
             # a box whose ends are not reached may reach beyond the elements that are read
@@ -319,24 +319,31 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
     return tuple(replace(found[each.read, each.conditions], read=each.read) for each in mine)
 
 
-def _where_all_hold(conditions: tuple[Expr, ...], box: Mapping[str, Interval], scope: Scope) -> Mapping[str, Interval]:
+def _where_all_hold(
+    graph: StageGraph, conditions: tuple[Expr, ...], box: Mapping[str, Interval]
+) -> Mapping[str, Interval]:
     """The ranges of indices without what comparisons of one index with another leave out, where something is left for sure.
 
     Worked example: for `j <= i` and `i` in `[64*o, 64*o + 63]` the last `j` is `64*o + 63`.
     """
     for condition in (part for each in conditions for part in conjuncts(each)):
-        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">=") or reads_elements(condition):
+        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
             continue
-        small, large = (from_expr(side, scope) for side in (condition.left, condition.right))
+        sides = condition.left, condition.right
+        if any(side.dtype is not DType.INT64 or is_computed(graph, side) for side in sides):
+            continue
+        small, large = (from_expr(side, scope_of(graph)) for side in sides)
         gap = (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)  # is not negative
-        for name in gap.indices & box.keys() if len(gap.indices) > 1 else ():
-            weight, rest = gap.linear_in(name) or (constant(0), gap)
+        parts = {name: gap.linear_in(name) or (constant(0), gap) for name in gap.indices & box.keys()}
+        if {weight for weight, _ in parts.values()} != {constant(1), constant(-1)}:
+            continue
+        for name, (weight, rest) in parts.items():
             low, high = box[name]
-            end = interval(rest * -weight.offset, box) if weight in (constant(1), constant(-1)) else None
-            if end is not None and weight == constant(-1) and end.upper is not None:
-                high = minimum(high, end.upper)
-            elif end is not None and weight == constant(1) and end.lower is not None:
-                low = maximum(low, end.lower)
+            end = interval(rest * -weight.offset, box)
+            if weight == constant(-1):
+                high = high if end.upper is None else minimum(high, end.upper)
+            else:
+                low = low if end.lower is None else maximum(low, end.lower)
             if nonnegative(high - low):
                 box = {**box, name: (low, high)}
     return box

@@ -10,16 +10,30 @@ Source: Blelloch, "Prefix sums and their applications", 1990.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
+from tc_jupyter.program import (
+    Binary,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Recurrence,
+    Select,
+    Unary,
+    identity_of,
+    int64,
+    recurrence_of,
+    rewrite,
+    walk,
+)
 from tc_jupyter.ranges import Scope, SizeExpr, constant, from_expr, to_expr
 
 from .infer_bound import scope_of
 from .orders import moving
 from .stage import IterVar, Stage, StageGraph
-
-OPERATORS = ("+", "*", "min", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class Running:
 
     Attributes:
         axis: that index; `step` is 1 or -1.
-        own: the element that is read, `carried` what stands for it with its choice, `x` the other operand.
+        own: the element that is read, `carried` what stands for it with its choice if there is one, `x` the other operand.
     """
 
     axis: IterVar
@@ -64,12 +78,7 @@ def running_of(graph: StageGraph, stage: Stage) -> Running | None:
         return None
     ((name, step),) = statement.order
     reads, value = dict.fromkeys(statement.self_reads), statement.value
-    if (
-        moving(stage) != frozenset((name,))
-        or len(reads) != 1
-        or dtype is not dtype.compute
-        or not isinstance(value, Binary)
-    ):
+    if moving(stage) != frozenset((name,)) or len(reads) != 1 or dtype is not dtype.compute:
         return None
     (own,) = reads
     place = [item.name for item in statement.output_indices].index(name)
@@ -78,20 +87,46 @@ def running_of(graph: StageGraph, stage: Stage) -> Running | None:
         isinstance(node, Read) and any(isinstance(part, Read) for index in node.indices for part in walk(index))
         for node in walk(value)
     )
-    if back != constant(-step) or data or value.op not in OPERATORS:
+    if back != constant(-step) or data:
         return None
     axis = stage.root(name)
-    for carried, x in ((value.left, value.right), (value.right, value.left)):
-        if not isinstance(carried, Select) or any(node == own for node in walk(x)):
-            continue
-        match (carried.then, carried.otherwise):
-            case (Read() as read, (Const() | Unary(op="-", operand=Const())) as start) if (
-                read == own and _is_behind_first(carried.condition, axis, step, scope)
-            ):
-                return Running(axis, step, value.op, carried, own, start, x)
-            case _:
-                continue
-    return None
+    for carried in (node for node in walk(value) if isinstance(node, Select) and node.then == own):
+        if _is_number(carried.otherwise):
+            form = recurrence_of(value, carried)
+            if form is not None and _is_running(form, own) and _is_behind_first(carried.condition, axis, step, scope):
+                return Running(axis, step, form.operator, carried, own, carried.otherwise, form.x)
+    if not isinstance(value, Select):
+        return None
+    later, first = value.then, value.otherwise
+    if _is_first(value.condition, axis, step, scope):
+        later, first = first, later
+    elif not _is_behind_first(value.condition, axis, step, scope):
+        return None
+    form = recurrence_of(later, own)
+    if form is None or not _is_running(form, own) or any(node == own for node in walk(first)):
+        return None
+    start = identity_of(form.operator, value.dtype)
+    x = replace(value, **{side: form.x for side in ("then", "otherwise") if getattr(value, side) is later})
+    return Running(axis, step, form.operator, own, own, start, x)
+
+
+def _is_number(value: Expr) -> bool:
+    return isinstance(value.operand if isinstance(value, Unary) else value, Const)
+
+
+def _is_running(form: Recurrence, own: Read) -> bool:
+    """Whether an operation has neither a factor nor a shift, and nothing else of an earlier element."""
+    return form.factor is None and form.shift is None and not any(node == own for node in walk(form.x))
+
+
+def _is_first(condition: Expr, axis: IterVar, step: int, scope: Scope) -> bool:
+    """Whether a condition says that there is no element before: `i == 0`."""
+    if not isinstance(condition, Binary) or condition.op != "==" or not condition.left.dtype.is_integer:
+        return False
+    low, high = axis.dom
+    e = from_expr(condition.left, scope) - from_expr(condition.right, scope)
+    count = from_expr(IndexVar(axis.name)) - low if step > 0 else high - 1 - from_expr(IndexVar(axis.name))
+    return e in (count, -count)
 
 
 def _is_behind_first(condition: Expr, axis: IterVar, step: int, scope: Scope) -> bool:

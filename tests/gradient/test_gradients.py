@@ -190,6 +190,10 @@ def factor(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) *= (Y(i-1) else 0.7)*(Y(i+1) e
 def square(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) *= Y(i) }
 def larger(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) max= 2*Y(i) - X(i)*X(i) }
 def scaled(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) max= 0.9*(Y(i-1) else 0) along i }
+def empty(float(M) A, float(M, 3) B) -> (Y) { Y(i) +=! (j < i ? B(max(i-1, 0), j) : A(k)) * 2 where i in 0:M, j in 0:3, k in M:M }
+def rows(float(N, M) X, float(3, K) W) -> (Y) { Y(n, i) +=! X(n, i + k) * W(n, k) where n in 0:3 }
+def partly(float(N) X, int32 s) -> (Y) { T(i) = X(i)*X(i)  T(i) = 3 where i in 0:N + s, X(i) > 0.5, i < N  Y(i) = T(i) }
+def checked(float(N) X, float(N) C, float(K) W) -> (Y) { Y(i) +=! (C(i) > 0.5 ? X(i - k) : 0) * W(k) where i in 3:N, k in 0:4 }
 def solved(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
 def strided(float(M) X) -> (Y) { Y(k, j) = (X(2*k + j) else 0.5) + (Y(k-1, j) else 0) where k in 0:3, j in 0:M along k }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }

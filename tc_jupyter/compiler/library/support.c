@@ -296,7 +296,7 @@ static int64_t tc_threads(const tc_options *o)
     return o && o->threads > 0 ? tc_min(o->threads, TC_MOST_THREADS) : tc_processors();
 }
 
-/* Runs a kernel. count: its tasks, negative where no thread is worth waking, larger by TC_IN_ORDER where they have an order. */
+/* Runs a kernel. count: its tasks, negative where no thread is worth waking, larger by a multiple of TC_IN_ORDER where they have an order. */
 static void tc_run(const tc_options *o, int64_t threads, tc_kernel *kernel, const int64_t *slots, int64_t count)
 {
     int64_t tasks = (count < 0 ? -count : count) % TC_IN_ORDER;
