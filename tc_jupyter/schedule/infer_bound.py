@@ -326,14 +326,7 @@ def _where_all_hold(
 
     Worked example: for `j <= i` and `i` in `[64*o, 64*o + 63]` the last `j` is `64*o + 63`.
     """
-    for condition in (part for each in conditions for part in conjuncts(each)):
-        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
-            continue
-        sides = condition.left, condition.right
-        if any(side.dtype is not DType.INT64 or is_computed(graph, side) for side in sides):
-            continue
-        small, large = (from_expr(side, scope_of(graph)) for side in sides)
-        gap = (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)  # is not negative
+    for gap in gaps_of(graph, conditions):
         parts = {name: gap.linear_in(name) or (constant(0), gap) for name in gap.indices & box.keys()}
         if {weight for weight, _ in parts.values()} != {constant(1), constant(-1)}:
             continue
@@ -347,6 +340,18 @@ def _where_all_hold(
             if nonnegative(high - low):
                 box = {**box, name: (low, high)}
     return box
+
+
+def gaps_of(graph: StageGraph, conditions: tuple[Expr, ...]) -> Iterator[SizeExpr]:
+    """What conditions say is not negative: the distances of what their comparisons compare, where no element decides."""
+    for condition in (part for each in conditions for part in conjuncts(each)):
+        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
+            continue
+        sides = condition.left, condition.right
+        if any(side.dtype is not DType.INT64 or is_computed(graph, side) for side in sides):
+            continue
+        small, large = (from_expr(side, scope_of(graph)) for side in sides)
+        yield (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)
 
 
 @dataclass(frozen=True, slots=True)
