@@ -175,10 +175,12 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
     for member in family:
         domain = default_domain(member)
         outputs = [root for root in member.roots if root.kind == "output"]
+        shift = view_shift(graph, member.target)
         if requests:
             # a statement of `%%sac` may write only a part of the tensor's box, even the first one
             fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
-            for root, (low, extent) in zip(outputs, box, strict=True):
+            for root, (first, extent), far in zip(outputs, box, shift, strict=True):
+                low = first - far
                 inside = fills and member is family[0] and all(request.inside for request in requests)
                 if not (tvm or inside or _tests_positions(graph, member)):
                     low, extent = _clip(low, extent, *domain[root.name])
@@ -187,7 +189,8 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
                     _whole_tiles(graph, member, root.name, extent) if is_padded(member, root.name) else extent,
                 )
         if member.storage.padded:
-            box = tuple(domain[root.name] for root in outputs)
+            ends = (domain[root.name] for root in outputs)
+            box = tuple((low + far, extent) for (low, extent), far in zip(ends, shift, strict=True))
             if member.storage.whole:
                 domain |= _whole_reductions(member, domain)
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))

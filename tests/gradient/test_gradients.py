@@ -214,6 +214,7 @@ def triangle(float(N, N) X) -> (A, S) { A, S, C moments=! X(n, m) * X(n, m) wher
 def filtered(float(N, M) X) -> (L) { L(n) ap=! X(n, m) where X(n, m) > 0.5 }
 def groups(float(N) X, uint8(N) K) -> (A, C) { A(K(n)), C(K(n)) cmul=! (X(n), X(n)*X(n)) }
 def diagonal(float(N, N) X, float(N) W) -> (L) { L(2*i) ap=! X(i, j) * W(j)  L(2*i + 1) ap=! W(j) - W(i) where i in 0:N, j in 0:N }
+def twice(float(N, M) X, float(N, K) Z) -> (Y) { Y(i) ap=! X(i, j)*X(i, j)  W(i) = Y(i)*Y(i)  Y(i) ap=! Z(i, j)*W(i) }
 def versions(float(T, N) X, float(N) W) -> (Y) {
     along t in 0:T {
         s(i) = X(t, i) + (Y(t-1, i) else 0.5)
