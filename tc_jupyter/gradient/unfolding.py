@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import count, groupby
 
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Select, Size, Statement, int64, rewrite
-from tc_jupyter.ranges import Ranges, SizeExpr, constant, from_expr, reads_what_it_made, to_expr
+from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, constant, from_expr, maximum, reads_what_it_made, to_expr
 
 from .arithmetic import both, cast
 from .folds import Unfolded, unfolded
@@ -139,9 +139,7 @@ class _Unfolding:
         name, _ = self.place(statement.target)
         number = self.count[name] = self.count.get(name, 0) + 1
         fresh = statement.operator != "=" and (statement.initialize or number == 1)
-        points = tuple(
-            self.point(found.index, found.lower, found.upper) for found in self.ranges.points(statement.name)
-        )
+        points = tuple(map(self.point, self.ranges.points(statement.name)))
         target = version(name, number)
         place = statement.unique, statement.span
         order = conditions, statement.order, statement.block
@@ -181,10 +179,12 @@ class _Unfolding:
             return len(writers), None
         return len(writers), earlier([(apart[index], way) for index, way in order])
 
-    def point(self, name: str, lower: SizeExpr | None, upper: SizeExpr | None) -> Point:
+    def point(self, found: IndexRange) -> Point:
+        lower, upper = found.lower, found.upper
         if lower is None or upper is None:
-            raise refuse(self.program, f"the range of `{name}` is not known")
-        return Point(name, lower, upper)
+            raise refuse(self.program, f"the range of `{found.index}` is not known")
+        moves = found.ends is not None and found.source == "where"  # its ends may pass each other: it is empty then
+        return Point(found.index, lower, maximum(lower, upper) if moves else upper)
 
     def rule(self, node: Expr) -> Expr | None:
         match node:

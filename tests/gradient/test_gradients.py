@@ -364,6 +364,34 @@ def test_programs_that_others_reported_to_have_wrong_derivatives(name):
     assert judge(Given("reported", name, in_doubles(REPORTED), OF_REPORTED))
 
 
+EMPTY = """
+reduce far(double a, double b) = hypot(a, b) from 0 with x -> abs(x)
+def last(double(N) X, double(M) W) -> (Y) { Y(m) = W(m) * (N > 0 ? X(N - 1) * X(0) : 1) + (X(N - 1) else 2) }
+def fold(double(N) X, double(M) W) -> (Y) { A far=! X(n)  Y(m) = W(m) + A }
+def bins(double(N) X, double(M) W) -> (double(M) Y) { Y(n % M) far=! X(n)  Y(m) += W(m) }
+def most(double(N) X, double(M) W) -> (Y) { Y(m) max=! W(m) * X(n)  Y(m) = max(Y(m), W(m)) }
+def rows(double(N) X, double(M) W) -> (Y) {
+    along t in 0:N { S +=! Z(j) * X(t) where j in 0:t  Z(t) = X(t) + S }
+    Y(m) = W(m) + (N > 0 ? Z(0) : 0)
+}
+def start(double(N, M) X, double(M) W) -> (Y) {
+    H(t, m) = (t > 0 ? H(t - 1, 0) + H(t - 1, M - 1) : W(m)) * X(t, m) along t
+    Y(m) = W(m) + (H(N - 1, m) else 0)
+}
+"""
+
+
+@pytest.mark.parametrize("name", re.findall(r"def (\w+)", EMPTY))
+def test_derivatives_of_nothing(name):
+    """Where a size is 0, the other parameter has the derivative that differences give."""
+    f, w, dy = tc.compile(EMPTY, target="cpu")[name], np.float64([1.5, -2]), np.float64([3, 4])
+    x = np.zeros((0, 2) if name == "start" else 0)
+    dx, dw = f.vjp()(x, w, dy)
+    slope = (f(x, w + 1e-6) - f(x, w - 1e-6)) / 2e-6
+    assert dx.shape == x.shape
+    np.testing.assert_allclose(dw, dy * slope, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_no_def_is_refused():
     """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""

@@ -18,7 +18,7 @@ from tc_jupyter.codegen.c import CCheck, Names
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import Block, Buffer, Check
 from tc_jupyter.program import Binary, Cast, Const, Expr, IndexVar, Read, Size, Unary, int64, rewrite, walk
-from tc_jupyter.ranges import Access, IndexRange, PointCheck, Ranges, SizeExpr, borders, to_expr
+from tc_jupyter.ranges import Access, IndexRange, PointCheck, SizeExpr, borders, to_expr
 from tc_jupyter.ranges.data import UniqueCheck, depends_on_data, point_check
 from tc_jupyter.ranges.magnitudes import Magnitudes
 from tc_jupyter.runtime.arguments import Formula
@@ -491,34 +491,29 @@ class Calls:
 
     def recheck(self) -> list[str]:
         """With a size of 0 every access of a statement that still runs is looked at again, as `Bind` does."""
-        ranges: Ranges = self.found.ranges
-        items = {(id(i.bound.access), i.bound.dimension): i for i in self.found.conditions.items if i.bound is not None}
         before: list[str] = []
         body = ["int over = 0;", "(void)over; (void)c;"]
         for statement in self.program.statements:
             inner: list[str] = []
-            accesses = {id(b.access): b.access for b in ranges.bounds[statement.name]}.values()
-            for access in accesses:
-                for dimension in range(len(access.index) - access.hidden):
-                    if access.is_border(dimension):
-                        continue
-                    item = items[id(access), dimension]
-                    on_data = item.kind in ("DATA", "POINTWISE")
-                    looked_at = on_data or (id(access), dimension) in self.bind.at_zero
-                    if depends_on_data(access, dimension) and looked_at:
-                        continue
-                    number = len(self.conditions)
-                    points = self.points(statement.name, access, dimension)
-                    if depends_on_data(access, dimension):
-                        points = replace(points, guards=())  # what cannot be looked at here may hold anywhere
-                    if _is_whole(points):
-                        continue
-                    unknown = any(isinstance(node, Read) and node.indices for node in walk(points.index))
-                    if not unknown:
-                        before += self.searched(f"zero_{number}", points)
-                    self.conditions.append(of_item(self.bind, item))
-                    test = "1" if unknown else f"{self.name}_zero_{number}(c)"
-                    inner.append(f"{_PAD}if ({test}) return {self.failed(number)};")
+            for item in self.found.conditions.subscripts(statement.name):
+                assert item.bound is not None
+                access, dimension = item.bound.access, item.bound.dimension
+                on_data = item.kind in ("DATA", "POINTWISE")
+                looked_at = on_data or (id(access), dimension) in self.bind.at_zero
+                if depends_on_data(access, dimension) and looked_at:
+                    continue
+                number = len(self.conditions)
+                points = self.points(statement.name, access, dimension)
+                if depends_on_data(access, dimension):
+                    points = replace(points, guards=())  # what cannot be looked at here may hold anywhere
+                if _is_whole(points):
+                    continue
+                unknown = any(isinstance(node, Read) and node.indices for node in walk(points.index))
+                if not unknown:
+                    before += self.searched(f"zero_{number}", points)
+                self.conditions.append(of_item(self.bind, item))
+                test = "1" if unknown else f"{self.name}_zero_{number}(c)"
+                inner.append(f"{_PAD}if ({test}) return {self.failed(number)};")
             if inner:
                 body += [f"if ({self.runs(statement.name)}) {{", *inner, "}"]
         return [*before, self.head("recheck"), "{", *(f"{_PAD}{line}" for line in [*body, "return 0;"]), "}", ""]
