@@ -364,7 +364,7 @@ def test_programs_that_others_reported_to_have_wrong_derivatives(name):
     assert judge(Given("reported", name, in_doubles(REPORTED), OF_REPORTED))
 
 
-EMPTY = """
+OF_NOTHING = """
 reduce far(double a, double b) = hypot(a, b) from 0 with x -> abs(x)
 def last(double(N) X, double(M) W) -> (Y) { Y(m) = W(m) * (N > 0 ? X(N - 1) * X(0) : 1) + (X(N - 1) else 2) }
 def fold(double(N) X, double(M) W) -> (Y) { A far=! X(n)  Y(m) = W(m) + A }
@@ -381,10 +381,10 @@ def start(double(N, M) X, double(M) W) -> (Y) {
 """
 
 
-@pytest.mark.parametrize("name", re.findall(r"def (\w+)", EMPTY))
+@pytest.mark.parametrize("name", re.findall(r"def (\w+)", OF_NOTHING))
 def test_derivatives_of_nothing(name):
     """Where a size is 0, the other parameter has the derivative that differences give."""
-    f, w, dy = tc.compile(EMPTY, target="cpu")[name], np.float64([1.5, -2]), np.float64([3, 4])
+    f, w, dy = tc.compile(OF_NOTHING, target="cpu")[name], np.float64([1.5, -2]), np.float64([3, 4])
     x = np.zeros((0, 2) if name == "start" else 0)
     dx, dw = f.vjp()(x, w, dy)
     slope = (f(x, w + 1e-6) - f(x, w - 1e-6)) / 2e-6
