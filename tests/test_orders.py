@@ -193,6 +193,15 @@ def test_a_sum_that_starts_anew_forgets_nan():
     np.testing.assert_array_equal(np.isnan(f(anew, x)), (np.arange(40) >= 11) & (np.arange(40) < 14))
 
 
+@pytest.mark.parametrize("value", ["A(i) > 0 ? X(i) : Y(i-1) else -0.0", "A(i) > 0 ? X(i) : (Y(i-1) else X(i)) + X(i)"])
+def test_what_is_kept_keeps_the_sign_of_zero(value):
+    text = f"def f(float(N) A, float(N) X) -> (Y) {{ Y(i) = {value} along i }}"
+    f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    random = np.random.default_rng(0)
+    a, x = (random.choice(np.float32([0.0, -0.0, 1]), 100, p=p) for p in ((0.7, 0, 0.3), (0.3, 0.6, 0.1)))
+    np.testing.assert_array_equal(np.signbit(f(a, x)), np.signbit(reference(a, x)))
+
+
 def test_a_running_sum_of_numbers_that_are_not_negative_never_falls():
     f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }").f
     x = np.random.default_rng(0).random(100_000, dtype=np.float32) ** 3

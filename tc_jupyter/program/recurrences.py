@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import frexp
 
-from .expr import Binary, Const, Expr, Select, Unary, walk
+from .expr import Binary, Const, DType, Expr, Select, Unary, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def recurrence_of(value: Expr, own: Expr) -> Recurrence | None:
         return _extreme(value, own)
     if found.factor is None:
         return None
-    factor, rest = found.factor, found.rest or _number(0, value)
+    factor, rest = found.factor, found.rest or nothing(value.dtype)
     if factor == _number(1, value):
         return Recurrence("+", rest)
     is_switch = found.switched and _is_switch(factor)
@@ -77,6 +77,11 @@ def _has(value: Expr, own: Expr) -> bool:
 
 def _number(number: int, like: Expr) -> Const:
     return Const(float(number) if like.dtype.is_float else number, like.dtype)
+
+
+def nothing(dtype: DType) -> Expr:
+    """What leaves a number as it is when it is added: of floats the negative zero, as `-0.0 + 0.0` is `0.0`."""
+    return Unary("-", Const(0.0, dtype), dtype) if dtype.is_float else Const(0, dtype)
 
 
 def _is_switch(factor: Expr) -> bool:
@@ -135,7 +140,7 @@ class _Terms:
                     None if a is None and b is None else replace(value, then=a or zero, otherwise=b or zero)
                     for a, b, zero in (
                         (then.factor, otherwise.factor, _number(0, value)),
-                        (then.rest, otherwise.rest, _number(0, value)),
+                        (then.rest, otherwise.rest, nothing(value.dtype)),
                     )
                 )
                 return _Sum(factor, rest, one or then.switched or otherwise.switched)
@@ -212,4 +217,4 @@ def _scaled(value: Expr | None, by: Expr) -> Expr | None:
     return Binary("*", value, by, by.dtype)
 
 
-__all__ = ["Recurrence", "recurrence_of"]
+__all__ = ["Recurrence", "nothing", "recurrence_of"]
