@@ -150,10 +150,11 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True)
 class _Extreme:
-    """The smaller one, or larger one, of `own + shift` and `rest`; `None` where there is none."""
+    """The smaller one, or larger one, of `own + shift` and `rest`; `None`: there is none. `moved`: `rest` is a sum, too."""
 
     shift: Expr | None
     rest: Expr | None
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,9 @@ class _Extremes:
                 left, right = self.of(value.left), self.of(value.right)
                 if left is None or right is None:
                     return None
+                hides = left.moved or right.moved or (left.shift is not None and right.shift is not None)
+                if hides and value.dtype.is_integer:
+                    return None  # sums of integers may have come around, which is not seen behind others
                 return _Extreme(_both(value, left.shift, right.shift), _both(value, left.rest, right.rest))
             case Binary(op="+" | "-") if not _has(value.right, self.own):
                 return self.moved(value, value.left, value.right)
@@ -184,9 +188,11 @@ class _Extremes:
         found = self.of(inside)
         if found is None:
             return None
+        if found.rest is not None and value.dtype.is_integer and not value.dtype.is_signed:
+            return None  # it may come around, and what is small then looks as if it had not
         rest = None if found.rest is None else replace(value, left=found.rest, right=by)
         if found.shift == _number(0, value):
-            return _Extreme(by if value.op == "+" else _minus(by), rest)
+            return _Extreme(by if value.op == "+" else _minus(by), rest, rest is not None)
         if value.dtype.is_float and found.shift is not None:
             return _Extreme(replace(value, left=found.shift, right=by), rest)
         return None  # sums of integers may have come around in between
