@@ -173,7 +173,7 @@ def test_factors_whose_product_is_too_large_or_small_are_taken_one_by_one(steps)
         ("Y(i) = A(i) + min(X(i), Y(i-1) else inf) along i", np.float32),
         ("Y(i) = min(X(i), Y(i-1) else 5) + A(i) along i", np.uint32),
         ("Y(i) = max(max(X(i), Y(i-1) else 5) + A(i), 0) along i", np.int32),
-        ("Y(i) = min((Y(i-1) else 9999) + A(i), (Y(i-1) else 9999) + X(i)) along i", np.int64),
+        ("Y(i) = min((Y(i-1) else 9) + A(i), (Y(i-1) else 9) + X(i), 99) along i", np.int64),
     ],
 )
 def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
