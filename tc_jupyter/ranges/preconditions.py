@@ -1187,6 +1187,7 @@ def _equalities(
 ) -> tuple[tuple[EqualityCheck, ...], dict[str, SizeExpr], list[Diagnostic]]:
     """Declared dimensions and sizes of calls: proved, refuted (TC205, TC215), a definition, or left to the call (TC605)."""
     bound = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in from_expr(dim).names}
+    bound |= set(ranges.scope.scalars or ())
     checks: list[EqualityCheck] = []
     definitions: dict[str, SizeExpr] = {}
     diagnostics: list[Diagnostic] = []
