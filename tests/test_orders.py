@@ -171,6 +171,10 @@ def test_factors_whose_product_is_too_large_or_small_are_taken_one_by_one(steps)
         ("Y(i) = min((Y(i-1) else 5) + A(i), X(i)) along i", np.int32),
         ("Y(i) = max((Y(i+1) else 5), X(i)) - A(i) along -i", np.int64),
         ("Y(i) = A(i) + min(X(i), Y(i-1) else inf) along i", np.float32),
+        ("Y(i) = min((Y(i-1) else 5), X(i)) + A(i) along i", np.uint64),
+        ("Y(i) = min(X(i), Y(i-1) else 5) + A(i) along i", np.uint32),
+        ("Y(i) = max(max(X(i), Y(i-1) else 5) + A(i), 0) along i", np.int32),
+        ("Y(i) = min((Y(i-1) else 9) + A(i), (Y(i-1) else 9) + X(i), 99) along i", np.int64),
     ],
 )
 def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
@@ -178,9 +182,10 @@ def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
     text = f"def f({name}(N) A, {name}(N) X) -> (Y) {{ {text} }}"
     f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
     random = np.random.default_rng(0)
+    least = 0 if np.dtype(kind).kind == "u" else -9
     most, steep = (np.inf, -np.inf) if kind is np.float32 else (np.iinfo(kind).max - 3, np.iinfo(kind).max // 2)
     for size, ends in ((0, 0), (1, 0), (100, 0), (100, 3), (300, 9)):
-        a, x = (random.integers(-9, 9, size).astype(kind) for _ in "ax")
+        a, x = (random.integers(least, 9, size).astype(kind) for _ in "ax")
         x[random.integers(0, size, 3 * ends)] = most
         a[random.integers(0, size, ends)] = steep
         np.testing.assert_array_equal(f(a, x), reference(a, x))
@@ -191,6 +196,15 @@ def test_a_sum_that_starts_anew_forgets_nan():
     x, anew = np.ones(40, np.float32), np.zeros(40, np.float32)
     x[11], anew[14] = np.nan, 1
     np.testing.assert_array_equal(np.isnan(f(anew, x)), (np.arange(40) >= 11) & (np.arange(40) < 14))
+
+
+@pytest.mark.parametrize("value", ["A(i) > 0 ? X(i) : Y(i-1) else -0.0", "A(i) > 0 ? X(i) : (Y(i-1) else X(i)) + X(i)"])
+def test_what_is_kept_keeps_the_sign_of_zero(value):
+    text = f"def f(float(N) A, float(N) X) -> (Y) {{ Y(i) = {value} along i }}"
+    f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    random = np.random.default_rng(0)
+    a, x = (random.choice(np.float32([0.0, -0.0, 1]), 100, p=p) for p in ((0.7, 0, 0.3), (0.3, 0.6, 0.1)))
+    np.testing.assert_array_equal(np.signbit(f(a, x)), np.signbit(reference(a, x)))
 
 
 def test_a_running_sum_of_numbers_that_are_not_negative_never_falls():

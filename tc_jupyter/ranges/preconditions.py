@@ -130,6 +130,15 @@ class Preconditions:
                 proved[key] = proved.get(key, True) and item.kind == "PROVED"
         return sum(proved.values()), len(proved)
 
+    def subscripts(self, statement: str) -> tuple[Precondition, ...]:
+        """What is known of every subscript of a statement that could leave its dimension."""
+        found: dict[tuple[int, int], Precondition] = {}
+        for item in self.items:
+            bound = item.bound
+            if item.statement == statement and bound is not None and not bound.access.is_border(bound.dimension):
+                found[id(bound.access), bound.dimension] = item
+        return tuple(found.values())
+
 
 def preconditions(program: Program, ranges: Ranges) -> Preconditions:
     """Classify every bound that shaped no range, and say what is suspicious about the ranges; never raises for the program."""
@@ -1178,6 +1187,7 @@ def _equalities(
 ) -> tuple[tuple[EqualityCheck, ...], dict[str, SizeExpr], list[Diagnostic]]:
     """Declared dimensions and sizes of calls: proved, refuted (TC205, TC215), a definition, or left to the call (TC605)."""
     bound = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in from_expr(dim).names}
+    bound |= set(ranges.scope.scalars or ())
     checks: list[EqualityCheck] = []
     definitions: dict[str, SizeExpr] = {}
     diagnostics: list[Diagnostic] = []
