@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import lru_cache
 from random import Random
 
 import ml_dtypes
@@ -1228,6 +1229,14 @@ def leaves_nothing(refusal, one, arguments):
     return any(each in refusal.message for each in named)
 
 
+@lru_cache(maxsize=1)
+def compiled(text):
+    """A cell, and its functions for both engines: the defs of a case are judged one after the other, at several sizes each."""
+    analysis = tc.analyze(text)
+    targets = ("interpreter", "cpu") if analysis.ok else ()
+    return analysis, {target: module_of(analysis, Options(text, target=target)) for target in targets}
+
+
 def judge(text, sizes, data, name="f", on_gpu=None):
     """Check one cell on all counts; says in a few words how far it came.
 
@@ -1237,7 +1246,7 @@ def judge(text, sizes, data, name="f", on_gpu=None):
     one = defs[name] if isinstance(defs[name], Def) else defs[name].function
     arguments = arguments_of(one, sizes, data)
     expected = expected_of(text, name, arguments)
-    analysis = tc.analyze(text)
+    analysis, modules = compiled(text)
     if not analysis.ok:
         codes = sorted({d.code.number for d in analysis.diagnostics if d.is_error})
         if (
@@ -1256,9 +1265,7 @@ def judge(text, sizes, data, name="f", on_gpu=None):
     if isinstance(expected, Unclear):
         return f"unclear: {expected}"
     note = f"{text}\n{sizes} data {data}"
-    slow = module_of(analysis, Options(text, target="interpreter"))[name]
-    fast = module_of(analysis, Options(text, target="cpu"))[name]
-    engines = {"interpreter": slow, "cpu": fast}
+    engines = {target: module[name] for target, module in modules.items()}
     found = {engine: called(function, arguments) for engine, function in engines.items()}
     refused = {engine: result.code.number for engine, result in found.items() if not isinstance(result, tuple)}
     if len(refused) == 1 and isinstance(expected, Refused) and expected.temporary:

@@ -171,6 +171,7 @@ def test_factors_whose_product_is_too_large_or_small_are_taken_one_by_one(steps)
         ("Y(i) = min((Y(i-1) else 5) + A(i), X(i)) along i", np.int32),
         ("Y(i) = max((Y(i+1) else 5), X(i)) - A(i) along -i", np.int64),
         ("Y(i) = A(i) + min(X(i), Y(i-1) else inf) along i", np.float32),
+        ("Y(i) = min((Y(i-1) else 5), X(i)) + A(i) along i", np.uint64),
         ("Y(i) = min(X(i), Y(i-1) else 5) + A(i) along i", np.uint32),
         ("Y(i) = max(max(X(i), Y(i-1) else 5) + A(i), 0) along i", np.int32),
         ("Y(i) = min((Y(i-1) else 9) + A(i), (Y(i-1) else 9) + X(i), 99) along i", np.int64),
@@ -181,9 +182,10 @@ def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
     text = f"def f({name}(N) A, {name}(N) X) -> (Y) {{ {text} }}"
     f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
     random = np.random.default_rng(0)
+    least = 0 if np.dtype(kind).kind == "u" else -9
     most, steep = (np.inf, -np.inf) if kind is np.float32 else (np.iinfo(kind).max - 3, np.iinfo(kind).max // 2)
     for size, ends in ((0, 0), (1, 0), (100, 0), (100, 3), (300, 9)):
-        a, x = (random.integers(0 if kind is np.uint32 else -9, 9, size).astype(kind) for _ in "ax")
+        a, x = (random.integers(least, 9, size).astype(kind) for _ in "ax")
         x[random.integers(0, size, 3 * ends)] = most
         a[random.integers(0, size, ends)] = steep
         np.testing.assert_array_equal(f(a, x), reference(a, x))

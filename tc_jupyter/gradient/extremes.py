@@ -30,7 +30,7 @@ class Found:
         at: the number of the point, at the left side of the step.
         here: the number of a point.
         points: for each reduced index, its value at the extreme point.
-        certain: there is a point.
+        known: says that there is a point, where that is not certain.
         best: the extreme value of this step alone, at the left side of the step.
     """
 
@@ -38,7 +38,7 @@ class Found:
     at: Expr
     here: Expr
     points: dict[str, Expr]
-    certain: bool
+    known: tuple[Expr, ...]
     best: Expr
 
 
@@ -52,7 +52,7 @@ def found(step: Step, array: Array, name: Named) -> Found:
     outputs = {at.name for at in step.left if isinstance(at, IndexVar)}
     reduced = [point for point in step.points if point.name not in outputs]
     if not reduced and step.indices is not None and not step.conditions:  # each element has one point
-        return Found((), here=int64(0), at=int64(0), points={}, certain=True, best=value)
+        return Found((), here=int64(0), at=int64(0), points={}, known=(), best=value)
     exact = is_exact(value)
     if not exact:
         box = tuple(point.bounds for point in step.points)
@@ -77,8 +77,10 @@ def found(step: Step, array: Array, name: Named) -> Found:
     chosen = Select(same, here, Const(NO_POSITION, DType.INT64), DType.INT64)
     steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, order=(), block=""))
     where = Read(at, step.left, DType.INT64)
-    certain = all(nonnegative(point.upper - point.lower - 1) for point in reduced)
-    return Found(tuple(steps), where, here, _points(reduced, where), certain, best)
+    known = tuple(test for point in reduced if (test := point.some) is not None)
+    if not all(nonnegative(point.upper - point.lower - 1) for point in reduced):
+        known = (compared("<", where, int64(NO_POSITION)),)
+    return Found(tuple(steps), where, here, _points(reduced, where), known, best)
 
 
 def _number(reduced: list[Point]) -> Expr:

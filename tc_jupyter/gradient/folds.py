@@ -28,7 +28,7 @@ from tc_jupyter.program import (
     rewrite,
     with_operands,
 )
-from tc_jupyter.ranges import nonnegative, to_expr
+from tc_jupyter.ranges import to_expr
 
 from .arithmetic import both, cast, compared, number
 from .steps import Array, Bounds, Point, Step, root, version
@@ -108,7 +108,7 @@ def unfolded(statement: Statement, step: Step, box: tuple[Bounds, ...], before: 
     (value,) = values
     if not statement.initialize:  # it goes on with what was there
         old = Read(version(root(step.target), before), step.left, value.dtype)
-        some = [test for each in reduced if (test := _some(each)) is not None]
+        some = [test for each in reduced if (test := each.some) is not None]
         (new,) = function.together((old,), (value,))
         value = Select(both(some), new, old, new.dtype) if some else new
     last = replace(step, operator="=", fresh=False, points=tuple(outputs), value=value, conditions=(), unique=False)
@@ -127,10 +127,11 @@ class _Level:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """One for each component."""
+        """One for each component; those of several folds on one target have its number."""
         box = tuple(each.bounds for each in (*self.others, self.point))
         several = len(self.function.combine) > 1
-        names = (f"{root(self.step.target)}.{self.point.name}{k if several else ''}" for k in self.places)
+        target = self.step.target.removesuffix("@1").replace("@", ".")
+        names = (f"{target}.{self.point.name}{k if several else ''}" for k in self.places)
         return tuple(Array(name, self.step.value.dtype, box) for name in names)
 
     @property
@@ -163,7 +164,7 @@ class _Level:
 
     def totals(self) -> list[Expr]:
         """What all points are together."""
-        found, some = self.read(to_expr(self.point.upper - 1)), _some(self.point)
+        found, some = self.read(to_expr(self.point.upper - 1)), self.point.some
         if some is None:
             return found
         return [Select(some, all_, none, all_.dtype) for all_, none in zip(found, self.nothing, strict=True)]
@@ -172,13 +173,6 @@ class _Level:
     def nothing(self) -> tuple[Expr, ...]:
         """What no points are together: without an identity nobody reads it."""
         return self.function.identity or tuple(number(0, self.step.value.dtype) for _ in self.places)
-
-
-def _some(point: Point) -> Expr | None:
-    """That there are points; `None` where that is certain."""
-    if nonnegative(point.upper - point.lower - 1):
-        return None
-    return compared(">", to_expr(point.upper), to_expr(point.lower))
 
 
 def _with_plain_left(step: Step, box: tuple[Bounds, ...], taken: Container[str]) -> Step:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
-from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import nonnegative, to_expr
 
 from .arithmetic import both, cast, compared, is_number, number, plus, times
@@ -516,7 +515,8 @@ class _Reverse:
             fresh = not steps and declared and not any(map(is_constant, term.left))
             if not steps and not fresh:
                 steps.append(self.draft.fill(own, number(0, dtype)))
-            steps.append(Step(own, "+", fresh, term.points, term.left, term.guarded))
+            added = Step(own, "+", fresh, term.points, term.left, term.value, conditions=term.conditions)
+            steps.append(added)
         if not steps:
             steps.append(self.draft.fill(own, number(0, dtype)))
         self.draft.steps += steps
@@ -606,8 +606,7 @@ def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:
         return where.points.get(node.name) if isinstance(node, IndexVar) else None
 
     points = tuple(point for point in step.points if point.name not in where.points)
-    known = () if where.certain else (compared("<", where.at, int64(NO_POSITION)),)
-    conditions = (*known, *(rewrite(each, rule) for each in part.conditions[1:]))
+    conditions = (*where.known, *(rewrite(each, rule) for each in part.conditions[1:]))
     read = rewrite(part.read, rule)
     assert isinstance(read, Read)
     return replace(step, points=points), Part(read, conditions, rewrite(part.value, rule))

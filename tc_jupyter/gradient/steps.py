@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
 from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, rewrite, turns, walk
-from tc_jupyter.ranges import SizeExpr, from_expr
+from tc_jupyter.ranges import SizeExpr, always_nonnegative, from_expr, to_expr
 from tc_jupyter.ranges.convert import Scope
+
+from .arithmetic import compared
 
 Bounds = tuple[SizeExpr, SizeExpr]
 
@@ -42,6 +44,13 @@ class Point:
     def bounds(self) -> Bounds:
         """Both ends."""
         return self.lower, self.upper
+
+    @property
+    def some(self) -> Expr | None:
+        """That the range is not empty; `None` where that is certain, for sizes of 0, too."""
+        if always_nonnegative(self.upper - self.lower - 1):
+            return None
+        return compared(">", to_expr(self.upper), to_expr(self.lower))
 
 
 @dataclass(frozen=True, slots=True)

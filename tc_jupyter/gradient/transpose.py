@@ -30,6 +30,7 @@ from tc_jupyter.ranges import (
     Mod,
     Opaque,
     SizeExpr,
+    always_nonnegative,
     constant,
     interval,
     maximum,
@@ -39,7 +40,7 @@ from tc_jupyter.ranges import (
     to_expr,
 )
 from tc_jupyter.ranges import index as index_name
-from tc_jupyter.ranges.size_expr import is_known_at_call
+from tc_jupyter.ranges.size_expr import has_data, is_known_at_call
 
 from .arithmetic import cast, compared, guarded, is_number, times
 from .partials import Part
@@ -215,10 +216,12 @@ class _Solving:
         given = [test for each in self.part.conditions for test in conjuncts(self.replaced(each))]
         conditions = self.shown([*conditions, *given])
         left, points = list[Expr](), list[Point]()
+        others = [at for dimension, at in enumerate(self.part.read.indices) if dimension not in self.pivots]
+        scattered = not self.kept and all(map(self.is_scattered, others))
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
             subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
-            if name is None and (conditions or dimension in self.kept):
+            if name is None and ((conditions and not scattered) or dimension in self.kept):
                 name = self.fresh()
                 conditions.append(compared("==", cast(subscript, DType.INT64), IndexVar(name)))
                 subscript = IndexVar(name)
@@ -236,6 +239,11 @@ class _Solving:
         if is_number(value, 0):  # no condition stands before it
             conditions, others = [], [each for each in others if each.name in _names(left)]
         return Term((*points, *others), tuple(left), tuple(conditions), value)
+
+    def is_scattered(self, at: Expr) -> bool:
+        """Whether a subscript has elements, or is the same at all points: few elements of the tensor are read."""
+        size = self.size(at)
+        return has_data(size) or not size.indices
 
     def shown(self, tests: Iterable[Expr]) -> list[Expr]:
         """Tests in few words, without those that are certain, each once."""
@@ -280,9 +288,13 @@ class _Solving:
             return test
         more = {"<": right - left - 1, "<=": right - left, ">": left - right - 1, ">=": left - right}[test.op]
         least = interval(more, self.all_ranges()).lower
-        if least is not None and nonnegative(least):
+        if least is not None and self.is_certain(least):
             return None
         return compared(test.op, to_expr(left), to_expr(right))
+
+    def is_certain(self, e: SizeExpr) -> bool:
+        """Whether `e >= 0` at all points: a size that is the length of a range is 1 or more there, others may be 0."""
+        return always_nonnegative(e, {high - low + 1 for low, high in self.all_ranges().values()})
 
     def all_ranges(self) -> dict[str, Bounds]:
         """The ranges of the indices of the term, both ends included."""

@@ -96,6 +96,7 @@ class Emitter:
         self.aside: list[Partition] = []  # that have no statement of their own
         self.calls: list[CallSite] = []
         self.equalities: list[Equality] = []
+        self.rounds = set[str]()  # indices that count the rounds of loops
         self.made = 0  # steps of all that was added, as `steps` counts them
         self._count = 0
 
@@ -174,8 +175,15 @@ class Emitter:
         if draft.reductions:
             (name, (low, high)), *rest = draft.reductions
             return replace(draft, reductions=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
-        (name, (low, high)), *rest = draft.outputs
-        return replace(draft, outputs=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
+        free = next((place for place, (name, _) in enumerate(draft.outputs) if name not in self.rounds), None)
+        if free is None:  # the rounds of a loop are all made, for later ones read them
+            return replace(
+                draft, value=fold(Select(condition, draft.value, zero(draft.value.dtype), draft.value.dtype))
+            )
+        outputs = list(draft.outputs)
+        name, (low, high) = outputs[free]
+        outputs[free] = name, (low, Select(condition, high, low, DType.INT64))
+        return replace(draft, outputs=tuple(outputs))
 
     def idle(self, names: Iterable[str]) -> list[Interval]:
         """The ranges of indices that may be empty, where no other index decides it."""

@@ -191,6 +191,7 @@ class Loops(Calls):
         for _ in range(MOST_TRIES):
             before, begin = self.saved(), len(self.out.drafts)
             step = self.out.fresh(loop.variable, (ZERO, loop.count))
+            self.out.rounds.add(step)
             carried = [self.carried(name, found, kinds[name], outer, step, context) for name, found in firsts.items()]
             made = self.one_round(loop, IndexVar(step), carried, inside, later, env, context.within((step,)))
             wanted = {name: _common(name, kinds[name], found.kind) for name, found in made.items()}

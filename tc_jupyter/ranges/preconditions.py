@@ -130,6 +130,15 @@ class Preconditions:
                 proved[key] = proved.get(key, True) and item.kind == "PROVED"
         return sum(proved.values()), len(proved)
 
+    def subscripts(self, statement: str) -> tuple[Precondition, ...]:
+        """What is known of every subscript of a statement that could leave its dimension."""
+        found: dict[tuple[int, int], Precondition] = {}
+        for item in self.items:
+            bound = item.bound
+            if item.statement == statement and bound is not None and not bound.access.is_border(bound.dimension):
+                found[id(bound.access), bound.dimension] = item
+        return tuple(found.values())
+
 
 def preconditions(program: Program, ranges: Ranges) -> Preconditions:
     """Classify every bound that shaped no range, and say what is suspicious about the ranges; never raises for the program."""

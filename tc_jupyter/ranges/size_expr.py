@@ -10,7 +10,7 @@ Worked example: `floor_div(size("I") - 1, 2) + 1` is stored as `floor((I + 1)/2)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, assert_never
@@ -674,9 +674,9 @@ def floor_div(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
     if rest == ZERO:
         return quotient
     positive = b.limits[0] is not None and b.limits[0] >= 1
-    if positive and _always_nonnegative(rest) and _always_nonnegative(b - 1 - rest):
+    if positive and always_nonnegative(rest) and always_nonnegative(b - 1 - rest):
         return quotient
-    if positive and _always_nonnegative(-1 - rest) and _always_nonnegative(rest + b):
+    if positive and always_nonnegative(-1 - rest) and always_nonnegative(rest + b):
         return quotient - 1
     if positive and rest.terms and rest.ordered()[0][1] < 0:
         # floor(e/D) = -floor((-e - 1)/D) - 1, so that the leading coefficient is positive
@@ -782,7 +782,7 @@ def mod(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
     bare = _without_remainders(rest, b)
     if bare != rest:
         return mod(bare, b)
-    if rest == ZERO or (_always_nonnegative(rest) and _always_nonnegative(b - 1 - rest)):
+    if rest == ZERO or (always_nonnegative(rest) and always_nonnegative(b - 1 - rest)):
         return rest
     return of_atom(Mod(rest, b))
 
@@ -830,7 +830,7 @@ def _is_short(atom: Atom) -> bool:
 
 def minimum(*arguments: SizeExpr | int) -> SizeExpr:
     """The smallest of the arguments, in canonical form."""
-    return _minimum(map(as_size_expr, arguments), _always_nonnegative)
+    return _minimum(map(as_size_expr, arguments), always_nonnegative)
 
 
 def _minimum(arguments: Iterable[SizeExpr], certain: Callable[[SizeExpr], bool]) -> SizeExpr:
@@ -872,11 +872,15 @@ def _undominated(arguments: list[SizeExpr], certain: Callable[[SizeExpr], bool])
     return kept
 
 
-def _always_nonnegative(e: SizeExpr) -> bool:
-    """Whether `e >= 0` is certain for sizes of 0, too: what a value is must not rest on a call's sizes being 1 or more."""
+def always_nonnegative(e: SizeExpr, positive: Container[SizeExpr] = ()) -> bool:
+    """Whether `e >= 0` is certain for sizes of 0, too: what a value is must not rest on a call's sizes being 1 or more.
+
+    Args:
+        positive: sizes that are 1 or more.
+    """
     if not nonnegative(e):
         return False
-    one_less = {name.name: of_atom(name) - 1 for name in _sizes(e)}
+    one_less = {name.name: of_atom(name) - 1 for name in _sizes(e) if of_atom(name) not in positive}
     return not one_less or nonnegative(e.substitute(one_less))
 
 

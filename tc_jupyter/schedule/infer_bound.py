@@ -175,10 +175,12 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
     for member in family:
         domain = default_domain(member)
         outputs = [root for root in member.roots if root.kind == "output"]
+        shift = view_shift(graph, member.target)
         if requests:
             # a statement of `%%sac` may write only a part of the tensor's box, even the first one
             fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
-            for root, (low, extent) in zip(outputs, box, strict=True):
+            for root, (first, extent), far in zip(outputs, box, shift, strict=True):
+                low = first - far
                 inside = fills and member is family[0] and all(request.inside for request in requests)
                 if not (tvm or inside or _tests_positions(graph, member)):
                     low, extent = _clip(low, extent, *domain[root.name])
@@ -187,7 +189,8 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
                     _whole_tiles(graph, member, root.name, extent) if is_padded(member, root.name) else extent,
                 )
         if member.storage.padded:
-            box = tuple(domain[root.name] for root in outputs)
+            ends = (domain[root.name] for root in outputs)
+            box = tuple((low + far, extent) for (low, extent), far in zip(ends, shift, strict=True))
             if member.storage.whole:
                 domain |= _whole_reductions(member, domain)
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
@@ -326,14 +329,7 @@ def _where_all_hold(
 
     Worked example: for `j <= i` and `i` in `[64*o, 64*o + 63]` the last `j` is `64*o + 63`.
     """
-    for condition in (part for each in conditions for part in conjuncts(each)):
-        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
-            continue
-        sides = condition.left, condition.right
-        if any(side.dtype is not DType.INT64 or is_computed(graph, side) for side in sides):
-            continue
-        small, large = (from_expr(side, scope_of(graph)) for side in sides)
-        gap = (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)  # is not negative
+    for gap in gaps_of(graph, conditions):
         parts = {name: gap.linear_in(name) or (constant(0), gap) for name in gap.indices & box.keys()}
         if {weight for weight, _ in parts.values()} != {constant(1), constant(-1)}:
             continue
@@ -347,6 +343,18 @@ def _where_all_hold(
             if nonnegative(high - low):
                 box = {**box, name: (low, high)}
     return box
+
+
+def gaps_of(graph: StageGraph, conditions: tuple[Expr, ...]) -> Iterator[SizeExpr]:
+    """What conditions say is not negative: the distances of what their comparisons compare, where no element decides."""
+    for condition in (part for each in conditions for part in conjuncts(each)):
+        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
+            continue
+        sides = condition.left, condition.right
+        if any(side.dtype is not DType.INT64 or is_computed(graph, side) for side in sides):
+            continue
+        small, large = (from_expr(side, scope_of(graph)) for side in sides)
+        yield (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1270,6 +1270,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         indices=tuple(
             _given(root.name, root.dom, root.kind) for root in (*kept, *(roots[index] for index in two.over))
         ),
+        operator=statement.operator if two.over else "=",
         value=product_of(inner),
         initialize=bool(two.over),
         accumulate=False,

@@ -18,7 +18,7 @@ from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.ranges import MANY, Facts, SizeExpr, constant, fact_of
 from tc_jupyter.schedule.infer_bound import StageBounds, SymbolicBounds, infer_symbolic, variable
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Split, Stage
+from tc_jupyter.schedule.stage import Split, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 
@@ -113,7 +113,7 @@ def _in_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
             continue
         moved, bounds, pays = schedule, infer_symbolic(schedule.graph), False
         for name in reversed(schedule.stages[: schedule.graph.position(place)]):
-            if name in schedule.graph.outputs or moved.graph.stage(name).attach.kind != "root":
+            if name in schedule.graph.outputs or not _is_used_inside(moved.graph, name, place):
                 continue
             try:
                 tried = moved.compute_at(name, place, next(reversed(steps)))
@@ -128,6 +128,12 @@ def _in_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
                 moved, bounds = tried, found
         schedule = moved if pays else schedule
     return schedule
+
+
+def _is_used_inside(graph: StageGraph, name: str, place: str) -> bool:
+    """Whether a stage has loops of its own, and all that read it belong to the nest of `place`."""
+    nests = [{user.name, *dict(graph.attach_path(user.name))} for user in graph.consumers(name)]
+    return graph.stage(name).attach.kind == "root" and all(place in each for each in nests)
 
 
 def _blocks(stage: Stage, target: Target, facts: Facts) -> dict[str, int]:
