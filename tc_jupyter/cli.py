@@ -90,6 +90,14 @@ def _parser() -> argparse.ArgumentParser:
     exported.add_argument(
         "--like", action="append", default=[], metavar="N=64,K=3", help="sizes of calls that get code of their own"
     )
+    exported.add_argument(
+        "--rank",
+        type=int,
+        action="append",
+        default=[],
+        metavar="N",
+        help="of arrays whose ranks %%%%sac functions leave open",
+    )
     exported.add_argument("--force", action="store_true", help="overwrite files that no export has left so")
     exported.add_argument("--wheel", action="store_true", help="also a package for Python that needs NumPy only")
 
@@ -103,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="measure against what else is installed")
     bench.add_argument(
         "--suite",
-        choices=("cpu", "borders", "operands", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
+        choices=("cpu", "borders", "operands", "scatter", "plain", "gradient", "gpu", "compile", "sac", "tuning"),
         default="compile",
     )
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
@@ -112,10 +120,12 @@ def _parser() -> argparse.ArgumentParser:
         "--threads",
         type=int,
         metavar="N",
-        help="suites cpu, borders, operands, plain and gradient: only with N threads",
+        help="suites cpu, borders, operands, scatter, plain and gradient: only with N threads",
     )
     bench.add_argument(
-        "--compiled", action="store_true", help="suites cpu, borders, operands and gpu: measure torch.compile too"
+        "--compiled",
+        action="store_true",
+        help="suites cpu, borders, operands, scatter and gpu: measure torch.compile too",
     )
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")
@@ -277,9 +287,12 @@ def _emit(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tc_jupyter.function import export  # noqa: PLC0415
+    from tc_jupyter.function import MOST_RANK, export  # noqa: PLC0415
 
-    calls = [_sizes(each.split(",")) for each in options.like]
+    calls = [_sizes(each.split(","), "--like") for each in options.like]
+    wrong = [each for each in options.rank if not 0 <= each <= MOST_RANK]
+    if wrong:
+        return _refuse(f"--rank {wrong[0]}: a rank is a whole number from 0 to {MOST_RANK}")
     module = _module(options, target="cpu")
     if options.name is not None and options.name not in module:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
@@ -287,7 +300,7 @@ def _export(options: argparse.Namespace) -> int:
     if not functions:
         return _refuse(f"{module.analysis.source.name} has no def")
     library = options.library or ("exported" if options.file == "-" else Path(options.file).stem)
-    like = {function.written_name: [each for each in calls if _are_all(each, function)] for function in functions}
+    like = {each.written_name: _all_sizes(each, calls, options.rank) for each in functions}
     unused = [each for each in calls if not any(each in found for found in like.values())]
     if unused:
         return _refuse(f"--like {options.like[calls.index(unused[0])]!r}: these are not all sizes of any def")
@@ -300,6 +313,7 @@ def _export(options: argparse.Namespace) -> int:
         like=like,
         wheel=options.wheel,
         force=options.force,
+        ranks=options.rank,
     )
     for path in (found.header, found.static, found.shared, *found.cuda, found.wheel):
         if path is not None:
@@ -307,12 +321,12 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _are_all(sizes: Mapping[str, int], function: Function) -> bool:
-    """Whether values are given for all sizes of a def, and no others."""
-    if function.is_open:
-        return False
-    program = function.program
-    return {*sizes} == {*program.sizes, *program.integer_scalars}
+def _all_sizes(function: Function, calls: Sequence[Mapping[str, int]], ranks: Sequence[int]) -> list[Mapping[str, int]]:
+    """The calls that give values for all sizes of a def of the function, and no others."""
+    from tc_jupyter.function import exported  # noqa: PLC0415
+
+    known = [each.sizes for each in exported(function, ranks, ())] if calls else []
+    return [each for each in calls if {*each} in known]
 
 
 def _format(options: argparse.Namespace) -> int:
@@ -350,13 +364,18 @@ def _refuse(message: str) -> int:
     return 2
 
 
-def _sizes(pairs: Sequence[str]) -> dict[str, int]:
+def _sizes(pairs: Sequence[str], option: str = "--size") -> dict[str, int]:
+    from tc_jupyter.program import as_size  # noqa: PLC0415
+
     sizes: dict[str, int] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
         if not name or not (value.isascii() and value.isdigit()):
-            raise SystemExit(_refuse(f"--size {pair!r}: expected NAME=INTEGER, and a size is not negative"))
-        sizes[name] = int(value)
+            raise SystemExit(_refuse(f"{option} {pair!r}: expected NAME=INTEGER, and a size is not negative"))
+        try:
+            sizes[name] = as_size(name, int(value.lstrip("0")[:30] or "0"))  # Python reads no endless numbers
+        except ValueError as problem:
+            raise SystemExit(_refuse(f"{option}: {problem}")) from None
     return sizes
 
 

@@ -35,6 +35,17 @@ def read_own(path: Path, largest: int = LARGEST) -> bytes:
         return file.read(largest)
 
 
+def as_path(option: str, value: object) -> Path:
+    """The path that an option names.
+
+    Raises:
+        TypeError: it names none.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{option}={value!r:.60}: expected the path of a file")
+    return Path(value)
+
+
 LARGEST_TEXT = 1 << 20
 """Bytes of a text that a user names: as many are checked within half a minute."""
 

@@ -57,9 +57,10 @@ from tc_jupyter.diagnostics import (
     shown_value,
     warn,
 )
-from tc_jupyter.files import read_text
+from tc_jupyter.diagnostics.values import one_or_more
+from tc_jupyter.files import as_path, read_text
 from tc_jupyter.loops.show import show_kernel
-from tc_jupyter.program import ArgumentType, Program, as_size
+from tc_jupyter.program import ArgumentType, Program, Signature, as_size
 from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
@@ -77,7 +78,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.chunks.plan import Plan
     from tc_jupyter.compiler.derivatives import Kind
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
-    from tc_jupyter.compiler.library import Exported
+    from tc_jupyter.compiler.library import Exported, Wanted
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.program.sac_rewrites import Rewrites
 
@@ -122,6 +123,8 @@ def compile(
         TypeError: the text is no string, or a size is no integer.
         ValueError: an option has no such value.
     """
+    if not isinstance(specialize, Mapping | bool | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        raise TypeError(f"specialize={shown_value(specialize)}: expected sizes, as in `{{'N': 64}}`, or True")
     if isinstance(specialize, Mapping):
         specialize = {name: as_size(f"specialize: {name}", size) for name, size in specialize.items()}
     if check not in CHECKS:
@@ -132,7 +135,7 @@ def compile(
         text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32, name=name
     )
     if file is not None:
-        options = replace(options, file=str(Path(file).absolute()))
+        options = replace(options, file=str(as_path("file", file).absolute()))
     with MAKING:
         used, options = with_files(options)
         analysis = _analysis(options, used)
@@ -153,7 +156,7 @@ def load(path: str | PathLike[str], language: str | None = None, **options: Any)
         UnicodeDecodeError: it is no text in UTF-8.
         CompileError, TypeError, ValueError: as `compile`.
     """
-    name = fspath(path)
+    name = fspath(as_path("path", path))
     language = language or ("sac" if name.endswith(".sac") else "tc")
     return compile(read_text(Path(name)), language, name=name, file=name, **options)
 
@@ -173,15 +176,16 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
         The array of zarr with the result, or a tuple of them.
 
     Raises:
-        CallError: the arguments do not fit; TC670, `f` is written in `%%sac`; TC671, a chunk needs too much; TC673, a store is not
-            there or does not fit.
+        CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
         TypeError: `f` is no function of a cell.
     """
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
 
     checked_function(f, "tc.zarr calls")
-    definition, options = f._apart()  # pyright: ignore[reportPrivateUsage]
-    return compute(definition, options, definition.positional(arrays, named), out, threads)
+    if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
+        raise TypeError(f"threads={shown_value(threads)}: expected a positive integer")
+    values, definition, options = f._opened(arrays, named)  # pyright: ignore[reportPrivateUsage]
+    return compute(definition, options, values, out, threads)
 
 
 def _analysis(options: Options, used: Used = NOTHING) -> Analysis:
@@ -367,7 +371,7 @@ class Function:
         self._definition = definition
         self._options = options
         self._source = source
-        self._call = definition.dispatcher()
+        self._call: Callable[..., Any] = self._call_first
         self._write: Callable[..., Any] | None = None
         self._stale: Diagnostic | None = None
         self._outdated = ""
@@ -432,7 +436,7 @@ class Function:
         if steps is not None:
             fresh = Function(Definition(fresh.analysis, self._options, steps), self._options, fresh.source_text)
         self.__doc__, self._write, self._stale = fresh.__doc__, None, None
-        self._definition, self._call = fresh._definition, fresh._call
+        self._definition, self._call = fresh._definition, self._call_first
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
 
@@ -461,6 +465,13 @@ class Function:
             with MAKING:
                 self._rebuild(redefined)
             self._outdated = ""
+
+    def _call_first(self, *args: Any) -> Any:
+        """The first call: only now is the compiler for the CPU loaded, which takes as long as to analyse a cell."""
+        made = self._definition.dispatcher()
+        if self._call == self._call_first:
+            self._call = made
+        return made(*args)
 
     def _call_renewed(self, *args: Any) -> Any:
         self._renew()
@@ -514,14 +525,14 @@ class Function:
         """A call with arrays of xarray; `None` where there is none."""
         if not any(type(each).__module__.startswith("xarray.") for each in (*args, *named.values())):
             return None
-        from tc_jupyter.chunks.labelled import call, is_labelled  # noqa: PLC0415  (only calls with such arrays)
+        from tc_jupyter.chunks.labelled import call, is_labelled, unwrapped  # noqa: PLC0415  (only calls with such arrays)
 
-        definition, _ = self._apart()
-        given = dict(named)
-        dims = given.pop("dims", None) if "dims" not in definition.names else None
-        values = definition.positional(args, given)
+        current, given = self._current(), dict(named)
+        dims = given.pop("dims", None) if "dims" not in current.names else None
+        values = current.positional(args, given)
         if not any(map(is_labelled, values)):
             return None
+        definition, _ = self._apart(unwrapped(values))
         return call(definition, values, dims, lambda *arrays: self(*arrays, out=out))
 
     def _lazy(self, args: tuple[Any, ...], out: Any) -> Any:
@@ -534,17 +545,27 @@ class Function:
             fail(codes.CHUNKED_CALL, message, self._source, help=help)
         return lazy(self.chunked(*args), args)
 
-    def _apart(self) -> tuple[Definition, Options]:
-        """The def with what travels to other processes: its own text alone.
+    def _opened(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], Definition, Options]:
+        """The arguments of a call with stores, paths as arrays of zarr; and `_apart`."""
+        from tc_jupyter.chunks.stores import opened  # noqa: PLC0415  (only calls with stores)
+
+        current = self._current()
+        span = current.program.span if isinstance(current, Definition) else current.span
+        given = zip(current.names, current.positional(arrays, named), strict=True)
+        values = tuple(opened(name, each, self._source, span) for name, each in given)
+        return values, *self._apart(values)
+
+    def _apart(self, values: Sequence[Any]) -> tuple[Definition, Options]:
+        """The def for arguments in their order, with what travels to other processes: its own text alone.
 
         Raises:
-            CallError: TC670, it is written in `%%sac`.
+            CallError: of a `%%sac` function, the arguments do not fit.
         """
-        if not isinstance(self._definition, Definition):
-            message = f"`{self.written_name}` takes no arrays in chunks: it is written in `%%sac`"
-            help = "write it as a `%%tc` def, or pass arrays that are in memory"
-            fail(codes.CHUNKED_CALL, message, self._source, help=help)
-        definition = self._known()
+        definition = self._current()
+        if not isinstance(definition, Definition):
+            from tc_jupyter.chunks.opened import definition_for  # noqa: PLC0415  (only for that language)
+
+            definition = definition_for(definition, values)
         options = replace(_alone(self._options, definition.name), rule=None, follows=False)
         # every chunk begins somewhere else: code for each would be made anew
         return definition, replace(options, specialize=None) if options.specialize is True else options
@@ -565,13 +586,13 @@ class Function:
         """
         from tc_jupyter.chunks.graph import planned  # noqa: PLC0415  (only calls with such arrays)
 
-        definition, options = self._apart()
         arrays = self._arguments("chunked", arrays, named)
         if "xarray" in sys.modules:
             from tc_jupyter.chunks.labelled import unwrapped  # noqa: PLC0415
 
             arrays = unwrapped(arrays)
-        return planned(definition, options, definition.positional(arrays, {}))
+        values = self._current().positional(arrays, {})
+        return planned(*self._apart(values), values)
 
     def _writer(self) -> Callable[..., Any]:
         """What runs a call with `out=`, made for the first one; few functions are called so.
@@ -597,9 +618,15 @@ class Function:
 
     def __reduce__(self) -> tuple[Any, ...]:
         definition = self._definition
-        steps = definition.steps if isinstance(definition, Definition) else None
         # without its neighbours in the text: what they call may call this function in turn
-        return _restore, (_alone(self._options, definition.name), definition.name, steps)
+        return _restore, (_alone(self._options, definition.name), definition.name, *self._scheduled())
+
+    def _scheduled(self) -> tuple[tuple[Step, ...] | None, Signature | None]:
+        """The steps of a schedule, and for what calls of a `%%sac` function they are."""
+        definition = self._definition
+        if not isinstance(definition, Definition):
+            return None, None
+        return definition.steps, definition.special and definition.special.signature
 
     @property
     def is_open(self) -> bool:
@@ -631,16 +658,29 @@ class Function:
         """
         return self._known(arrays)
 
+    def _current(self) -> Definition | OpenDefinition:
+        """The def, or all that it may be, as its callees are now."""
+        self._renew()
+        if self._stale is not None:
+            self._refuse()
+        return self._definition
+
+    def _specialized(self, signature: Signature | None) -> Definition:
+        """The def; of a `%%sac` function that for a signature."""
+        current = self._current()
+        if isinstance(current, Definition) or signature is None:
+            return self._known()
+        from tc_jupyter.compiler.open_definition import definition_of  # noqa: PLC0415  (only for that language)
+
+        return definition_of(current.functions, signature, self._options)
+
     def _known(self, arrays: Sequence[Any] = ()) -> Definition:
         """The def with known ranks: for these arguments, or as it was last called.
 
         Raises:
             OpenRanks: nothing tells the ranks.
         """
-        self._renew()
-        definition = self._definition
-        if self._stale is not None:
-            self._refuse()
+        definition = self._current()
         if isinstance(definition, Definition):
             return definition
         if arrays:
@@ -872,6 +912,7 @@ class Function:
         shared: bool = True,
         cuda: str | Sequence[str] = (),
         like: Sequence[Any] = (),
+        ranks: Sequence[int] = (),
         name: str | None = None,
         wheel: bool = False,
         force: bool = False,
@@ -884,6 +925,7 @@ class Function:
             shared: make a shared library beside the static one.
             cuda: architectures that CUDA is written for, as `sm_80`.
             like: calls for which code is made beside that for all sizes: the arguments of each, or sizes by name.
+            ranks: of arrays whose ranks a `%%sac` function leaves open; each is a C function, as is each of `like`.
             name: of the library; by default that of the function.
             wheel: make a package for Python, too, which needs NumPy alone.
             force: overwrite files that no export has written, or that have changed since.
@@ -901,7 +943,7 @@ class Function:
             DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
         """
         calls = {self.written_name: like}
-        return export([self], to, name or self.__name__, cpus, shared, cuda, calls, wheel, force)
+        return export([self], to, name or self.__name__, cpus, shared, cuda, calls, wheel, force, ranks)
 
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
@@ -952,6 +994,7 @@ class Function:
         """
         from tc_jupyter.compiler.gpu import simulate  # noqa: PLC0415  (loads the simulator)
 
+        seconds = None if seconds is None else checked_seconds(seconds)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         numbers = definition.numbers_at(inputs.sizes)
@@ -1035,8 +1078,7 @@ class Function:
         """
         if target not in TARGETS:
             raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
-        steps = self._definition.steps if isinstance(self._definition, Definition) else None
-        return _restore(replace(self._options, target=target), self._definition.name, steps)
+        return _restore(replace(self._options, target=target), self._definition.name, *self._scheduled())
 
     def with_schedule(self, schedule: Schedule) -> Function:
         """A function that computes the same values in another order.
@@ -1050,7 +1092,7 @@ class Function:
         schedule.check_program(self.program)
         known = self._known()
         return Function(
-            Definition(known.found, self._options, schedule.steps, known.verify), self._options, self._source
+            Definition(known.found, self._options, schedule.steps, known.special), self._options, self._source
         )
 
     # measurements ----------------------------------------------------------------------------------------------------------------
@@ -1161,6 +1203,9 @@ class Function:
         from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
 
         begin, seconds = time.monotonic(), checked_seconds(seconds)
+        for name, asked in (("on_trial", on_trial), ("stopped", stopped)):
+            if asked is not None and not callable(asked):
+                raise TypeError(f"{name}={shown_value(asked)}: expected a function")
         arrays = self._arguments("tune", arrays, named)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
@@ -1187,7 +1232,7 @@ class Function:
             left = seconds - (time.monotonic() - begin)
             log = search(costs, workers, left, schedule_store(), key, on_trial or (lambda log: None), ended)
         if isinstance(self._definition, Definition):
-            self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
+            self._definition = Definition(definition.found, self._options, self._definition.steps, definition.special)
             self._call = self._definition.dispatcher()
         return log
 
@@ -1220,6 +1265,7 @@ def export(
     like: Mapping[str, Sequence[Any]] | None = None,
     wheel: bool = False,
     force: bool = False,
+    ranks: Sequence[int] = (),
 ) -> Exported:
     """Write a library with some functions; arguments, results, errors and warnings are those of `Function.export`.
 
@@ -1234,25 +1280,39 @@ def export(
     """
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 
-    definitions: list[Definition] = []
-    functions = (functions,) if isinstance(functions, Function) else tuple(functions)
+    if isinstance(functions, Mapping):
+        raise TypeError("tc.export writes functions, and this has them by names: pass its `.values()`")
+    functions = one_or_more(functions)
     if not functions:
         raise ValueError("export: there is no function")
     for function in functions:
         checked_function(function, "tc.export writes")
-        if function.is_open:
-            library.refuse_open(function.written_name, function.source_text)
-        definitions.append(function.definition())
     names = [each.written_name for each in functions]
     if not isinstance(like or {}, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
         raise TypeError(f"like: name the def of each list of calls, as in {{{names[0]!r}: [(X,)]}}")
     unknown = [name for name in like or {} if name not in names]
     if unknown:
         raise ValueError(f"like: there is no def {unknown[0]!r}; there are {', '.join(names)}")
-    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"name={shown_value(name)}: the name of a library is a string")
-    folder = library.folder_of(to, definitions[0].program)
-    return library.export(definitions, folder, name, cpus, shared, like, cuda, wheel, force)
+    calls = {each: given if isinstance(given, list | tuple) else (given,) for each, given in (like or {}).items()}
+    found = [each for f in functions for each in exported(f, ranks, calls.get(f.written_name, ()))]
+    folder = library.folder_of(to, found[0].definition.program)
+    return library.export(found, folder, name, cpus, shared, cuda, wheel, force)
+
+
+def exported(function: Function, ranks: Sequence[int], like: Sequence[Any]) -> list[Wanted]:
+    """The defs that a library has of a function.
+
+    Raises:
+        CallError: TC663, or a call of `like` does not fit.
+        ValueError: one of `ranks` is no rank.
+    """
+    from tc_jupyter.compiler.library import wanted  # noqa: PLC0415  (few functions are exported)
+
+    for rank in ranks if function.leaves_ranks_open else ():
+        checked_rank(function, rank)
+    return wanted(function._current(), ranks, like)  # pyright: ignore[reportPrivateUsage]
 
 
 def redefine(
@@ -1355,13 +1415,15 @@ def _alone(options: Options, name: str) -> Options:
     return replace(options, text=text, known={each: known[each] for each in known if each in used})
 
 
-def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:
+def _restore(
+    options: Options, name: str, steps: tuple[Step, ...] | None, signature: Signature | None = None
+) -> Function:
     """Unpickle: compile the text again."""
     function = module_of(_analysis(options), options)[name]
     if steps is None:
         return function
-    known = function.analysis
-    return Function(Definition(known, options, steps), options, function.source_text)
+    known = function._specialized(signature)  # pyright: ignore[reportPrivateUsage]
+    return Function(Definition(known.found, options, steps, known.special), options, function.source_text)
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

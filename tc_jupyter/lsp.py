@@ -109,8 +109,11 @@ class Document:
         return {"line": found.line, "character": found.character}
 
     def outside(self, position: Mapping[str, int]) -> types.Position:
-        """A position for the editor."""
+        """A position for the editor; in a line of ASCII every way of counting is the same, and most lines are."""
         here = types.Position(position["line"], position["character"])
+        line = self.lines[here.line] if here.line < len(self.lines) else ""
+        if line.isascii() and here.character <= len(line):
+            return here if line else types.Position(min(here.line, len(self.lines)), 0)
         return self.document.position_codec.position_to_client_units(self.lines, here)
 
     def range(self, span: Mapping[str, Any]) -> types.Range:
@@ -126,9 +129,9 @@ class Document:
         return types.WorkspaceEdit({self.document.uri: self.edits(edits)})
 
     @property
-    def messages(self) -> list[Mapping[str, Any]]:
+    def messages(self) -> Sequence[Mapping[str, Any]]:
         """What there is to say about the text."""
-        return ide.check(self.text, self.language, known=self.known, used=self.files)["diagnostics"]
+        return ide.messages(self.text, self.language, self.known, self.files)
 
 
 server = LanguageServer("tc-jupyter", "1", types.TextDocumentSyncKind.Incremental)

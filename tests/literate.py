@@ -23,15 +23,22 @@ A `schedule` fence schedules the program above it, one primitive per line; what 
 
 from __future__ import annotations
 
+import ast
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.compiler.definition import Options
 from tc_jupyter.compiler.derivatives import derived_text
-from tc_jupyter.diagnostics import CompileError, Diagnostic, Edit
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, Edit
+from tc_jupyter.function import module_of
 from tc_jupyter.schedule import Bounds, Schedule, phases, schedule_of
 
 CASES = Path(__file__).with_name("cases")
@@ -275,6 +282,29 @@ def _derived(case: Case, kind: str, options: tuple[str, ...]) -> str:
     return derived_text(found.program, found.ranges, kind, options or None)
 
 
+def values(case: Case, options: tuple[str, ...]) -> str:
+    """What a call gives, one line per result: `values f([1, 2], 3)`; the interpreter and the CPU engine agree about it."""
+    call = ast.parse(" ".join(options), mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Name)
+    given = [eval(ast.unparse(argument), {"inf": math.inf, "nan": math.nan}) for argument in call.args]
+    found = (_called(case, target, call.func.id, given) for target in ("interpreter", "cpu"))
+    return "\n".join(dict.fromkeys(found))
+
+
+def _called(case: Case, target: str, name: str, given: list[Any]) -> str:
+    function = module_of(case.analysis, Options(case.program, target=target))[name]
+    program = function.analysis.program
+    types = [program.tensor(each).element.value for each in program.parameters]
+    arguments = [np.array(each, dtype) for each, dtype in zip(given, types, strict=True)]
+    try:
+        results = function(*(each if each.ndim else each.item() for each in arguments))
+    except CallError as refused:
+        return f"error[{refused.diagnostic.code.number}] {refused.diagnostic.message}"
+    pairs = zip(program.results, results if isinstance(results, tuple) else (results,), strict=True)
+    return "\n".join(f"{result} = {np.array2string(x, 110, 5, separator=', ')}" for result, x in pairs)
+
+
 FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "ranges": ranges,
     "shapes": shapes,
@@ -287,6 +317,7 @@ FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "phases": steps,
     "rendering": rendering,
     "canonical": canonical,
+    "values": values,
     "vjp": vjp,
     "jvp": jvp,
 }

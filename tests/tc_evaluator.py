@@ -3249,7 +3249,7 @@ class Run:
         if s.op == "lse" and not is_float(dtype):
             raise Rejected("TC212")
         if is_complex(dtype) and (
-            s.op in ("min", "max") or (s.op == "*" and (s.fresh or s.target not in self.tensors))
+            s.op in ("min", "max") or (s.op == "*" and not s.fresh and s.target not in self.tensors)
         ):
             raise Rejected("TC212")
         if dtype == "bool" and s.op in ("+", "*"):

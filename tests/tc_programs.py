@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import lru_cache
 from random import Random
 
 import ml_dtypes
@@ -981,9 +982,12 @@ class ComplexMaker:
             return f"{name}(Id(i) % 4) +=! {self.value(['i'], 2)} where i in 0:N"
         value = self.value([*left, index] if summed else left, 2)
         self.tensors[name] = rank
+        if not summed and self.random.random() < 0.3:
+            before = f"{name}({', '.join(['i - 1', *left[1:]])}) else {self.pick('0', '1', 'z')}"
+            return f"{target} = ({before}) {self.pick('*', '+', '-')} {value} where {', '.join(ranges)} along i"
         if not summed:
             return f"{target} = {value} where {', '.join(ranges)}"
-        return f"{target} +=! {value} + 0*{index} where {', '.join([*ranges, f'{index} in 0:{size}'])}"
+        return f"{target} {self.pick('+=!', '+=!', '*=!')} {value} + 0*{index} where {', '.join([*ranges, f'{index} in 0:{size}'])}"
 
     def read(self, indices):
         name = self.pick(*self.tensors)
@@ -1225,6 +1229,14 @@ def leaves_nothing(refusal, one, arguments):
     return any(each in refusal.message for each in named)
 
 
+@lru_cache(maxsize=1)
+def compiled(text):
+    """A cell, and its functions for both engines: the defs of a case are judged one after the other, at several sizes each."""
+    analysis = tc.analyze(text)
+    targets = ("interpreter", "cpu") if analysis.ok else ()
+    return analysis, {target: module_of(analysis, Options(text, target=target)) for target in targets}
+
+
 def judge(text, sizes, data, name="f", on_gpu=None):
     """Check one cell on all counts; says in a few words how far it came.
 
@@ -1234,7 +1246,7 @@ def judge(text, sizes, data, name="f", on_gpu=None):
     one = defs[name] if isinstance(defs[name], Def) else defs[name].function
     arguments = arguments_of(one, sizes, data)
     expected = expected_of(text, name, arguments)
-    analysis = tc.analyze(text)
+    analysis, modules = compiled(text)
     if not analysis.ok:
         codes = sorted({d.code.number for d in analysis.diagnostics if d.is_error})
         if (
@@ -1253,9 +1265,7 @@ def judge(text, sizes, data, name="f", on_gpu=None):
     if isinstance(expected, Unclear):
         return f"unclear: {expected}"
     note = f"{text}\n{sizes} data {data}"
-    slow = module_of(analysis, Options(text, target="interpreter"))[name]
-    fast = module_of(analysis, Options(text, target="cpu"))[name]
-    engines = {"interpreter": slow, "cpu": fast}
+    engines = {target: module[name] for target, module in modules.items()}
     found = {engine: called(function, arguments) for engine, function in engines.items()}
     refused = {engine: result.code.number for engine, result in found.items() if not isinstance(result, tuple)}
     if len(refused) == 1 and isinstance(expected, Refused) and expected.temporary:
@@ -1294,7 +1304,7 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
     states = (f".{name}" for name in re.findall(r"\breduce (\w+)\(", function.program.source.text))
-    parts = (".max", ".min", ".value", ".sum", ".first", ".re", ".im", *states)  # of what others read
+    parts = (".max", ".min", ".value", ".sum", ".first", ".re", ".im", ".product", *states)  # of what others read
     known_ranges = function.ranges.indices
     if any(s.block.endswith("#step") for s in function.program.statements):
         return  # of a def that is applied again and again: the steps are one statement, and several calls
@@ -1311,7 +1321,9 @@ def same_ranges(function, expected, sizes, arguments, one, note):
         for name, limits in ranges.items():
             name = s.output_indices[int(name[1:])].name if name.startswith("@") else name  # a dimension, not an index
             if name in moving or (
-                name not in here and {f"{s.target}.sum", f"{s.target}.first", f"{s.name}.re"} & known_ranges.keys()
+                name not in here
+                and {f"{s.name}.re", *(f"{s.target}.{part}" for part in ("sum", "first", "product"))}
+                & known_ranges.keys()
             ):
                 continue  # the logarithm of a sum that other statements made, or the parts of one
             assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"

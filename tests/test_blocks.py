@@ -93,6 +93,103 @@ def test_lstm_is_that_of_torch():
     np.testing.assert_allclose(c[-1], last[0].numpy(), rtol=1e-5, atol=1e-6)
 
 
+LSTM = """def gates(float(N, I) x, float(N, H) h, float(4, H, I) W, float(4, H, H) U, float(4, H) b) -> (A) {
+    G(g, n, o) +=! x(n, i) * W(g, o, i)
+    R(g, n, o) +=! h(n, k) * U(g, o, k)
+    A(g, n, o) = G(g, n, o) + R(g, n, o) + b(g, o)
+}
+def cell(float(N, I) x, float(N, H) h, float(N, H) c, float(4, H, I) W, float(4, H, H) U, float(4, H) b) -> (H1, C1) {
+    A = gates(x, h, W, U, b)
+    C1(n, o) = sigmoid(A(1, n, o)) * c(n, o) + sigmoid(A(0, n, o)) * tanh(A(2, n, o))
+    H1(n, o) = sigmoid(A(3, n, o)) * tanh(C1(n, o))
+}
+def lstm(float(T, N, I) X, float(4, H, I) W, float(4, H, H) U, float(4, H) b) -> (h, c) {
+    along t in 0:T {
+        x(n, i) = X(t, n, i)
+        h0(n, o) = (h(t-1, n, o) else 0) where n in 0:N, o in 0:H
+        c0(n, o) = (c(t-1, n, o) else 0) where n in 0:N, o in 0:H
+        H1, C1 = cell(x, h0, c0, W, U, b)
+        h(t, n, o) = H1(n, o)
+        c(t, n, o) = C1(n, o)
+    }
+}"""
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_cell_of_torch_is_a_def_that_a_block_calls(target):
+    torch = pytest.importorskip("torch")
+    x, w, u, b = drawn(5, (4, 2, 3), (4, 7, 3), (4, 7, 7), (4, 7))
+    cell = torch.nn.LSTMCell(3, 7)
+    with torch.no_grad():
+        cell.weight_ih.copy_(torch.from_numpy(w.reshape(28, 3)))
+        cell.weight_hh.copy_(torch.from_numpy(u.reshape(28, 7)))
+        cell.bias_ih.copy_(torch.from_numpy(b.reshape(28)))
+        cell.bias_hh.zero_()
+        state, wanted = None, []
+        for each in torch.from_numpy(x):
+            state = cell(each, state)
+            wanted.append(state[0].numpy())
+    h, c = tc.compile(LSTM, target=target).lstm(x, w, u, b)
+    np.testing.assert_allclose(h, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(c[-1], state[1].numpy(), rtol=1e-5, atol=1e-6)
+
+
+CALLED = {
+    "a view that starts elsewhere": (
+        "def g(float(N) H) -> (Y) { Y(i) = H(i-1) + H(i+1) }",
+        "Z = g(P)  h(t, i) = Z(i)",
+        "Y(i) = P(i-1) + P(i+1)  h(t, i) = Y(i+1)",
+    ),
+    "a number of a step, with the name of the step in the def": (
+        "def g(float(N) H, float a) -> (Y) { Y(t) = a * H(t) }",
+        "s max=! P(i)  Z = g(P, s)  h(t, i) = Z(i)",
+        "s max=! P(i)  h(t, i) = s * P(i)",
+    ),
+    "numbers in expressions": (
+        "def g(float(N) H) -> (s) { s +=! H(i) * H(i) }",
+        "h(t, i) = P(i) / (1 + g(P)) + g(P)",
+        "s +=! P(i) * P(i)  h(t, i) = P(i) / (1 + s) + s",
+    ),
+    "what does not move": (
+        "def g(float(N, M) W, float(M) H) -> (Y) { V(i, j) = 2 * W(i, j)  Y(i) +=! V(i, j) * H(j) }",
+        "Z = g(X, P)  h(t, i) = 0.1 * Z(i)",
+        "Y(i) +=! 2 * X(i, j) * P(j)  h(t, i) = 0.1 * Y(i)",
+    ),
+    "an order of its own": (
+        "def g(float(N) H) -> (Y) { Y(i) = (Y(i-1) else 0) + H(i) along i }",
+        "Z = g(P)  h(t, i) = 0.1 * Z(i)",
+        "Y(i) = (Y(i-1) else 0) + P(i) along i  h(t, i) = 0.1 * Y(i)",
+    ),
+    "no circle": (
+        "def g(float(N) H) -> (Y) { Y(i) = tanh(H(i)) }",
+        "Q(i) = X(t, i)  Z = g(Q)  h(t, i) = Z(i)",
+        "h(t, i) = tanh(X(t, i))",
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", CALLED)
+def test_a_call_inside_of_a_block_is_its_statements(name, target):
+    head, called, written = CALLED[name]
+    start = "" if "Q(i)" in called else "P(i) = 0.5*(h(t-1, 0) else 0) + X(t, i) where i in 0:N "
+    texts = [
+        f"{head} def f(float(T, N) X) -> (h) {{ along t in 0:T {{ {start} {body} }} }}" for body in (called, written)
+    ]
+    (x,) = drawn(6, (5, 5))
+    found, wanted = (tc.compile(text, target=target, allow=["TC321", "TC322"]).f(x) for text in texts)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert found.shape == wanted.shape
+
+
+def test_a_gpu_calls_at_every_step():
+    x, w, u, b = drawn(5, (3, 1, 2), (4, 4, 2), (4, 4, 4), (4, 4))
+    f = tc.compile(LSTM).lstm
+    simulated = f.simulate(x, w, u, b)
+    assert not simulated.findings
+    np.testing.assert_allclose(simulated.outputs[0], f(x, w, u, b)[0], rtol=1e-4, atol=1e-5)
+
+
 def test_what_needs_no_step_is_one_product_before_the_loop():
     f = tc.compile(RNN, target="cpu").rnn
     assert [statement.block != "" for statement in f.program.statements] == [False, True, True]

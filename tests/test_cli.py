@@ -176,6 +176,7 @@ def test_emit_one_def_of_several(run, stdin):
         (["--size", "N"], "--size 'N': expected NAME=INTEGER"),
         (["--size", "N=x"], "expected NAME=INTEGER"),
         (["--size", "N=-3"], "a size is not negative"),
+        (["--size", f"N={'9' * 5000}"], "a size has at most 64 bits"),
         (["--size", "M=3"], "no def has a size 'M'; there are K, N"),
         (["--kind", "fortran"], "invalid choice: 'fortran'"),
     ],
@@ -356,3 +357,10 @@ def test_format_leaves_a_broken_file_alone(run, tmp_path, stdin):
     assert path.read_text() == "def f(float(N) X -> (Y) { Y(i) = X(i) }"
     stdin(GOOD)
     assert run("format", "-") == (0, "def conv(float(N) B, float(K) W) -> (A) {\n    A(i) +=! B(i + k) * W(k)\n}\n", "")
+
+
+def test_export_says_which_calls_are_none(run, good, tmp_path):
+    to = str(tmp_path / "out")
+    assert run("export", good, "--to", to, "--like", "N")[2].startswith("tc-jupyter: --like 'N': expected NAME=INTEGER")
+    assert "--like: N=" in run("export", good, "--to", to, "--like", f"N={2**70},K=3")[2]
+    assert not Path(to).exists()

@@ -899,3 +899,29 @@ def test_a_file_is_loaded_and_named_in_messages(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UnicodeDecodeError):
         tc.load(path)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda f: tc.compile("", specialize=3), "specialize=3: expected sizes"),
+        (lambda f: tc.compile("", known=[f]), "known=.*: expected functions by name"),
+        (lambda f: tc.compile("", file=3), "file=3: expected the path of a file"),
+        (lambda f: tc.load(None), "path=None: expected the path of a file"),
+        (lambda f: tc.export(3, "x", "n"), "writes a function of a %%tc or %%sac cell, not a int"),
+        (lambda f: tc.export({"f": f}, "x", "n"), r"pass its `.values\(\)`"),
+        (lambda f: tc.export(f, "x", ""), "name='': the name of a library is a string"),
+        (lambda f: tc.zarr(f, ONES, out="x", threads="2"), "threads='2': expected a positive integer"),
+        (lambda f: f.tune(ONES, on_trial=3), "on_trial=3: expected a function"),
+        (lambda f: f.simulate(ONES, seconds="x"), "seconds='x': expected a number of seconds"),
+        (lambda f: tc.view(f, "schedule", schedule=3), "takes what `schedule\\(\\)` gives, not `int`"),
+        (lambda f: tc.view(f, "benchmark", sweep=3), "sweep=3: expected sizes"),
+        (lambda f: tc.view(f, "benchmark", sweep={"N": ["x"]}), "N='x': a size is an integer"),
+    ],
+)
+def test_options_that_are_none_say_what_is_expected(call, said):
+    with pytest.raises(TypeError, match=said):
+        call(tc.compile("def f(float(N) X) -> (Y) { Y(i) = 2 * X(i) }").f)
+
+
+ONES = np.ones(4, np.float32)

@@ -12,6 +12,7 @@ import tc_jupyter as tc
 from tc_jupyter import ide
 from tc_jupyter.compiler import analyze
 from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.ide import layout, outline
 from tc_jupyter.ide.cell import cell_of
 from tc_jupyter.ide.pieces import pieces_of
 from tc_jupyter.program import TC_FUNCTIONS
@@ -719,17 +720,29 @@ def test_renaming_means_the_same_everywhere_in_the_reference(references):
 
 
 @pytest.mark.some(3)
-@pytest.mark.parametrize("case", [c for c in all_cases() if c.language == "tc"], ids=lambda case: case.name)
-def test_messages_of_the_pieces_are_those_of_the_whole(case):
-    text = f"# first\n\n{case.program.strip()}\n\n\ndef another_one(float(N) X) -> (Y) {{ Y(i) = X(j) }}\n"
-    parts = pieces_of(text, "tc")
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_what_is_made_of_pieces_is_what_the_whole_has(case):
+    """Comments have the words and braces that tell where defs are; another def has a mistake."""
+    start, other = {
+        "tc": ("# a def {", "def another_one(float(N) X) -> (Y) { Y(i) = X(j) }"),
+        "sac": ("/* { */", "double[.] another_one(double[.] x) { return x + y; }"),
+    }[case.language]
+    text, language = f"{start}\n\n{case.program.strip()}\n\n\n{start}\n{other}  {start}\n{start}\n", case.language
+    parts = pieces_of(text, language)
     if parts is None:
         return
-    found, whole = ide.check(text), analyze(text).to_json()
+    assert ide.format_text(text, language) == layout._format(text, language)
+    if all(not found.is_error or found.code.number > "TC200" for found in analyze(text, language=language).diagnostics):
+        assert ide.symbols(text, language) == outline._symbols(cell_of(text, language))
+    found, whole = ide.check(text, language), analyze(text, language=language).to_json()
+    assert found.get("open") == whole.get("open")
     if not any(message["code"] == "TC103" for message in whole["diagnostics"]):
         assert found["functions"] == whole["functions"]
     # a character that stands in several defs is told once for each def, with a fix for that def
     one, other = ([d for d in each["diagnostics"] if d["code"] != "TC103"] for each in (found, whole))
+    for each in (*one, *other):
+        if each["code"] == "TC201":  # a piece does not know the other defs, one of which the whole may propose
+            each |= {"fix": None, "help": None}
     assert one == other
 
 
@@ -740,5 +753,7 @@ def test_a_change_above_keeps_what_is_known_of_a_def():
     assert [part.line(0) for part in second] == [1, 2]
     assert first[1].line(4) == 0
     assert [each["position"]["line"] for each in ide.hints(text)] == [0, 3]
+    (place, call) = [each["span"]["start"] for each in ide.references(text, {"line": 0, "character": 4})]
+    assert (place, call) == ({"line": 0, "character": 4}, {"line": 2, "character": 8})
     one_line, recursive = "def f() -> (Y) { Y = 1 } def g() -> (Y) { Y = 1 }", text.replace("X(i)", "g(X)", 1)
     assert [pieces_of(whole, "tc") for whole in (one_line, text + text, "x\n" + text, recursive)] == [None] * 4

@@ -171,6 +171,10 @@ def test_factors_whose_product_is_too_large_or_small_are_taken_one_by_one(steps)
         ("Y(i) = min((Y(i-1) else 5) + A(i), X(i)) along i", np.int32),
         ("Y(i) = max((Y(i+1) else 5), X(i)) - A(i) along -i", np.int64),
         ("Y(i) = A(i) + min(X(i), Y(i-1) else inf) along i", np.float32),
+        ("Y(i) = min((Y(i-1) else 5), X(i)) + A(i) along i", np.uint64),
+        ("Y(i) = min(X(i), Y(i-1) else 5) + A(i) along i", np.uint32),
+        ("Y(i) = max(max(X(i), Y(i-1) else 5) + A(i), 0) along i", np.int32),
+        ("Y(i) = min((Y(i-1) else 9) + A(i), (Y(i-1) else 9) + X(i), 99) along i", np.int64),
     ],
 )
 def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
@@ -178,9 +182,10 @@ def test_extremes_with_shifts_are_exact_at_the_ends_of_types(text, kind):
     text = f"def f({name}(N) A, {name}(N) X) -> (Y) {{ {text} }}"
     f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
     random = np.random.default_rng(0)
+    least = 0 if np.dtype(kind).kind == "u" else -9
     most, steep = (np.inf, -np.inf) if kind is np.float32 else (np.iinfo(kind).max - 3, np.iinfo(kind).max // 2)
     for size, ends in ((0, 0), (1, 0), (100, 0), (100, 3), (300, 9)):
-        a, x = (random.integers(-9, 9, size).astype(kind) for _ in "ax")
+        a, x = (random.integers(least, 9, size).astype(kind) for _ in "ax")
         x[random.integers(0, size, 3 * ends)] = most
         a[random.integers(0, size, ends)] = steep
         np.testing.assert_array_equal(f(a, x), reference(a, x))
@@ -191,6 +196,15 @@ def test_a_sum_that_starts_anew_forgets_nan():
     x, anew = np.ones(40, np.float32), np.zeros(40, np.float32)
     x[11], anew[14] = np.nan, 1
     np.testing.assert_array_equal(np.isnan(f(anew, x)), (np.arange(40) >= 11) & (np.arange(40) < 14))
+
+
+@pytest.mark.parametrize("value", ["A(i) > 0 ? X(i) : Y(i-1) else -0.0", "A(i) > 0 ? X(i) : (Y(i-1) else X(i)) + X(i)"])
+def test_what_is_kept_keeps_the_sign_of_zero(value):
+    text = f"def f(float(N) A, float(N) X) -> (Y) {{ Y(i) = {value} along i }}"
+    f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    random = np.random.default_rng(0)
+    a, x = (random.choice(np.float32([0.0, -0.0, 1]), 100, p=p) for p in ((0.7, 0, 0.3), (0.3, 0.6, 0.1)))
+    np.testing.assert_array_equal(np.signbit(f(a, x)), np.signbit(reference(a, x)))
 
 
 def test_a_running_sum_of_numbers_that_are_not_negative_never_falls():
@@ -251,6 +265,53 @@ def test_the_best_path_is_the_one_of_viterbi():
     for row in e[1:]:
         best = (best[:, None] + a).max(0) + row
     np.testing.assert_allclose(f(a, e)[-1], best, rtol=1e-6)
+
+
+RUNNING = """
+def exclusive(float(N) X) -> (Y) { Y(i) = i > 0 ? Y(i-1) + X(i-1) : 0 where i in 0:N along i }
+def reverse(float(N) X) -> (Y) { Y(i) = (Y(i+1) else 0) + X(i) along -i }
+def segmented(float(N) X, bool(N) Start) -> (Y) { Y(i) = (Start(i) ? 0 : Y(i-1) else 0) + X(i) along i }
+def final(float(N) X) -> (R) { Y(i) = (Y(i-1) else 0) + X(i) along i  R = Y(N - 1) where exists Y(0) }
+def carried(float(N) X) -> (M, P) {
+    M(i) = min(M(i-1) else inf, X(i)) along i
+    P(i) = X(i) < (M(i-1) else inf) ? i : (P(i-1) else 0) along i
+}
+def forward(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
+def path(float(S, S) A, float(T, S) E) -> (V, P) {
+    along t in 0:T {
+        V(t, s) max=! (t > 0 ? V(t-1, r) + A(r, s) : 0) + E(t, s) where r in 0:S
+        P(t, s) argmax=! (t > 0 ? V(t-1, r) : 0) + A(r, s)
+    }
+}"""
+
+
+def best_path(a, e):
+    """The scores of the textbook, and the state before each."""
+    scores, before = [e[0]], [a.argmax(0)]
+    for row in e[1:]:
+        before.append((scores[-1][:, None] + a).argmax(0))
+        scores.append((scores[-1][:, None] + a).max(0) + row)
+    return np.array(scores), np.array(before)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_what_runs_along_an_index_is_that_of_the_textbook(target):
+    f = tc.compile(RUNNING, target=target, allow=["TC329"])
+    x = np.array([3, 1, 4, 1, 5, 9, 2, 6], np.float32)
+    start = np.array([0, 0, 1, 0, 0, 1, 1, 0], bool)
+    assert f.exclusive(x).tolist() == [0, *np.cumsum(x[:-1])]
+    assert f.reverse(x).tolist() == np.cumsum(x[::-1])[::-1].tolist()
+    assert f.segmented(x, start).tolist() == [3, 4, 4, 5, 10, 9, 2, 8]
+    assert f.final(x) == x.sum()
+    least, place = f.carried(x)
+    assert (least.tolist(), place.tolist()) == ([3, 1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 1, 1])
+    random = np.random.default_rng(6)
+    lower = np.tril(random.random((7, 7), dtype=np.float32), -1) + np.eye(7, dtype=np.float32)
+    wanted = np.linalg.solve(lower, x[:7])
+    np.testing.assert_allclose(f.forward(lower, x[:7]), wanted, rtol=1e-3, atol=1e-4)
+    a, e = random.random((5, 5), dtype=np.float32), random.random((9, 5), dtype=np.float32)
+    for found, wanted in zip(f.path(a, e), best_path(a, e), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_a_recurrent_layer_is_the_one_of_torch():

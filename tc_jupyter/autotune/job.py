@@ -53,7 +53,7 @@ class ScheduleJob:
 
     def _definition(self, number: int) -> Definition:
         found = self.definition_at(*self.arrays)
-        return Definition(found.found, found.options, self.steps[number], found.verify, by_class=True)
+        return Definition(found.found, found.options, self.steps[number], found.special, by_class=True)
 
     def build(self, number: int) -> str:
         """Compile into the cache; on a GPU also look at the registers that did not suffice."""

@@ -1,7 +1,7 @@
 """What `tc-jupyter bench` measures: programs with the same in other libraries and in C, one process, interleaved rounds.
 
 * `workloads`: a `.tc` file of `suites/` -> a def with sizes, data, peers and a reference in double precision;
-* `cpu`: the suites `cpu`, `borders` and `operands`, on one thread and on all, and their table;
+* `cpu`: the suites `cpu`, `borders`, `operands` and `scatter`, on one thread and on all, and their table;
 * `plain`: programs in several spellings against their C loops (`suites/plain`);
 * `sac`: examples of `%%sac` beside `%%tc` and NumPy;
 * `runner`: which suite is run, and those of compiling, tuning and the GPU.

@@ -101,8 +101,9 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     """Measure, print a line per set of sizes and the summary.
 
     Args:
-        suite: whose workloads: `cpu`, `borders` for windows that wrap around, stop at a border or go beyond it, or `operands` for
-            products of what is computed, chosen, or read twice, and few results of long sums.
+        suite: whose workloads: `cpu`, `borders` for windows that wrap around, stop at a border or go beyond it, `operands` for
+            products of what is computed, chosen, or read twice, and few results of long sums, or `scatter` for histograms, sums of
+            segments and positions.
         thread_count: of all libraries; `None`: first all, then one.
         compiled: measure `torch.compile` too, which takes seconds per workload.
 

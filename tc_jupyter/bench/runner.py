@@ -89,9 +89,9 @@ def run_suite(
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu`, `borders`, `operands`, `plain`, `gradient`, `gpu`, `sac` or `tuning`.
+        suite: `compile`, `cpu`, `borders`, `operands`, `scatter`, `plain`, `gradient`, `gpu`, `sac` or `tuning`.
         only: measure only lines whose name contains this.
-        thread_count: of the suites `cpu`, `borders`, `operands`, `plain` and `gradient`; `None`: all, then one.
+        thread_count: of the suites `cpu`, `borders`, `operands`, `scatter`, `plain` and `gradient`; `None`: all, then one.
         compiled: measure `torch.compile` in these suites too.
 
     Returns:
@@ -100,7 +100,7 @@ def run_suite(
     if suite == "gpu" and not gpu_available():
         print(f"tc-jupyter: the suite `gpu` needs a GPU: {cuda.probe().reason}", file=sys.stderr)
         return 2
-    if suite in ("cpu", "borders", "operands"):
+    if suite in ("cpu", "borders", "operands", "scatter"):
         return cpu.run(json_file, only or "", thread_count, compiled, suite)
     if suite == "gradient":
         return gradient.run(json_file, only or "", thread_count)

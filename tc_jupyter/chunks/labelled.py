@@ -74,6 +74,7 @@ class _Labels:
         self.given = {name for each in values if is_labelled(each) for name in each.dims}
         self.values = [self._in_order(name, each) for name, each in zip(definition.names, values, strict=True)]
         inputs = read_inputs(definition.program, definition.written, [outline(each) for each in unwrapped(self.values)])
+        definition.verify(inputs)
         definition.numbers_at(inputs.sizes)
         self.numbers = Regions(self.about, inputs.sizes)
         self.labels: dict[tuple[str, int], _Label] = {}

@@ -171,7 +171,7 @@ class Plan:
 
     def kernel(self, layer: Layer) -> ChunkKernel:
         """What computes the chunks of a layer."""
-        return kernel_of(self.flat, layer.part, self.options, self.definition.name)
+        return kernel_of(self.flat, layer.part, self.options, self.definition)
 
     def numbers(self, chunk: Chunk) -> dict[str, int]:
         """All numbers that the kernel of a chunk is told."""
@@ -230,6 +230,7 @@ def plan_of(
     """
     program = definition.program
     inputs = read_inputs(program, definition.written, [outline(each) for each in values])
+    definition.verify(inputs)
     definition.numbers_at(inputs.sizes)
     about = flat(program, definition.found.ranges)
     numbers = Regions(about, inputs.sizes)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from os import PathLike, fspath
@@ -23,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tc_jupyter.compiler.definition import Definition, Options
-from tc_jupyter.diagnostics import codes
+from tc_jupyter.diagnostics import SourceText, Span, codes
 from tc_jupyter.runtime.arguments import fail
 from tc_jupyter.runtime.threads import get_threads
 
@@ -51,7 +52,7 @@ def compute(
     """The results of a call, written to stores.
 
     Args:
-        values: the arguments; paths and arrays of zarr are read chunk by chunk.
+        values: the arguments; arrays of zarr are read chunk by chunk.
         out: a path, or a tuple of paths in the order of the results; or arrays of zarr.
         threads: how many chunks are computed at a time; by default as many as calls use threads.
 
@@ -67,14 +68,13 @@ def compute(
         _refuse(
             definition, f"`out=` has {len(outs)} stores for {len(program.results)} results", "give one for each result"
         )
-    given = [_opened(definition, name, value) for name, value in zip(definition.names, values, strict=True)]
-    chunks = {name: _chunks(each) for name, each in zip(definition.names, given, strict=True) if _is_store(each)}
-    free = plan_of(definition, options, given, chunks)
-    targets = [_Target(definition, free, name, each, given) for name, each in zip(program.results, outs, strict=True)]
+    chunks = {name: _chunks(each) for name, each in zip(definition.names, values, strict=True) if is_store(each)}
+    free = plan_of(definition, options, values, chunks)
+    targets = [_Target(definition, free, name, each, values) for name, each in zip(program.results, outs, strict=True)]
     wanted = {name: target.chunks for name, target in zip(program.results, targets, strict=True)}
     same = all(free.chunks[name] == extents for name, extents in wanted.items())
-    plan = free if same else plan_of(definition, options, given, chunks, wanted)
-    arrays = dict(zip(definition.names, given, strict=True))
+    plan = free if same else plan_of(definition, options, values, chunks, wanted)
+    arrays = dict(zip(definition.names, values, strict=True))
     try:
         _Run(plan, arrays, targets, threads or get_threads()).run()
     except BaseException:
@@ -90,12 +90,17 @@ def _refuse(definition: Definition, message: str, help: str) -> NoReturn:
     fail(codes.STORE, message, program.source, program.span, help=help)
 
 
-def _is_store(value: object) -> bool:
+def is_store(value: object) -> bool:
+    """Whether a value is an array of zarr."""
     return type(value).__module__.startswith("zarr.") and hasattr(value, "chunks")
 
 
-def _opened(definition: Definition, name: str, value: Any) -> Any:
-    """The array of a store that is named by a path; other values as they are."""
+def opened(name: str, value: Any, about: SourceText, span: Span) -> Any:
+    """The array of a store that is named by a path; other values as they are.
+
+    Raises:
+        CallError: TC673.
+    """
     if not isinstance(value, (str, PathLike)):
         return value
     import zarr  # noqa: PLC0415  (only calls with stores)
@@ -105,7 +110,8 @@ def _opened(definition: Definition, name: str, value: Any) -> Any:
         return zarr.open_array(path, mode="r")
     except Exception as problem:  # whatever the store is made of
         help = "give the path of an array, as in `group.zarr/temperature`"
-        _refuse(definition, f"`{name}`: there is no array of zarr at `{path}` ({type(problem).__name__})", help)
+        message = f"`{name}`: there is no array of zarr at `{path}` ({type(problem).__name__})"
+        fail(codes.STORE, message, about, span, help=help)
 
 
 def _chunks(array: Any) -> Chunks:
@@ -127,7 +133,7 @@ class _Target:
         shape, dtype = tuple(map(sum, extents)), plan.dtype(tensor)
         if isinstance(out, (str, PathLike)):
             path = fspath(out)
-            if any(_is_store(each) and _same_place(each, path) for each in given):
+            if any(is_store(each) and _same_place(each, path) for each in given):
                 _refuse(definition, f"`{path}` is read and written", "give the result another path")
             fresh = not Path(path).exists()
             try:
@@ -146,7 +152,7 @@ class _Target:
             self.made = path if fresh else ""
         else:
             self.array = out
-        if not _is_store(self.array):
+        if not is_store(self.array):
             _refuse(definition, f"`out=` for `{name}` is a `{type(out).__name__}`", "give a path, or an array of zarr")
         found: tuple[tuple[int, ...], Any] = (tuple(self.array.shape), np.dtype(self.array.dtype))
         if found != (shape, dtype):
@@ -209,6 +215,7 @@ class _Source:
         with self._lock:
             self._waiting[chunk].discard(use)
             self._strips.pop(use, None)  # made while this task waited for the chunk
+        self._trim()
         return values
 
     def _decode(self, use: Use, chunk: Place, into: Future[Any]) -> None:
@@ -225,10 +232,10 @@ class _Source:
             for later in sorted(self._waiting[chunk] - {use}):
                 inside = self.uses[chunk][later].inside
                 if prod(each.stop - each.start for each in inside) * THIN <= values.size:
-                    self._strips[later] = np.ascontiguousarray(values[inside])
+                    self._strips[later] = np.array(values[inside], order="C")  # no view, which would keep the chunk
                     self._waiting[chunk].discard(later)
 
-    def trim(self) -> None:
+    def _trim(self) -> None:
         """Forget chunks that no task waits for, and beyond the room those that are needed last."""
         with self._lock:
             ready = [chunk for chunk, each in self._whole.items() if each.done()]
@@ -257,6 +264,7 @@ class _Run:
 
     def layer(self, layer: Layer) -> None:
         plan, part = self.plan, layer.part
+        layer = replace(layer, chunks=self.in_columns(layer))
         kernel = plan.kernel(layer)
         sources = {name: self.source(layer, name) for name in part.sources}
         parts: dict[Place, list[Any]] = {}
@@ -273,8 +281,6 @@ class _Run:
                 return
             try:
                 given = [self.region(sources[name], number, name, chunk.regions[name]) for name in part.sources]
-                for each in sources.values():
-                    each.trim()
                 with computing:
                     made = kernel(plan.numbers(chunk), given, self.scalars)
                 if layer.cut:
@@ -304,6 +310,25 @@ class _Run:
             if name in self.targets:
                 self.arrays[name] = self.targets[name]
 
+    def in_columns(self, layer: Layer) -> tuple[Chunk, ...]:
+        """The chunks of a layer in columns as wide as chunks are kept, from top to bottom in each.
+
+        Then what is decoded for a border below is there for its own task; only at the sides of a column it is decoded again. In
+        rows over the whole width, almost all would be decoded twice.
+        """
+        others = len(layer.grid) - 1
+        if layer.cut or others < 1:
+            return tuple(layer.chunks)
+        room = min(self.room(name) for name in layer.part.sources) if layer.part.sources else 1
+        width = max(1, int(room ** (1 / others) + 1e-9))
+        return tuple(sorted(layer.chunks, key=lambda each: ([n // width for n in each.place[1:]], each.place)))
+
+    def room(self, name: str) -> int:
+        """How many chunks of a tensor are kept."""
+        grid = self.plan.grids[name]
+        widest = tuple(max(pairwise(edges), key=lambda each: each[1] - each[0]) for edges in grid)
+        return max(1, SPARE * self.plan.largest // max(1, self.plan.bytes_of(name, widest)))
+
     def source(self, layer: Layer, name: str) -> _Source:
         """What is read of a tensor, by all tasks of a layer."""
         plan = self.plan
@@ -320,9 +345,7 @@ class _Run:
             )
             return np.asarray(array[place])
 
-        widest = tuple(max(pairwise(edges), key=lambda each: each[1] - each[0]) for edges in grid)
-        room = max(1, SPARE * plan.largest // max(1, plan.bytes_of(name, widest)))
-        return _Source(decode, uses, room)
+        return _Source(decode, uses, self.room(name))
 
     def region(self, source: _Source, task: int, name: str, region: Region) -> Any:
         plan = self.plan

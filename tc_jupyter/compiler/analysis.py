@@ -122,6 +122,8 @@ def analyze(
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
         raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`")
+    if not isinstance(known, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"known={known!r:.60}: expected functions by name, as in `{{'f': module.f}}`")
     silent = frozenset(allowed_codes(allow))
     with MAKING, allowed(STEPS + STEPS_PER_CHARACTER * len(text)):
         known = {**(known or {}), **used.functions}

@@ -20,7 +20,7 @@ import numpy as np
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import CompileError, Diagnostic, codes
-from tc_jupyter.program import Expr, Index, Program, Size, int64, rewrite
+from tc_jupyter.program import Expr, Index, Program, Signature, Size, Specialized, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.size_expr import Opaque
@@ -75,8 +75,25 @@ from .derivatives import Derivation, Kind, checked, derivation, differentiable, 
 from .function_analysis import FunctionAnalysis
 from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
-Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
-"""More conditions of a call: sizes and scalars -> what is wrong with them."""
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """For which calls a `%%sac` function is the def, and what they must fulfil.
+
+    Attributes:
+        signature: ranks and types of the arguments; extents and elements where these decide what is computed.
+        found: the program with the conditions on sizes and scalars.
+        extents: sizes in these that only range inference knows, of what a `%%tc` def computes.
+    """
+
+    signature: Signature
+    found: Specialized
+    extents: Mapping[str, SizeExpr]
+
+    def wrong(self, sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> Diagnostic | None:
+        """The first condition that a call breaks."""
+        return self.found.verify({**sizes, **{k: e.evaluate(sizes) for k, e in self.extents.items()}}, scalars)
+
 
 _MOST_RECIPES = 256
 """Calls that a function remembers; it forgets all when there are more."""
@@ -138,10 +155,10 @@ class Definition:
         found: FunctionAnalysis,
         options: Options,
         steps: tuple[Step, ...] | None = None,
-        verify: Verify | None = None,
+        special: Specialization | None = None,
         by_class: bool = False,
     ) -> None:
-        """`by_class`: code for `steps` also assumes what the class of sizes of a call tells, as code by default does."""
+        """`special`: of which calls of a `%%sac` function. `by_class`: code for `steps` assumes what sizes of a call tell, too."""
         self.found = found
         self.program = found.program
         self.options = options
@@ -153,7 +170,8 @@ class Definition:
         self.pairs = _pairs(self.program, self.written)
         self.text = signature_text(self.program)
         self.numbers = CallNumbers(found)
-        self.verify = verify
+        self.special = special
+        self.checks = () if special is None else special.found.checks
         self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
         sizes = [dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str)]
         self.solved = solved_sizes(self.program)
@@ -193,6 +211,16 @@ class Definition:
         """
         return read_inputs(self.program, self.written, self.positional(values, {}))
 
+    def verify(self, inputs: Inputs) -> None:
+        """Look at what is asked of calls beside the conditions of the def.
+
+        Raises:
+            CallError: it does not hold.
+        """
+        wrong = self.special.wrong(inputs.sizes, inputs.scalars) if self.special is not None and self.checks else None
+        if wrong is not None:
+            raise call_error(wrong, self.program.source)
+
     def call(self, values: Sequence[object], out: object) -> Any:
         """One call by the general path: any array library, any layout. Its recipe serves calls like it.
 
@@ -200,9 +228,7 @@ class Definition:
             CallError: the arguments do not fit.
         """
         inputs = read_inputs(self.program, self.written, values)
-        wrong = self.verify(inputs.sizes, inputs.scalars) if self.verify is not None else None
-        if wrong is not None:
-            raise call_error(wrong, self.program.source)
+        self.verify(inputs)
         numbers = self.numbers_at(inputs.sizes)
         outputs: dict[str, ArrayView] = {}
         if out is not None:
@@ -461,7 +487,7 @@ class Definition:
         self, general: Callable[[tuple[Any, ...]], Any], into: bool, record: Callable[[tuple[Any, ...]], Any] | None
     ) -> Dispatcher:
         results = tuple(self.program.tensor(name).dtype for name in self.program.results)
-        on_cpu = self.verify is None and self.options.target in (None, "cpu")
+        on_cpu = not self.checks and self.options.target in (None, "cpu")
         known = self._recipes[into]
         recipes = known, partial(self._resized, into)
         calls = self.recent, self._floats, on_cpu, into, record, self.pairs
@@ -671,7 +697,7 @@ class Definition:
 
     def _new_family(self, into: bool) -> Family | None:
         family: Family | None = None
-        if self.verify is None and self._engine("cpu") == "cpu":
+        if not self.checks and self._engine("cpu") == "cpu":
             own = [(place, each.name) for place, each in enumerate(self.parameters) if each.rank]
             same = self._same_places if into else frozenset[tuple[str, str]]()
             places = [frozenset(k for k, name in own if (name, result) in same) for result in self.program.results]
@@ -709,7 +735,7 @@ class Definition:
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""
         like, known = likeness(values, self._floats), self._recipes[into]
-        if like is None or self.verify is not None:
+        if like is None or self.checks:
             return
         if like in known:
             same = self._same_places if into else frozenset[tuple[str, str]]()

@@ -16,11 +16,12 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from tc_jupyter.diagnostics import CallError, Diagnostic, SourceText, codes
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, Span, codes
 from tc_jupyter.program import ArgumentType, CheckedFunction, DType, Program, Signature, Specialized, bind_call
 from tc_jupyter.program.integers import sizes_of
 from tc_jupyter.program.sac_rewrites import Rewrites, rewrites
 from tc_jupyter.program.sac_signature import select_overload
+from tc_jupyter.program.specialize import specialize
 from tc_jupyter.runtime.arguments import (
     Parameter,
     call_error,
@@ -35,7 +36,7 @@ from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_tree import SacType
 
-from .definition import Definition, Options
+from .definition import Definition, Options, Specialization
 from .function_analysis import FunctionAnalysis, analyze_program
 
 _EXTENT = 3
@@ -76,12 +77,16 @@ class OpenDefinition:
 
     def _start(self) -> None:
         """Where all ranks are declared, the program is there before any call."""
-        specialized = self.functions[0].specialized if len(self.functions) == 1 else None
-        if specialized is None or specialized.program is None:
-            return
-        analysis, _ = analyze_program(specialized.program)
-        if analysis.ok:
-            self.latest = Definition(analysis, self.options, None, _verifier(specialized, analysis))
+        if len(self.functions) == 1:
+            self.latest = self._declared(self.functions[0])
+
+    def _declared(self, function: CheckedFunction) -> Definition | None:
+        """What a function is for the ranks that it declares; `None` where one is open, or numbers are needed."""
+        types, found = function.declared, function.specialized
+        if types is None or found is None or found.program is None:
+            return None
+        analysis, _ = analyze_program(found.program)
+        return _definition(Signature(types), found, analysis, self.options) if analysis.ok else None
 
     @property
     def name(self) -> str:
@@ -92,6 +97,11 @@ class OpenDefinition:
     def names(self) -> tuple[str, ...]:
         """Parameter names of the first definition."""
         return tuple(param.name.name for param in self.functions[0].function.params)
+
+    @property
+    def span(self) -> Span:
+        """The name of the first definition."""
+        return self.functions[0].function.name.span
 
     @property
     def text(self) -> str:
@@ -107,7 +117,7 @@ class OpenDefinition:
         lists = [tuple(param.name.name for param in function.function.params) for function in self.functions]
         fitting = [names for names in lists if len(names) == len(args) + len(named) and set(named) <= set(names)]
         names = (fitting or lists)[0]
-        return positional(names, args, named, self.text, self.name, self.source, self.functions[0].function.name.span)
+        return positional(names, args, named, self.text, self.name, self.source, self.span)
 
     def call(self, values: Sequence[object], out: object) -> Any:
         """One call.
@@ -196,6 +206,10 @@ class OpenDefinition:
                 entries.append(entry)
             return entry
 
+    def declared(self) -> list[Definition]:
+        """What the definitions are whose ranks are all declared."""
+        return [found for each in self.functions if (found := self._declared(each)) is not None]
+
     @property
     def leaves_ranks_open(self) -> bool:
         """Whether a definition takes arrays of every rank."""
@@ -233,7 +247,7 @@ class OpenDefinition:
         """The memory of an array, or type and value of a number."""
         wanted = [_declared(function, position) for function in self.functions]
         name = self.names[position] if position < len(self.names) else f"argument {position}"
-        span = self.functions[0].function.name.span
+        span = self.span
         if not isinstance(value, np.generic) and library_of(value) is not None:
             return read_array_of_any_type(name, value, self.source, span)
         dtypes = [dtype for dtype in wanted if dtype is not None]
@@ -258,7 +272,7 @@ class OpenDefinition:
                 self._refuse(found.diagnostics)
             analysis, said = analyze_program(specialized.program)
             if analysis.ok:
-                definition = Definition(analysis, self.options, None, _verifier(specialized, analysis))
+                definition = _definition(found.signature, specialized, analysis, self.options)
                 return _Entry(found.signature, definition)
             # a proof that fails for symbols may hold for the numbers of this call
             if scalars:
@@ -269,8 +283,7 @@ class OpenDefinition:
         errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
         if errors:
             raise call_error(errors[0], self.source)
-        span = self.functions[0].function.name.span
-        fail(codes.INTERNAL, f"`{self.name}` could not be specialised for this call", self.source, span)
+        fail(codes.INTERNAL, f"`{self.name}` could not be specialised for this call", self.source, self.span)
 
 
 def _example(type_: SacType | None, rank: int) -> Any:
@@ -317,15 +330,28 @@ def _serves(signature: Signature, arguments: Sequence[ArgumentType], read: Seque
     return all(_elements(read[at]) == values for at, values in signature.values)
 
 
-def _verifier(specialized: Specialized, analysis: FunctionAnalysis) -> Any:
-    """What verifies a call; extents that only range inference knows, of what a `%%tc` def computes, are filled in before."""
+def _definition(
+    signature: Signature, specialized: Specialized, analysis: FunctionAnalysis, options: Options
+) -> Definition:
+    """What a function is for a signature; extents that only range inference knows are named for its conditions."""
     used = set[str]().union(*(sizes_of(check.condition) for check in specialized.checks))
     used |= set[str]().union(*(sizes_of(expr) for check in specialized.checks for _, expr in check.shown))
     extents = {name: expr for name, expr in analysis.ranges.sizes.items() if name in used and "." in name}
-    if not extents:
-        return specialized.verify if specialized.checks else None
+    return Definition(analysis, options, None, Specialization(signature, specialized, extents))
 
-    def verify(sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> Diagnostic | None:
-        return specialized.verify({**sizes, **{name: expr.evaluate(sizes) for name, expr in extents.items()}}, scalars)
 
-    return verify
+def definition_of(functions: Sequence[CheckedFunction], signature: Signature, options: Options) -> Definition:
+    """The definition for a signature that was found before, in another process too.
+
+    Raises:
+        CompileError: the function has an error for it.
+    """
+    chosen = select_overload([each.function for each in functions], signature.arguments)
+    (function,) = (each for each in functions if each.function is chosen)
+    found = specialize(function.cell, function.function, signature)
+    said = found.diagnostics
+    if found.program is not None:
+        analysis, said = analyze_program(found.program)
+        if analysis.ok:
+            return _definition(signature, found, analysis, options)
+    raise CompileError(said, function.cell.source, "\n".join(each.message for each in said if each.is_error))

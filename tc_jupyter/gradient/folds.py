@@ -127,10 +127,11 @@ class _Level:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """One for each component."""
+        """One for each component; those of several folds on one target have its number."""
         box = tuple(each.bounds for each in (*self.others, self.point))
         several = len(self.function.combine) > 1
-        names = (f"{root(self.step.target)}.{self.point.name}{k if several else ''}" for k in self.places)
+        target = self.step.target.removesuffix("@1").replace("@", ".")
+        names = (f"{target}.{self.point.name}{k if several else ''}" for k in self.places)
         return tuple(Array(name, self.step.value.dtype, box) for name in names)
 
     @property

@@ -369,10 +369,11 @@ class _Reverse:
             zero = number(0, self.draft.arrays[whole].dtype.compute)
             if step.operator == "=":
                 points, _ = without_idle(step.points, (*step.left, *step.conditions), zero)
-                value = zero
-                if step.conditions:
-                    value = Select(both(step.conditions), zero, self.element(whole, step.left), zero.dtype)
-                self.masked(step, whole, tuple(points), step.left, value, step.unique)
+                value, conditions = zero, step.conditions
+                if conditions and replace(step, conditions=()).is_whole(self.about.arrays[name]):
+                    value = Select(both(conditions), zero, self.element(whole, step.left), zero.dtype)
+                    conditions = ()
+                self.masked(step, whole, tuple(points), step.left, value, step.unique, conditions)
             else:
                 points, left = at_elements(step, self.about.arrays[name], self.draft.index)
                 self.masked(step, whole, points, left, zero)
@@ -385,12 +386,13 @@ class _Reverse:
         left: tuple[Expr, ...],
         value: Expr,
         unique: bool = False,
+        conditions: tuple[Expr, ...] = (),
     ) -> None:
         """A derivative with other values at the elements that a statement writes."""
         name = root(step.target)
         array = self.draft.arrays[whole]
         kept = self.draft.array(f"d{name}", array.dtype.compute, array.box)
-        changed = Step(kept, "=", False, points, left, value, unique)
+        changed = Step(kept, "=", False, points, left, value, unique, conditions=conditions)
         if not changed.is_whole(array):
             every, at = self.draft.indices_of(array.box)
             self.draft.steps.append(Step(kept, "=", False, every, at, self.element(whole, at)))

@@ -31,6 +31,7 @@ from tc_jupyter.program import (
     Unary,
     identity_of,
     int64,
+    may_wrap,
     rewrite,
     walk,
 )
@@ -39,6 +40,7 @@ from tc_jupyter.ranges import Datum, Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
+from .arithmetic import number
 from .draft import Derived
 from .drawn import drawn
 from .steps import Array, Bounds, Step, circles, root, version
@@ -407,9 +409,27 @@ class _Printer:
         """What a tensor, or a version of one, is called."""
         return self.names.get(tensor) or self.spelled(tensor)
 
+    def box_of(self, tensor: str) -> tuple[Bounds, ...]:
+        """The box of what is read."""
+        return self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.derived.arrays[root(tensor)].box
+
+    def read(self, expr: Read) -> tree.Expression:
+        """An element."""
+        indices = tuple(self.subscript(expr.tensor, place, at) for place, at in enumerate(expr.indices))
+        called = tree.Name(self.name(expr.tensor))
+        if not indices:
+            return called
+        found = tree.Apply(called, indices)
+        if expr.tensor in self.moving and any(
+            may_wrap(to_expr(end)) for each in self.box_of(expr.tensor) for end in each
+        ):
+            # conditions with such an end may wrap, and so do not say that the element was made before
+            return tree.Bordered(found, _number(number(0, expr.dtype), weak=True))
+        return found
+
     def subscript(self, tensor: str, place: int, at: Expr) -> tree.Expression:
         """A subscript of a read; one that goes around the array, or stops at its ends, in the words for that."""
-        box = self.boxes.get(tensor) or self.boxes.get(self.name(tensor)) or self.derived.arrays[root(tensor)].box
+        box = self.box_of(tensor)
         low, high = box[place]
         for word, inner in _borders(at) if low == 0 else ():
             if self.about.size(placed(word, inner, (to_expr(low), to_expr(high)))) == self.about.size(at):
@@ -466,9 +486,7 @@ class _Printer:
             case IndexVar():
                 return tree.Name(expr.name)
             case Read():
-                indices = tuple(self.subscript(expr.tensor, place, at) for place, at in enumerate(expr.indices))
-                called = tree.Name(self.name(expr.tensor))
-                return tree.Apply(called, indices) if indices else called
+                return self.read(expr)
             case Unary():
                 return tree.Unary(expr.op, self.value(expr.operand, weak))
             case Binary():

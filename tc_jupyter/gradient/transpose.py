@@ -42,7 +42,7 @@ from tc_jupyter.ranges import (
 from tc_jupyter.ranges import index as index_name
 from tc_jupyter.ranges.size_expr import has_data, is_known_at_call
 
-from .arithmetic import cast, compared, guarded, times
+from .arithmetic import cast, compared, guarded, is_number, times
 from .partials import Part
 from .steps import Array, Bounds, Point, Step
 
@@ -205,7 +205,9 @@ class _Solving:
 
     def finished(self) -> Term:
         """The term, its new indices under the names of the old ones."""
-        inner = self.guarded_factor() if self.is_sum() else None
+        # conditions on elements are looked at where these are there
+        on_data = any(isinstance(node, Read) for each in self.part.conditions for node in walk(each))
+        inner = self.guarded_factor() if self.is_sum() and not on_data else None
         conditions = [test for name, value in self.solved.items() for test in self.inside(name, value)]
         if inner is not None:
             ranges, conditions = self.shown(conditions), []
@@ -233,7 +235,10 @@ class _Solving:
             factor, rest = map(self.replaced, inner)
             value = times(guarded(ranges, factor), rest)
         free, value = without_idle(free, (*left, *conditions), value)
-        return Term((*points, *free, *new), tuple(left), tuple(conditions), value)
+        others = [*free, *new]
+        if is_number(value, 0):  # no condition stands before it
+            conditions, others = [], [each for each in others if each.name in _names(left)]
+        return Term((*points, *others), tuple(left), tuple(conditions), value)
 
     def is_scattered(self, at: Expr) -> bool:
         """Whether a subscript has elements, or is the same at all points: few elements of the tensor are read."""
@@ -256,7 +261,9 @@ class _Solving:
 
         A sum of products with a border of zeros is what schedules know; at the border, an infinite factor makes it NaN.
         """
-        moved = {name for name, value in self.solved.items() if value != index_name(name + NEW)}
+        moved = {
+            name for name, value in self.solved.items() if value != index_name(name + NEW) or self.inside(name, value)
+        }
         inside, outside = list[Expr](), list[Expr]()
         for factor in factors(self.part.value):
             used = any(isinstance(node, IndexVar) and node.name in moved for node in walk(factor))
@@ -333,13 +340,17 @@ def factors(value: Expr) -> Iterator[Expr]:
 
 def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -> tuple[list[Point], Expr]:
     """The points without indices that stand nowhere: a sum over them is a product."""
-    used = {node.name for expr in (*others, value) for node in walk(expr) if isinstance(node, IndexVar)}
     for point in points:
-        if point.name not in used:
+        if point.name not in _names((*others, value)):
             extent = point.upper - point.lower
             count = extent if nonnegative(extent) else maximum(extent, 0)
             value = times(value, cast(to_expr(count), value.dtype))
+    used = _names((*others, value))  # nothing of the value is left where there are no points
     return [point for point in points if point.name in used], value
+
+
+def _names(exprs: Iterable[Expr]) -> set[str]:
+    return {node.name for expr in exprs for node in walk(expr) if isinstance(node, IndexVar)}
 
 
 def _new(expr: Expr) -> Expr:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import reduce
+from itertools import count, groupby
 
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Select, Size, Statement, int64, rewrite
-from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, from_expr, maximum, reads_what_it_made, to_expr
+from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, constant, from_expr, maximum, reads_what_it_made, to_expr
 
-from .arithmetic import both
+from .arithmetic import both, cast
 from .folds import Unfolded, unfolded
 from .steps import Array, Point, Step, Steps, refuse, root, version
 
@@ -48,8 +49,10 @@ class _Unfolding:
     def __init__(self, program: Program, ranges: Ranges) -> None:
         self.program, self.ranges = program, ranges
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
+        self.taken = {*self.tensors, *program.sizes}  # names that are no indices
         self.count: dict[str, int] = {}
         self.made: dict[str, Array] = {}  # what a fold is in parts
+        self.written = {statement.target for statement in program.statements}
         self.folds: dict[str, Unfolded] = {}  # by the tensor of the components
         self.ordered: tuple[
             Statement, ...
@@ -60,31 +63,60 @@ class _Unfolding:
         other = next((each for each in self.program.tensors if each.dtype.name not in kinds), None)
         if other is not None:  # never a wrong derivative
             raise refuse(self.program, f"derivatives do not know `{other.dtype.value}` yet", other.span)
-        steps = tuple(each for statement in self.program.statements for each in self.steps(statement))
+        steps: list[Step] = []
+        for _, group in groupby(self.program.statements, lambda each: each.block or each.name):
+            statements = tuple(group)
+            steps += self.begun(statements)
+            steps += [each for statement in statements for each in self.steps(statement)]
         results = {name: self.place(name) for name in self.program.results}
         arrays = {
             name: Array(name, tensor.dtype, self.ranges.boxes[name].bounds, tensor.pairs)
             for name, tensor in self.tensors.items()
-            if tensor.view_of is None and name in self.ranges.boxes
+            if self.place(name)[0] == name and name in self.ranges.boxes
         }
-        return Steps(self.program, arrays | self.made, steps, results, dict(self.count), self.ranges.scope)
+        return Steps(self.program, arrays | self.made, tuple(steps), results, dict(self.count), self.ranges.scope)
 
     def place(self, name: str) -> tuple[str, tuple[SizeExpr, ...]]:
-        """The root of a tensor, and the distance of its indices."""
-        shift = [from_expr(int64(0))] * self.tensors[name].rank
-        while (seen := self.tensors[name].view_of) is not None:
-            own, other = self.ranges.boxes[name].origin, self.ranges.boxes[seen].origin
-            shift = [far + there - here for far, here, there in zip(shift, own, other, strict=True)]
-            name = seen
-        return name, tuple(shift)
+        """The root of a tensor, and the distance of its indices. A view that is written is a root if its indices are others."""
+        source, shift = self.seen(name)
+        if name in self.written and any(far != 0 for far in shift):
+            return name, tuple(constant(0) for _ in shift)
+        return source, shift
+
+    def seen(self, name: str) -> tuple[str, tuple[SizeExpr, ...]]:
+        """The root of what a view shows, and the distance of its indices; of any other tensor itself."""
+        view = self.tensors[name].view_of
+        if view is None:
+            return name, (constant(0),) * self.tensors[name].rank
+        source, shift = self.place(view)
+        own, other = self.ranges.boxes[name].origin, self.ranges.boxes[view].origin
+        return source, tuple(far + there - here for far, here, there in zip(shift, own, other, strict=True))
+
+    def begun(self, statements: Sequence[Statement]) -> list[Step]:
+        """Copies of what the views show that are roots, before the first statements with them."""
+        names = {self.place(name)[0] for each in statements for name in (each.target, *each.tensors_read())}
+        found = list[Step]()
+        for name in sorted(names - self.count.keys()):
+            source, shift = self.seen(name)
+            if source == name:
+                continue
+            self.count[name] = 1
+            box, dtype = self.ranges.boxes[name].bounds, self.tensors[name].dtype
+            free = (index for number in count(1) if (index := f"i{number}") not in self.taken)
+            points = tuple(Point(next(free), *bounds) for bounds in box)
+            left = tuple(IndexVar(point.name) for point in points)
+            seen = source if self.tensors[source].kind == "input" else version(source, self.count[source])
+            read = Read(seen, tuple(map(_moved, left, shift)), dtype)
+            found.append(Step(version(name, 1), "=", False, points, left, cast(read, dtype.compute)))
+        return found
 
     def steps(self, statement: Statement) -> Sequence[Step]:
         """What a statement is: one step, or several for a fold."""
         step = self.step(statement)
         if statement.operator != "fold":
             return (step,)
-        name, taken = root(step.target), {*self.tensors, *self.program.sizes}
-        found = unfolded(statement, step, self.ranges.boxes[name].bounds, self.count[name] - 1, taken)
+        name = root(step.target)
+        found = unfolded(statement, step, self.ranges.boxes[name].bounds, self.count[name] - 1, self.taken)
         for array in found.arrays:
             self.count[array.name], self.made[array.name] = 1, array
         if statement.part:
@@ -104,8 +136,7 @@ class _Unfolding:
         conditions = tuple(rewrite(each, self.rule) for each in statement.conditions)
         if not left:
             left = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
-        name, shift = self.place(statement.target)
-        left = tuple(_moved(at, far) for at, far in zip(left, shift, strict=True))
+        name, _ = self.place(statement.target)
         number = self.count[name] = self.count.get(name, 0) + 1
         fresh = statement.operator != "=" and (statement.initialize or number == 1)
         points = tuple(map(self.point, self.ranges.points(statement.name)))
@@ -131,10 +162,9 @@ class _Unfolding:
             return 0, None
         statement, writer = self.ordered[0], writers[0]
         order, scope = writer.order if writer is statement else writer.steps, self.ranges.scope
-        shift = self.place(writer.target)[1]
         apart = {
-            index.name: from_expr(at, scope) - from_expr(_moved(IndexVar(index.name), far), scope)
-            for index, at, far in zip(writer.output_indices, indices, shift, strict=True)
+            index.name: from_expr(at, scope) - from_expr(IndexVar(index.name), scope)
+            for index, at in zip(writer.output_indices, indices, strict=True)
         }
         first = next(((index, way) for index, way in order if apart[index] != 0), None)
         if first is None:

@@ -142,7 +142,7 @@ def _analyse(text: str, language: str, strict: bool, allow: tuple[str, ...], kno
 
 
 _TC_HEAD = re.compile(r"^[ \t]*(?:def|reduce)\b[ \t]*(\w*)", re.MULTILINE)
-_SAC_HEAD = re.compile(
+SAC_HEAD = re.compile(
     rf"^[ \t]*(?:{'|'.join(sorted(BASES))})\b[^(){{}};=\n]*?([^\W\d]\w*)[ \t]*\([^;{{}}]*\)\s*\{{", re.MULTILINE
 )
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -153,7 +153,7 @@ def focus(text: str, language: str, line_starts: tuple[int, ...], line: int) -> 
 
     Offsets, lines and characters stay what they are.
     """
-    heads = list((_SAC_HEAD if language == "sac" else _TC_HEAD).finditer(text))
+    heads = list((SAC_HEAD if language == "sac" else _TC_HEAD).finditer(text))
     here = line_starts[min(max(line, 0), len(line_starts) - 1)]
     starts = [head.start() for head in heads]
     pieces = [(head.group(1), *ends) for head, ends in zip(heads, pairwise([*starts, len(text)]), strict=True)]
@@ -183,7 +183,7 @@ def _blanked(text: str, shown: list[tuple[int, int]]) -> str:
     parts: list[str] = []
     position = 0
     for start, end in [*shown, (len(text), len(text))]:
-        parts.append(_NOT_A_LINE_END.sub(_blanks, text[position:start]))
+        parts.append(blanked(text[position:start]))
         parts.append(text[start:end])
         position = end
     return "".join(parts)
@@ -192,5 +192,6 @@ def _blanked(text: str, shown: list[tuple[int, int]]) -> str:
 _NOT_A_LINE_END = re.compile(r"[^\n]+")
 
 
-def _blanks(found: re.Match[str]) -> str:
-    return " " * (found.end() - found.start())
+def blanked(text: str) -> str:
+    """Blanks in place of a text, line by line."""
+    return _NOT_A_LINE_END.sub(lambda found: " " * len(found[0]), text)

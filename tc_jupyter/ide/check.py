@@ -6,15 +6,17 @@ Worked example: `check("def f(float(N) X) -> (Y) { Y = X(i) }")["diagnostics"][0
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tc_jupyter.compiler import with_meanings
+from tc_jupyter.compiler.analysis_json import diagnostic_json
 from tc_jupyter.diagnostics import Severity
 from tc_jupyter.syntax.parser import MOST_MESSAGES
 
 from . import files
-from .cell import Json, Known, analysed, cell_of
+from .cell import KEPT, Json, Known, analysed, cell_of
 from .files import NO_FILES, Files
 from .pieces import Piece, pieces_of
 from .words import CONSTANTS, REDUCTIONS, functions, operators, types
@@ -40,39 +42,73 @@ def check(
         above: names that cells above define, whether they were run or not.
         used: the files that the text uses; their functions are among `known`.
     """
-    found = _check(text, language, strict, allow, known, namespace, cells, above)
-    cell = cell_of(text, language)
-    said = files.messages(cell, used)
-    if said or not used.used.is_whole:
-        own = [item for item in found["diagnostics"] if not files.follows(item, cell, used)]
-        found = {**found, "diagnostics": sorted([*said, *own], key=_rank)}
-    return found
-
-
-def _check(
-    text: str,
-    language: str,
-    strict: bool,
-    allow: Iterable[str],
-    known: Mapping[str, Any] | None,
-    namespace: Mapping[str, Any] | None,
-    cells: Mapping[str, int] | None,
-    above: Collection[str],
-) -> Json:
-    meaning = namespace or {}, cells, above
-    options = strict, tuple(allow)
-    parts = pieces_of(text, language)
+    asked = _Asked(language, strict, tuple(allow), known or {}, (namespace or {}, cells, above))
+    parts, said = _said(text, asked, used)
     if parts is None:
-        return _checked(text, language, known or {}, *options, *meaning)
-    found = [(part, _checked(part.text, language, known or {}, *options, *meaning)) for part in parts]
-    said = [part.moved(item) for part, data in found for item in data["diagnostics"] if _is_own(part, item)]
-    if len(said) > MOST_MESSAGES:
-        return _checked(text, language, known or {}, *options, *meaning)
-    said.sort(key=_rank)
+        return {**_data(text, *asked.of(text)), "diagnostics": said}
+    found = [(part, _data(part.text, *asked.of(part.text))) for part in parts]
     functions = [
         part.moved(each) for part, data in found for each in data["functions"] if each["name"] not in part.called
     ]
-    return {**found[0][1], "functions": functions, "diagnostics": said}
+    opened = {name: each for _, data in found for name, each in data.get("open", {}).items()}
+    return {**found[0][1], "functions": functions, "diagnostics": said, **({"open": opened} if opened else {})}
+
+
+def messages(
+    text: str, language: str = "tc", known: Mapping[str, Any] | None = None, used: Files = NO_FILES
+) -> list[Json]:
+    """The diagnostics of `check` alone."""
+    return _said(text, _Asked(language, False, (), known or {}, ({}, None, ())), used)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked about a text beside the text."""
+
+    language: str
+    strict: bool
+    allow: tuple[str, ...]
+    known: Mapping[str, Any]
+    meaning: tuple[Mapping[str, Any], Mapping[str, int] | None, Collection[str]]
+
+    def of(self, text: str) -> tuple[str, bool, tuple[str, ...], Known]:
+        """What decides the analysis of a part of it."""
+        mentioned = {name: value for name, value in self.known.items() if name in text}
+        return self.language, self.strict, self.allow, Known(mentioned)
+
+
+def _said(text: str, asked: _Asked, used: Files) -> tuple[tuple[Piece, ...] | None, list[Json]]:
+    """The pieces of a text, if it is to be cut, and the messages about it."""
+    parts, said = pieces_of(text, asked.language), list[Json]()
+    if parts is not None:
+        every = (part.moved(item) for part in parts for item in _about(part.text, asked) if _is_own(part, item, asked))
+        said = [*{(item["code"], item["message"], _place(item["span"])): item for item in every}.values()]
+        said.sort(key=_rank)
+    if parts is None or len(said) > MOST_MESSAGES:
+        parts, said = None, _about(text, asked)
+    cell = cell_of(text, asked.language)
+    of_files = files.messages(cell, used)
+    if of_files or not used.used.is_whole:
+        own = [item for item in said if not files.follows(item, cell, used)]
+        said = sorted([*of_files, *own], key=_rank)
+    return parts, said
+
+
+def _about(text: str, asked: _Asked) -> list[Json]:
+    """The messages about one text."""
+    found = analysed(text, *asked.of(text))
+    said = with_meanings(found.diagnostics, found.source, *asked.meaning)
+    return [diagnostic_json(item, found.source) for item in said]
+
+
+@lru_cache(maxsize=512)
+def _kept(text: str, language: str, strict: bool, allow: tuple[str, ...], known: Known) -> Json:
+    return analysed(text, language, strict, allow, known).to_json()
+
+
+def _data(text: str, *asked: Any) -> Json:
+    """The plain data of an analysis, kept for the next change elsewhere; nobody may change it."""
+    return (_kept if len(text) <= KEPT else _kept.__wrapped__)(text, *asked)
 
 
 _RANK = {severity.value: rank for rank, severity in enumerate(Severity)}
@@ -83,29 +119,13 @@ def _rank(item: Json) -> tuple[int, ...]:
     return (_RANK[item["severity"]], *_place(item["span"]))
 
 
-def _is_own(part: Piece, item: Json) -> bool:
-    """Whether a message is about the def itself, and not about one that it calls."""
-    return item["span"]["start"]["line"] < part.own
+def _is_own(part: Piece, item: Json, asked: _Asked) -> bool:
+    """Whether a message is about the def itself, and not about one that it calls; in `%%sac` it may be about a line of that."""
+    return asked.language == "sac" or item["span"]["start"]["line"] < part.own
 
 
 def _place(span: Json) -> tuple[int, ...]:
     return tuple(span[end][way] for end in ("start", "end") for way in ("line", "character"))
-
-
-def _checked(
-    text: str,
-    language: str,
-    known: Mapping[str, Any],
-    strict: bool,
-    allow: tuple[str, ...],
-    namespace: Mapping[str, Any],
-    cells: Mapping[str, int] | None,
-    above: Collection[str],
-) -> Json:
-    mentioned = Known({name: value for name, value in known.items() if name in text})
-    found = analysed(text, language, strict, allow, mentioned)
-    said = with_meanings(found.diagnostics, found.source, namespace, cells, above)
-    return replace(found, diagnostics=said).to_json()
 
 
 def keywords(language: str = "tc") -> Json:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.syntax import (
@@ -29,6 +30,7 @@ from tc_jupyter.syntax.printer import type_text as tc_type_text
 from tc_jupyter.syntax.sac_printer import head_text, line_text, statement_lines
 
 from .cell import Json
+from .pieces import chunks_of
 
 _INDENT = "    "
 
@@ -49,6 +51,18 @@ def format_text(text: str, language: str = "tc") -> Json:
     Returns:
         `{"text", "refused"}`: the text, ending with or without a line end as it was given; or why it was left alone.
     """
+    parts = chunks_of(text, language)
+    laid = [_kept(part, language) for part in parts]
+    if len(laid) > 1 and all(each["text"] is not None for each in laid):
+        return {"text": "\n\n".join(each["text"].rstrip("\n") for each in laid) + _ending(text), "refused": None}
+    return _format(text, language)
+
+
+def _ending(text: str) -> str:
+    return "\n" if "\n" in text[len(text.rstrip()) :] else ""
+
+
+def _format(text: str, language: str) -> Json:
     source = SourceText(text)
     parsed = (
         parse_sac(source) if language == "sac" else parse_tc(source, own_operators(text))
@@ -58,11 +72,14 @@ def format_text(text: str, language: str = "tc") -> Json:
         line = source.position(errors[0].span.start)[0] + 1
         return {"text": None, "refused": f"the text has a syntax error in line {line}: {errors[0].message}"}
     items = list(_sac_items(parsed, source) if isinstance(parsed, sac_tree.SacParsed) else _tc_items(parsed, source))
-    ending = text[len(text.rstrip()) :]
-    made = _lines(items, parsed.comments, source) + ("\n" if "\n" in ending else "")
+    made = _lines(items, parsed.comments, source) + _ending(text)
     if not _same(parsed, made, language):
         return {"text": None, "refused": "the text cannot be laid out without changing it; please report this"}
     return {"text": made, "refused": None}
+
+
+_kept = lru_cache(maxsize=512)(_format)
+"""The layout of one def of a text, kept for the next change elsewhere."""
 
 
 def _same(parsed: tree.Parsed | sac_tree.SacParsed, text: str, language: str) -> bool:

@@ -5,11 +5,12 @@ Worked example: the hint behind `Y(i) +=! X(i + k) * W(k)` is `0 <= i < N - K + 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .cell import Cell, Json, cell_of
 from .hover import index_lines, range_title
+from .names import Place
 from .pieces import pieces_of
 
 KINDS = ("function", "def", "tensor", "index", "size", "scalar", "let", "type")
@@ -18,7 +19,13 @@ KINDS = ("function", "def", "tensor", "index", "size", "scalar", "let", "type")
 
 def symbols(text: str, language: str = "tc") -> list[Json]:
     """The defs of a text, each with its parameters, results and temporaries: `{"name", "kind", "span", "place", "children"}`."""
-    cell = cell_of(text, language)
+    parts = pieces_of(text, language)
+    if parts is not None:
+        return [part.moved(each) for part in parts for each in _symbols(cell_of(part.text, language))[:1]]
+    return _symbols(cell_of(text, language))
+
+
+def _symbols(cell: Cell) -> list[Json]:
     found: list[Json] = []
     for owner, item in enumerate(cell.items):
         inside = [place for place in cell.names.of(owner) if place.introduces and place.kind in ("tensor", "scalar")]
@@ -34,10 +41,23 @@ def references(
     text: str, position: Mapping[str, int], language: str = "tc", known: Mapping[str, Any] | None = None
 ) -> list[Json]:
     """The places that mean the same as the name at a position: `{"span", "introduces"}`, in text order."""
-    cell = cell_of(text, language, known)
+    cell = cell_of(text, language, known, position)
     place = cell.names.at(cell.offset(position))
     if place is None or place.kind in ("unknown", "type"):
         return []
+    parts = pieces_of(text, language) if place.kind == "def" else None
+    if parts is not None:  # a def is called in others
+        kept = ((part, cell_of(part.text, language, known)) for part in parts if place.name in part.text)
+        found = [
+            part.moved({"span": span, "introduces": p.introduces})
+            for part, cell in kept
+            for span, p in _places(cell, part.own)
+            if (p.kind, p.name) == ("def", place.name)
+        ]
+        return sorted(found, key=_begin)
+    if place.kind == "def":
+        cell = cell_of(text, language, known)
+        place = cell.names.at(cell.offset(position)) or place
     origin = cell.names.origin(place)
     return [{"span": cell.span(p.span), "introduces": p is origin} for p in cell.names.same(place)]
 
@@ -72,15 +92,27 @@ def colours(text: str, language: str = "tc", known: Mapping[str, Any] | None = N
     parts = pieces_of(text, language)
     if parts is not None:
         found = (part.moved(each) for part in parts for each in _colours(cell_of(part.text, language, known), part.own))
-        return sorted(found, key=lambda each: (each["span"]["start"]["line"], each["span"]["start"]["character"]))
+        return sorted(found, key=_begin)
     return _colours(cell_of(text, language, known), len(text))
 
 
 def _colours(cell: Cell, lines: int) -> list[Json]:
     """Those of the first lines."""
-    places = [(cell.span(p.span), p) for p in cell.names.places if p.kind in KINDS]
     return [
         {"span": span, "kind": p.kind, "introduces": p.introduces}
-        for span, p in places
-        if span["start"]["line"] < lines
+        for span, p in _places(cell, lines)
+        if p.kind in KINDS
     ]
+
+
+def _places(cell: Cell, lines: int) -> Iterator[tuple[Json, Place]]:
+    """The names of the first lines."""
+    for place in cell.names.places:
+        span = cell.span(place.span)
+        if span["start"]["line"] < lines:
+            yield span, place
+
+
+def _begin(item: Json) -> tuple[int, int]:
+    start = item["span"]["start"]
+    return start["line"], start["character"]

@@ -21,12 +21,12 @@ from tc_jupyter.diagnostics import Span
 from tc_jupyter.syntax.tree import Name
 from tc_jupyter.syntax.uses import without_uses
 
-from .cell import Json
+from .cell import SAC_HEAD, Json, blanked
 
-_HEAD = re.compile(r"^[ \t]*def\b[ \t]*(\w+)", re.MULTILINE)
-_DEF = re.compile(r"\bdef\b")
+_HEADS = {"tc": re.compile(r"^[ \t]*(?:def|reduce)\b[ \t]*(\w+)", re.MULTILINE), "sac": SAC_HEAD}
+_COMMENTS = {"tc": re.compile(r"#[^\n]*"), "sac": re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)}
+_DEF = re.compile(r"\b(?:def|reduce)\b")
 _WORD = re.compile(r"[^\W\d]\w*|\d\w*")
-_ONLY_COMMENTS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,15 @@ class Piece:
 
 def pieces_of(text: str, language: str) -> tuple[Piece, ...] | None:
     """The pieces of a text, in its order; `None` where it is not cut: it is no list of two or more defs with different names."""
-    text = without_uses(text, language)
-    heads = list(_HEAD.finditer(text)) if language == "tc" else []
+    bare = _bare(text, language)
+    heads = list(_HEADS[language].finditer(bare))
     names = [head.group(1) for head in heads]
-    if len(heads) < 2 or len(set(names)) < len(names) or len(_DEF.findall(text)) != len(heads):
-        return None
-    if _ONLY_COMMENTS.fullmatch(text, 0, heads[0].start()) is None:
+    if len(heads) < 2 or len(set(names)) < len(names) or bare[: heads[0].start()].strip():
         return None
     ends = list(pairwise([*(head.start() for head in heads), len(text)]))
+    if len(_DEF.findall(bare)) != len(heads) if language == "tc" else any(_has_more(bare, *each) for each in ends):
+        return None
+    text = without_uses(text, language)
     parts = {name: text[start:end].rstrip("\n") + "\n" for name, (start, end) in zip(names, ends, strict=True)}
     words = {name: dict.fromkeys(_WORD.findall(part)) for name, part in parts.items()}
     calls = {name: [word for word in found if word in parts and word != name] for name, found in words.items()}
@@ -74,23 +75,40 @@ def pieces_of(text: str, language: str) -> tuple[Piece, ...] | None:
     return whole if len(whole) == len(found) else None
 
 
+def _bare(text: str, language: str) -> str:
+    """The text with blanks in place of comments and of the lines that use files."""
+    return _COMMENTS[language].sub(lambda found: blanked(found[0]), without_uses(text, language))
+
+
+def _has_more(bare: str, start: int, end: int) -> bool:
+    """Whether something stands behind the body of a function of `%%sac`: a type, or a function with the name of an operator."""
+    depth = 0
+    for brace in _BRACE.finditer(bare, start, end):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return bool(bare[brace.end() : end].strip())
+    return False
+
+
+_BRACE = re.compile(r"[{}]")
+
+
 def defs_of(text: str, language: str) -> list[tuple[Name, Span]] | None:
     """The name of each def and its place up to the last brace, of a text that is cut; `None` of another one."""
     if pieces_of(text, language) is None:
         return None
-    heads = list(_HEAD.finditer(without_uses(text, language)))
-    ends = [_end(text, start) for start in (*(head.start() for head in heads[1:]), len(text))]
+    bare = _bare(text, language)
+    heads = list(_HEADS[language].finditer(bare))
+    ends = [bare.rfind("}", 0, start) + 1 for start in (*(head.start() for head in heads[1:]), len(text))]
     return [
         (Name(head[1], Span(*head.span(1))), Span(head.start(), end)) for head, end in zip(heads, ends, strict=True)
     ]
 
 
-def _end(text: str, before: int) -> int:
-    """The place behind the last brace before another place, comments left out."""
-    end = text.rfind("}", 0, before)
-    while end > 0 and "#" in text[text.rfind("\n", 0, end) + 1 : end]:
-        end = text.rfind("}", 0, end)
-    return end + 1
+def chunks_of(text: str, language: str) -> list[str]:
+    """The text in parts of one def each, with the comments before it and on its last line; the last part has all that follows."""
+    lines = [text.find("\n", span.end) for _, span in defs_of(text, language) or ()][:-1]
+    return [text[a:b] for a, b in pairwise([0, *lines, len(text)])]
 
 
 def _piece(name: str, parts: dict[str, str], calls: dict[str, list[str]], lines: dict[str, int]) -> Piece | None:

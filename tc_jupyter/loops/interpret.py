@@ -329,9 +329,8 @@ def _integer_cast(dtype: DType) -> Callable[[Any], int]:
 
     def cast(value: Any) -> int:
         if isinstance(value, int):
-            return (
-                int(value) if low <= value <= high else (value - low) % modulus + low
-            )  # a truth value becomes a number
+            value = int(value)  # of a truth value a number
+            return value if low <= value <= high else (value - low) % modulus + low
         number = float(value)
         if number != number:
             return 0

@@ -55,7 +55,7 @@ from .program import (
     as_size,
     turns,
 )
-from .recurrences import Recurrence, recurrence_of
+from .recurrences import Recurrence, nothing, recurrence_of
 from .reducers import at_part, component_of, lifted, with_operands
 from .specialize import specialize
 from .typing import Leaves, intervals, limits_of, may_wrap
@@ -65,6 +65,7 @@ __all__ = [
     "Factored",
     "Leaves",
     "Recurrence",
+    "nothing",
     "recurrence_of",
     "ArgumentType",
     "CheckedFunction",

@@ -13,7 +13,7 @@ Source: Allen and Kennedy, "Automatic translation of FORTRAN programs to vector 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -26,11 +26,17 @@ from .orders import offset
 _STAYS = "what stays has the step as an index, as `s` in `s(t, b) = (s(t-1, b) else 0) + X(t, b)`"
 
 
-def without_blocks(node: tree.Def, diagnostics: list[Diagnostic], callees: Container[str]) -> tree.Def:
+def without_blocks(
+    node: tree.Def,
+    diagnostics: list[Diagnostic],
+    callees: Container[str],
+    taken_out: Callable[[tree.Comprehension], Sequence[tree.Comprehension]],
+) -> tree.Def:
     """A def whose blocks are statements with the step as an index; what is wrong with them is added to the messages.
 
     Args:
-        callees: the defs that may be called, which no block does.
+        callees: the defs that may be called.
+        taken_out: gives a statement, and before it those for the calls in it.
     """
     if not any(isinstance(each, tree.Comprehension) and each.blocks for each in node.statements):
         return node
@@ -41,7 +47,8 @@ def without_blocks(node: tree.Def, diagnostics: list[Diagnostic], callees: Conta
         if block is None:
             found += run
             continue
-        inside = [each for each in run if isinstance(each, tree.Comprehension)]
+        written = [each for each in run if isinstance(each, tree.Comprehension)]
+        inside = [each for statement in written for each in taken_out(statement)]
         own = Counter(name for each in run for name in _names(each))
         outside = {name for name, number in everywhere.items() if number > own[name]}
         made = _Block(block, inside, results, outside, diagnostics)
@@ -103,14 +110,21 @@ class _Block:
         return self.inside[0].blocks
 
     def refuse_calls(self, callees: Container[str]) -> None:
-        """TC501 for calls of defs."""
+        """TC501 for calls of defs that no statement could be made of, TC227 for what is passed while the block makes it."""
         targets = {target.name for target, _ in self.targets()} | self.outside
+        hidden = self.hidden_names()
         for each in self.inside:
             called = (node for node in _reads(each) if node.function.name.partition(".")[0] in callees)
-            for node in (node for node in called if node.function.name not in targets):
-                help = "write the statements of the def inside of the block"
-                message = "a call of a def inside of a block is not part of this version"
+            own = each.value if each.called and isinstance(each.value, tree.Apply) else None
+            for node in (node for node in called if node.function.name not in targets and node is not own):
+                help = "call it with whole arrays in a statement of its own, as in `Z = cell(P, W)`, or write its statements here"
+                message = f"`{node.function.name}` cannot be called here, inside of a block"
                 self.report(codes.UNSUPPORTED, node.span, message, help)
+            for name in () if own is None else own.arguments:
+                if isinstance(name, tree.Name) and name.name in self.made_here() - hidden:
+                    message = f"`{name.name}` is made step by step, and a def is called here with all of it"
+                    help = f"pass what one step has: write `P(i) = {name.name}({self.step} - 1, i) else 0` before, and pass `P`"
+                    self.report(codes.STEP, name.span, message, help, Label(self.block.span, "the block"))
 
     def statements(self) -> list[tree.Comprehension]:
         """The statements with the step as an index."""
@@ -168,9 +182,17 @@ class _Block:
         if indices:
             edit = Edit(Span(target.span.end, target.span.end + 1), f"({self.step}, ")
             fix = Fix(f"write it with the index `{self.step}`", (edit,))
-        elif indices is None:
+        elif indices is None and not any(each.called and each.target is target for each in self.inside):
             fix = Fix(f"write `{target.name}({self.step})`", (Edit(target.span, f"{target.name}({self.step})"),))
         self.diagnostics.append(Diagnostic(codes.STEP, target.span, message, "", (place,), _STAYS, fix))
+
+    def made_here(self) -> set[str]:
+        """The names of what the block writes."""
+        return {name.name for name, _ in self.targets()}
+
+    def hidden_names(self) -> set[str]:
+        """Those of which each step has one of its own."""
+        return {name.name for name, indices in self.targets() if self.lacking(indices or ())}
 
     def targets(self) -> Iterator[tree.Target]:
         return (target for each in self.inside for target in each.targets)
@@ -187,7 +209,7 @@ class _Block:
             (name, (*_placed(hidden[name.name], span), *(indices or ())) if name.name in hidden else indices)
             for name, indices in node.targets
         ]
-        arrays = {name.name for name, indices in self.targets() if indices is not None}
+        arrays = {name.name for name, indices in self.targets() if indices is not None and not node.called}
         inside = partial(_with_index, hidden=hidden, arrays=arrays)
         (target, indices), before = targets[-1], targets[:-1]
         where = [tree.Where(replace(each.index, span=span), each.lower, each.upper, each.span) for each in self.nest]

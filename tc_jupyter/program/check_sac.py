@@ -87,14 +87,28 @@ class CheckedFunction:
         return self.specialized.program if self.specialized else None
 
     @property
+    def declared(self) -> tuple[ArgumentType, ...] | None:
+        """Types and ranks of the parameters; `None` where one is open."""
+        return _declared(self.function)
+
+    @property
     def rank_is_open(self) -> bool:
         """Whether a parameter accepts several ranks."""
-        return any(p.type is None or p.type.rank is None for p in self.function.params)
+        return self.declared is None
 
     def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
         """The program for arguments of these types, sizes as symbols; for callers in another language."""
         found = specialize(self.cell, self.function, Signature(tuple(arguments)))
         return found.diagnostics if found.program is None else _with_conditions(found.program, found.checks)
+
+
+def _declared(function: SacFunction) -> tuple[ArgumentType, ...] | None:
+    arguments: list[ArgumentType] = []
+    for param in function.params:
+        if param.type is None or param.type.rank is None:
+            return None
+        arguments.append(ArgumentType(DType(BASES[param.type.base]), param.type.rank))
+    return tuple(arguments)
 
 
 def _with_conditions(program: Program, checks: Sequence[Check]) -> Program:
@@ -321,12 +335,10 @@ class _Checker:
 
     def specialized(self, function: SacFunction) -> Specialized | None:
         """The function for its declared ranks, if all are declared."""
-        arguments: list[ArgumentType] = []
-        for param in function.params:
-            if param.type is None or param.type.rank is None:
-                return None
-            arguments.append(ArgumentType(DType(BASES[param.type.base]), param.type.rank))
-        found = specialize(self.cell, function, Signature(tuple(arguments)))
+        arguments = _declared(function)
+        if arguments is None:
+            return None
+        found = specialize(self.cell, function, Signature(arguments))
         for diagnostic in found.diagnostics:
             self.keep(diagnostic)
         return found

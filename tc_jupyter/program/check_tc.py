@@ -10,7 +10,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from typing import Any, Protocol
@@ -21,12 +21,13 @@ from tc_jupyter.syntax import REDUCTIONS, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
 from .blocks import groups, without_blocks
+from .calls_in_blocks import inline_in_steps
 from .complexes import as_pairs
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, solutions, sum_of
 from .functions import OF_COMPLEX, TC_FUNCTIONS
-from .inline import Passed, cannot_be_called, inline_call
+from .inline import Inlined, Passed, cannot_be_called, inline_call
 from .integers import sizes_of
 from .iterations import inline_iteration, no_iteration
 from .left_sides import decided_by_data, largest
@@ -34,6 +35,7 @@ from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
+from .steps import Steps
 from .tc_expressions import (
     RECURRENCE_HELP,
     ExpressionChecker,
@@ -343,7 +345,8 @@ class _DefChecker:
         callees = (
             unit.callable_names - (TC_FUNCTIONS.keys() - unit.defs.keys()) - {each.name.name for each in node.params}
         )
-        self.node = node = without_blocks(node, self.scope.diagnostics, callees)
+        self.nested = set[str]()  # tensors for calls inside expressions
+        self.node = node = without_blocks(node, self.scope.diagnostics, callees, partial(self.taken_out, node, callees))
         self.groups = groups(node.statements)
         self.prepared = set[int]()
         self.draft = _Draft()
@@ -358,7 +361,6 @@ class _DefChecker:
         broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
         self.broken_targets = frozenset(target for targets in broken for target in targets)
         self.told = set[str]()  # numbers that are meant as elements, after a message
-        self.nested = set[str]()  # tensors for calls inside expressions
         self.numbers = dict[str, Expr]()  # arguments that are made of sizes
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
@@ -735,6 +737,9 @@ class _DefChecker:
                 self.call_with(node.targets, applied, node.span, node.count)
             case tree.Constant():
                 self.constant(node)
+            case tree.Comprehension() if node.called:
+                self.know_block(node)
+                self.call_at_steps(node)
             case tree.Comprehension():
                 if (power := self.iteration(node)) is not None:
                     self.single_call(node, *power)
@@ -754,6 +759,8 @@ class _DefChecker:
                     self.on_plain_operators(node)
                 elif is_own(node.operator):
                     self.with_reducer(node)
+                elif (product := self.complex_product(node)) is not None:
+                    self.through_product(node, product)
                 else:
                     self.one_target(node)
                     self.know_block(node)
@@ -767,18 +774,159 @@ class _DefChecker:
         self.prepared.add(number)
         made: dict[str, TensorInfo] = {}
         for each in self.groups[number]:
-            name = each.target.name
-            if name in self.scope.tensors or name in made:
-                continue
-            kind = "result" if name in self.declared else "temporary"
-            if kind == "temporary":
-                self.new_tensor(each.target, "temporary")
-            rank, span = len(each.indices or ()), each.target.span
-            dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
-            made[name] = TensorInfo(name, None, rank, dims, kind, span, written=True, ahead=True)
+            results = self.results_of(each)
+            for (target, indices), given in zip(each.targets, results or (None,), strict=True):
+                name, span = target.name, target.span
+                if name in self.scope.tensors or name in made:
+                    continue
+                kind = "result" if name in self.declared else "temporary"
+                if kind == "temporary":
+                    self.new_tensor(target, "temporary")
+                rank = len(indices or ()) + (given.written_rank if given is not None else 0)
+                dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
+                dtype = given.element if given is not None else None
+                info = TensorInfo(name, dtype, rank, dims, kind, span, written=True, ahead=True)
+                (made if given is None else self.scope.tensors)[name] = info
         self.scope.tensors |= made
-        for known, dtype in types_of_block(self, self.groups[number], made).items():
+        statements = [each for each in self.groups[number] if not each.called]
+        for known, dtype in types_of_block(self, statements, made).items():
             made[known].dtype, made[known].literal = dtype, None
+
+    def results_of(self, node: tree.Comprehension) -> tuple[Tensor, ...]:
+        """What a call at every step gives, as the callee has it; nothing where the number of targets is another one."""
+        program = self.program_called(node.value.function.name) if isinstance(node.value, tree.Apply) else None
+        if not node.called or program is None or len(program.results) != len(node.targets):
+            return ()
+        return tuple(map(program.tensor, program.results))
+
+    def taken_out(
+        self, node: tree.Def, callees: Container[str], statement: tree.Comprehension
+    ) -> Sequence[tree.Comprehension]:
+        """A statement inside of a block, and before it those for the calls of defs in it."""
+        names = {each.name.name for each in node.params} | {name for each in node.statements for name in _targets(each)}
+        dims = (dim for each in node.params if each.type is not None for dim in each.type.dimensions)
+        ends = (
+            end for dim in dims for end in ((dim.lower, dim.upper) if isinstance(dim, tree.DimensionBox) else (dim,))
+        )
+        sizes = {each.name for end in ends for each in tree.walk(end) if isinstance(each, tree.Name)}
+        called = {each.name for each in self.called_in(values_of(statement)) if each.name in callees} - names
+        if not called:
+            return (statement,)
+        nested = NestedCalls(
+            statement.target.name,
+            lambda name: self.program_called(name) if name in called else None,
+            lambda name: False,
+            (names | sizes).__contains__,
+            self.fresh_tensor,
+            lambda name, each: False,
+        )
+        value, blocks = statement.value, statement.blocks
+        plain = statement.indices is None and statement.operator == "=" and isinstance(value, tree.Apply)
+        program = self.program_called(value.function.name) if isinstance(value, tree.Apply) else None
+        if plain and isinstance(value, tree.Apply) and value.function.name in called and program is not None:
+            value = nested.called(value)
+            statement = replace(statement, called=all(isinstance(each, tree.Name) for each in value.arguments))
+        else:
+            value = nested.inside(value, whole=False)
+        before = [
+            replace(
+                each, blocks=blocks, called=isinstance(each.value, tree.Apply) and each.value.function.name in called
+            )
+            for each in nested.statements
+        ]
+        return (*before, replace(statement, value=value))
+
+    def call_at_steps(self, node: tree.Comprehension) -> None:
+        """A call of a def at every step of a block."""
+        call, span, targets = node.value, node.span, tuple(target for target, _ in node.targets)
+        assert isinstance(call, tree.Apply)
+        found = [self.plane(each) if isinstance(each, tree.Apply) else self.named(each) for each in call.arguments]
+        program = self.callee(call.function, found, span)
+        ends = [
+            (each, self.end(each.lower), self.end(each.upper)) for each in node.clauses if isinstance(each, tree.Where)
+        ]
+        steps = [
+            Index(each.index.name, "output", (lower, upper), each.span)
+            for each, lower, upper in ends
+            if lower is not None and upper is not None
+        ]
+        passed = [each for each in found if each is not None]
+        names = tuple(tree.Name(each.name, each.span) for each in passed)
+        known = program is not None and len(passed) == len(found) and len(steps) == len(ends)
+        for each in targets:
+            self.scope.tensors.pop(each.name, None)
+        known = known and program is not None and self.counts_fit(program, targets, names, span)
+        fits = known and program is not None and self.arguments_fit(program, passed)
+        if program is None or not all([fits, *(self.new_target(each, targets[:k]) for k, each in enumerate(targets))]):
+            for each in targets:
+                self.unknown_tensor(each.name, span)
+            return
+        number = self.prefixes[program.name] = self.prefixes.get(program.name, 0) + 1
+        prefix = program.name if number == 1 else f"{program.name}#{number}"
+        order = tuple((each.index.name, each.step) for each in node.along) if node.blocks else ()
+        behind = self.made_behind(node)
+        planes = {
+            name: each.name
+            for name, each, given in zip(program.parameters, passed, call.arguments, strict=True)
+            if isinstance(given, tree.Apply)
+        }
+        loop = Steps(tuple(steps), set(), order, block_name(node), behind)
+        copy = inline_in_steps(program, [each.stored for each in passed], planes, loop, prefix, span)
+        for position, message in copy.contradictions:
+            self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
+        given, received = tuple(each.name for each in passed), tuple(each.name for each in targets)
+        self.draft.calls.append(CallSite(program.name, given, received, len(self.draft.statements), span))
+        self.received_at_steps(targets, copy, loop)
+
+    def received_at_steps(self, targets: tuple[tree.Name, ...], copy: Inlined, steps: Steps) -> None:
+        """The parts of a copy; what does not move stands before the block, and results have the names of the targets."""
+        draft = self.draft
+        names = {result.name: target.name for result, target in zip(copy.results, targets, strict=True)}
+        renamed = [
+            replace(
+                each,
+                name=names.get(each.target, each.name),
+                target=names.get(each.target, each.target),
+                ahead=tuple(names.get(other, other) for other in each.ahead),
+            )
+            for each in copy.statements
+        ]
+        place = next(
+            (k for k, each in enumerate(draft.statements) if steps.block and each.block == steps.block),
+            len(draft.statements),
+        )
+        still = [each for each in renamed if steps.block and not each.block]
+        draft.statements[place:place] = still
+        draft.statements += [each for each in renamed if each not in still]
+        draft.tensors |= {each.name: each for each in copy.tensors if each.name not in names}
+        draft.equalities += copy.equalities
+        for target, result in zip(targets, copy.results, strict=True):
+            name, span, rank = target.name, target.span, result.written_rank
+            draft.tensors[name] = replace(result, name=name, span=span)
+            draft.counts.setdefault(name, 1)
+            dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
+            self.scope.tensors[name] = TensorInfo(name, result.element, rank, dims, "temporary", span, written=True)
+
+    def plane(self, node: tree.Apply[tree.Expression]) -> Passed | None:
+        """What a step has of a tensor, as an argument."""
+        passed = self.passed(node.function)
+        if passed is None:
+            return None
+        dims = passed.dims[len(node.arguments) :]
+        scalar = None if dims or passed.dtype.is_complex else Read(passed.name, (), passed.dtype, passed.span)
+        return replace(passed, dims=dims, scalar=scalar, computed=True)
+
+    def named(self, node: tree.Expression) -> Passed | None:
+        """An argument that is the same at every step."""
+        return self.passed(node) if isinstance(node, tree.Name) else None
+
+    def made_behind(self, node: tree.Comprehension) -> tuple[str, ...]:
+        """The targets of later statements of its block, and of none before."""
+        members = [each for block in node.blocks[:1] for each in self.groups[block.number]]
+        place = next((k for k, each in enumerate(members) if each.target is node.target), -1)
+        known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
+        later = (name for each in members[place + 1 :] for name in _targets(each))
+        return tuple(dict.fromkeys(name for name in later if name not in known))
 
     def value_of(self, node: tree.Comprehension) -> Typed | None:
         """The value of a statement with its type, as far as one can say; no message is given."""
@@ -811,14 +959,18 @@ class _DefChecker:
         if made is None:
             self.unknown_tensor(name, node.name.span)
             return
-        rank = len(made.shape)
-        dims = tuple(Const(extent, INT64, node.type.span) for extent in made.shape)
+        rank = len(node.type.dimensions)
+        dims = tuple(Const(extent, INT64, node.type.span) for extent in made.shape[:rank])
         info = TensorInfo(name, dtype, rank, dims, "constant", node.name.span, written=True)
         self.scope.tensors[name] = info
         if not rank:
-            info.literal = Typed(Const(made.values[0], dtype.compute, node.span), dtype)
+            of = dtype.part if dtype.is_complex else dtype.compute
+            numbers = [Const(value, of, node.span) for value in made.values]
+            info.literal = Typed(
+                complexes.paired(numbers[0], numbers[1], node.span) if dtype.is_complex else numbers[0], dtype
+            )
             return
-        self.draft.tensors[name] = Tensor(name, dtype, rank, "temporary", span=node.name.span)
+        self.draft.tensors[name] = as_pairs(Tensor(name, dtype, rank, "temporary", span=node.name.span))
         text = self.unit.source.slice(node.span)
         self.draft.statements.append(constants.statement(self.draft.name_of(name), made, dtype, node, text))
 
@@ -879,7 +1031,7 @@ class _DefChecker:
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
         find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
-        if not (self.has_plain_left(node) and find(node)):
+        if not find(node):
             self.unknown_tensor(node.target.name, node.target.span)
             for each, _ in node.before:
                 self.unknown_tensor(each.name, each.span)
@@ -960,36 +1112,71 @@ class _DefChecker:
 
     def through_state(self, node: tree.Comprehension, reducer: Reducer) -> bool:
         """Whether the statements of a fold over a state have a meaning."""
-        place, several = node.target.span, len(reducer.types) > 1
-        dtype, part = common_type(reducer.types), tree.Name(f"{reducer.name}.part", place)
-        state = tree.Name(f"{node.target.name}.{reducer.name}", place)
-        indices = (part, *(node.indices or ())) if several else node.indices
-        fold = replace(node, target=state, indices=indices, before=())
-        statement = self.checked(fold, reducer, part.name if several else "", node.target.name)
-        if statement is None:
+        several, dtype = len(reducer.types) > 1, common_type(reducer.types)
+        found = self.state_of(node, reducer)
+        if found is None:
             return False
-        names = [index.name for index in statement.output_indices][several:]
+        state, fold = found
         for k, (target, left) in enumerate(node.targets):
-            at = tuple(tree.Name(name, index.span) for index, name in zip(left or (), names, strict=True))
-            number = (tree.Number(str(k), k, None, place),) if several else ()
-            read: tree.Expression = extremes.element(state, (*number, *at), node.value.span)
+            number = (tree.Number(str(k), k, None, state.span),) if several else ()
+            at = self.elements_of(fold, replace(node, indices=left))
+            read: tree.Expression = extremes.element(state, (*number, *(at or ())), node.value.span)
             if reducer.types[k] is not dtype:
-                kind = tree.Name(reducer.types[k].value, place)
+                kind = tree.Name(reducer.types[k].value, state.span)
                 read = tree.Apply(kind, (read,), node.value.span)
-            out = replace(node, target=target, indices=None if left is None else at, operator="=", value=read)
-            out = replace(out, before=(), rest=(), clauses=(), matched=None)
-            if self.checked(out, named=target.name) is None:
+            if self.checked(_read_out(node, "=", target, at, read), named=target.name) is None:
                 return False
         return True
 
-    def has_plain_left(self, node: tree.Comprehension) -> bool:
-        """Whether the left side has indices alone, as these operators need it."""
-        computed = next((index for index in node.indices or () if not isinstance(index, tree.Name)), None)
-        if computed is not None:
-            message = f"the left side of `{node.operator}` has plain indices only"
-            help = "combine the values with `max=!`, `min=!` or `+=!` first, and read them in statements of their own"
-            self.scope.report(codes.UNSUPPORTED, computed.span, message, help=help)
-        return computed is None
+    def state_of(self, node: tree.Comprehension, reducer: Reducer) -> tuple[tree.Name, Statement] | None:
+        """The state that a fold combines into, components along a first dimension, and the fold; `None` after a message."""
+        place, several = node.target.span, len(reducer.types) > 1
+        part = tree.Name(f"{reducer.name}.part", place)
+        state = tree.Name(f"{node.target.name}.{reducer.name}", place)
+        indices = (part, *(node.indices or ())) if several else node.indices
+        fold = replace(node, target=state, indices=indices, before=())
+        found = self.checked(fold, reducer, part.name if several else "", node.target.name)
+        return None if found is None else (state, found)
+
+    def complex_product(self, node: tree.Comprehension) -> Reducer | None:
+        """What multiplies the complex numbers of `Y(n) *=! Z(n, m)`; `None` for other statements."""
+        if node.operator not in ("*=", "*=!") or node.along:
+            return None
+        name = node.target.name
+        value, info, declared = self.value_of(node), self.scope.tensors.get(name), self.declared.get(name)
+        kinds = value and value.dtype, info and info.dtype, declared and declared[0]
+        kind = next((each for each in kinds if each is not None and each.is_complex), None)
+        if kind is None or value is None:
+            return None
+        left = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
+        clauses = (part for clause in node.clauses for part in tree.parts(clause))
+        names = {
+            item.name for part in (node.value, *clauses) for item in tree.walk(part) if isinstance(item, tree.Name)
+        }
+        names -= {clause.name.name for clause in node.clauses if isinstance(clause, tree.Let)} | left
+        plain = len(left) == len(node.indices or ()) and all(self.scope.taken(each) for each in names)
+        if plain and node.operator == "*=":
+            return None  # each element by one number
+        own = value.dtype.part if value.dtype.is_complex else value.dtype
+        return complexes.product(own if own.is_float else kind.part)
+
+    def through_product(self, node: tree.Comprehension, reducer: Reducer) -> None:
+        """A product of complex numbers: as a fold of pairs, and what the target has is made of the pairs."""
+        told = {(item.code, item.span) for item in self.scope.diagnostics}
+        count = len(self.scope.diagnostics)
+        made, found = self.state_of(node, reducer), None
+        if made is not None:
+            state, fold = made
+            at = self.elements_of(fold, node)
+            numbers = [tree.Number(str(k), k, None, state.span) for k in (0, 1)]
+            parts = tuple(extremes.element(state, (number, *(at or ())), node.value.span) for number in numbers)
+            kind = tree.Name(reducer.types[0].of_pairs.value, state.span)
+            whole: tree.Expression = tree.Apply(kind, parts, node.value.span)
+            operator = "=" if node.operator == "*=!" else "*="
+            found = self.checked(_read_out(node, operator, node.target, at, whole), named=node.target.name)
+        if found is None:
+            self.unknown_tensor(node.target.name, node.target.span)
+        self.once(count, told)
 
     def positions_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements have a meaning."""
@@ -1006,7 +1193,8 @@ class _DefChecker:
             self.scope.report(codes.POSITION, node.target.span, message, help=help)
             return False
         draft, tensors = self.draft.copy(), dict(self.scope.tensors)
-        found = self.checked(extremes.value_statement(node, extreme, node.value))
+        named = extreme.name if node.before else node.target.name
+        found = self.checked(extremes.value_statement(node, extreme, node.value), named=named)
         if found is None:
             return False
         reduced = [index.name for index in found.reduction_indices]
@@ -1025,7 +1213,7 @@ class _DefChecker:
             if self.checked(stored) is None:
                 return False
             node = replace(node, clauses=tuple(each for each in node.clauses if not isinstance(each, tree.Exists)))
-            found = self.checked(extremes.value_statement(node, extreme, value))
+            found = self.checked(extremes.value_statement(node, extreme, value), named=named)
             if found is None:
                 return False
         dtype = self.draft.tensors[extreme.name].dtype
@@ -1033,23 +1221,24 @@ class _DefChecker:
             value = extremes.as_stored(value, dtype)
         count = len(self.scope.diagnostics)
         position, first = extremes.position_statement(node, value, extreme, at, dtype.is_float), node.target
-        if found.conditions:  # they may leave all points out
+        if found.conditions or found.left:  # an element may have no point
             first = tree.Name(f"{node.target.name}.first", place)
-        found = self.checked(replace(position, target=first))
+        found = self.checked(replace(position, target=first), named=node.target.name)
         told = any(item.is_error for item in self.scope.diagnostics[count:])
         if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
         if found is not None and first is not node.target:
-            return self.checked(extremes.copied(node, first)) is not None
+            node = replace(node, indices=self.elements_of(found, node))
+            return self.checked(extremes.copied(node, first), named=node.target.name) is not None
         return found is not None
 
     def logarithm_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements of a logarithm of a sum have a meaning."""
         self.one_target(node)
         most, total = (tree.Name(f"{node.target.name}.{part}", node.target.span) for part in ("max", "sum"))
-        if self.checked(logsums.largest(node, most)) is None:
+        if self.checked(logsums.largest(node, most), named=node.target.name) is None:
             return False
         dtype = self.draft.tensors[most.name].dtype
         if not dtype.is_float:
@@ -1058,8 +1247,18 @@ class _DefChecker:
             message = f"`{node.operator}` takes powers of floats, and this is `{dtype.value}`"
             self.scope.report(codes.TYPE_MISMATCH, node.value.span, message, fix=fix)
             return False
-        parts = logsums.sum_of_powers(node, total, most, dtype), logsums.logarithm(node, total, most, dtype)
-        return all(self.checked(part) is not None for part in parts)
+        found = self.checked(logsums.sum_of_powers(node, total, most, dtype), named=node.target.name)
+        if found is None:
+            return False
+        node = replace(node, indices=self.elements_of(found, node))
+        return self.checked(logsums.logarithm(node, total, most, dtype), named=node.target.name) is not None
+
+    def elements_of(self, statement: Statement, node: tree.Comprehension) -> tuple[tree.Expression, ...] | None:
+        """The indices of all elements of a target whose left side may hold expressions."""
+        if node.indices is None:
+            return None
+        names = [index.name for index in statement.output_indices][-len(node.indices) :]
+        return tuple(tree.Name(name, index.span) for index, name in zip(node.indices, names, strict=True))
 
     def checked(
         self, node: tree.Comprehension, reducer: Reducer | None = None, part: str = "", named: str = ""
@@ -1631,6 +1830,12 @@ class _DefChecker:
         )
 
 
+def block_name(node: tree.Comprehension) -> str:
+    """The steps of the block around a statement and its number; nothing outside of blocks."""
+    steps = ",".join(block.index.name for block in node.blocks)
+    return f"{steps}#{node.blocks[0].number}" if node.blocks else ""
+
+
 def types_of_block(
     owner: _DefChecker, statements: Sequence[tree.Comprehension], made: Mapping[str, TensorInfo]
 ) -> dict[str, DType]:
@@ -1713,6 +1918,18 @@ def _bound_scalars(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
+def _read_out(
+    node: tree.Comprehension,
+    operator: str,
+    target: tree.Name,
+    at: tuple[tree.Expression, ...] | None,
+    value: tree.Expression,
+) -> tree.Comprehension:
+    """The statement that reads the result of a fold out of its state."""
+    out = replace(node, target=target, indices=at, operator=operator, value=value)
+    return replace(out, before=(), rest=(), clauses=(), matched=None)
+
+
 class _StatementChecker:
     """Checks `T(i, j) op expression where ...`.
 
@@ -1790,6 +2007,11 @@ class _StatementChecker:
         known = [each for each in values if each is not None]
         if len(known) < len(values):
             return None
+        if len(known) < len(reducer.types) and not reducer.lifted:  # of complex numbers
+            known = [
+                Typed(part, reducer.types[0])
+                for part in complexes.both(convert(known[0], reducer.types[0].of_pairs).expr)
+            ]
         nodes = (self.node.value, *self.node.rest)
         for node, value, dtype in zip(nodes, known, reducer.types, strict=False):
             self.narrows(value, settle(value).dtype, dtype, node.span, f"`{reducer.name}`, which combines")
@@ -1941,15 +2163,26 @@ class _StatementChecker:
         if self.is_derived:
             return False
         target, extent = self.node.target.name, self.stated(number)
-        if self.scope.tensors[target].written or extent is None or self.owner.declared_starts(target) is not None:
+        info = self.scope.tensors.get(target)
+        if info is None or info.written or extent is None or self.owner.declared_starts(target) is not None:
             return False
         whole = f"0:{self.scope.source.slice(extent.span)}".replace(" ", "")
-        ranges = (each for each in self.node.clauses if isinstance(each, tree.Where) and each.index.name == index.name)
+        ranges = [each for each in self.node.clauses if isinstance(each, tree.Where) and each.index.name == index.name]
+        if not ranges and not self.stands_elsewhere(number, index):
+            return False
         if any(f"{self.text(each.lower)}:{self.text(each.upper)}".replace(" ", "") == whole for each in ranges):
             return False
         statements = (each for each in self.owner.node.statements if isinstance(each, tree.Comprehension))
         others = ((each.indices or ())[number : number + 1] for each in statements if each.target.name == target)
         return any(not isinstance(each, tree.Name) and self.has_free_names(each) for (each,) in filter(None, others))
+
+    def stands_elsewhere(self, number: int, index: tree.Name) -> bool:
+        """Whether a name on the left side also stands in another subscript there, in the value or in a clause."""
+        node = self.node
+        clauses = (part for clause in node.clauses for part in tree.parts(clause))
+        others = (each for place, each in enumerate(node.indices or ()) if place != number)
+        nodes = (item for part in (node.value, *node.rest, *clauses, *others) for item in tree.walk(part))
+        return any(isinstance(item, tree.Name) and item.name == index.name for item in nodes)
 
     def text(self, node: tree.Expression) -> str:
         return self.scope.source.slice(node.span)
@@ -2270,6 +2503,13 @@ class _StatementChecker:
                 self.written()
                 return
             value = product
+            if self.order and complexes.mixes_own_parts(value.expr, name, left):
+                message = "along an index, a complex element that is made of both parts of what it was, is not part of this version"
+                help = f"read what it was from another tensor, as in `Z(i) = {name}(i)`"
+                self.scope.report(codes.UNSUPPORTED, self.node.target.span, message, help=help)
+                self.owner.unknown_tensor(name, self.node.target.span)
+                self.written()
+                return
         typos = self.likely_typos()
         alone = (
             self.names.indices.keys() - inside
@@ -2293,7 +2533,7 @@ class _StatementChecker:
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
         if first:
-            bounds |= self.stated_bounds(bounds)
+            bounds |= self.stated_bounds(bounds, inside)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
         extents = self.extents(first, dtype)
         if extents is None:
@@ -2338,7 +2578,7 @@ class _StatementChecker:
             order=self.order if self.node.blocks or self.is_self_read(value) else (),
             **self.folding(dtype),
             filters=filters,
-            block=self.block_name(),
+            block=block_name(self.node),
             ahead=self.ahead(),
         )
         self.owner.draft.statements.append(statement)
@@ -2357,19 +2597,18 @@ class _StatementChecker:
             message = f"complex numbers have no order: `{node.operator}` is not for them"
             self.scope.report(codes.TYPE_MISMATCH, place, message, help=complexes.TAKE_A_REAL)
             return None
-        if self.order and self.is_self_read(value):
-            help = "make the real and the imaginary part of an element tensors of their own, or call a def step by step"
-            message = "complex numbers along an index, each made of others, are not part of this version"
-            self.scope.report(codes.UNSUPPORTED, node.target.span, message, help=help)
-            return None
         if self.operator != "*":
             return value
         if reduction or first or self.initialize or self.computed:
-            help = "multiply sizes and add angles: `exp(z)` of a sum of `complex64(log(abs(z)), atan2(im(z), re(z)))`"
-            message = f"`{node.operator}` over complex numbers is not part of this version"
-            self.scope.report(codes.UNSUPPORTED, place, message, help=help)
+            written = bool(reduction or self.initialize)
+            message = "a product of complex numbers along an index" if written else "a product onto what a caller gives"
+            help = "begin with a statement of its own" if written else f"give `{node.target.name}` a value first"
+            self.scope.report(codes.UNSUPPORTED, place, f"{message} is not part of this version", help=help)
             return None
-        own, other = self.scope.tensors[node.target.name].dtype, settle(value)
+        info, other = self.scope.tensors[node.target.name], settle(value)
+        if info.literal is not None:
+            self.adopt(value, other.dtype, info, info.literal)
+        own = info.dtype
         if own is None or not own.is_complex:
             return value
         self.operator = "="
@@ -2405,7 +2644,7 @@ class _StatementChecker:
     def value_apart(self, value: Expr, indices: tuple[Index, ...], exists: tuple[Expr, ...], dtype: DType) -> Expr:
         """A complex value, by way of a temporary where it needs both parts of the element that it replaces."""
         draft, node = self.owner.draft, self.node
-        if not complexes.mixes_own_parts(value, node.target.name):
+        if not complexes.mixes_own_parts(value, node.target.name, [index.name for index in indices]):
             return value
         name = f"{self.next_name()}.value"
         draft.tensors[name] = as_pairs(Tensor(name, dtype, self.rank, "temporary", span=node.target.span))
@@ -2436,16 +2675,22 @@ class _StatementChecker:
         identity = in_parts(parts, state, self.part) if self.part else Const(parts[0].value, state)
         return {"combine": combined(self.reducer, state, self.part), "identity": identity, "part": self.part}
 
-    def stated_bounds(self, given: Mapping[str, tuple[Expr, Expr]]) -> dict[str, tuple[Expr, Expr]]:
-        """The ranges of left-side indices without a range whose dimension has a declared box with a known end."""
+    def stated_bounds(
+        self, given: Mapping[str, tuple[Expr, Expr]], inside: frozenset[str] | set[str]
+    ) -> dict[str, tuple[Expr, Expr]]:
+        """The ranges of left-side indices without a range whose dimension is declared with a known end: as a box, or
+        where the indices stand nowhere else.
+        """
         left = self.names.left[bool(self.part) :]
         declared, starts = self.owner.declared.get(self.named), self.owner.starts.get(self.named, ())
         if declared is None or len(declared[1]) != len(left):
             return {}
         return {
-            index: (start, _sum(start, extent))
-            for index, start, extent in zip(left, starts, declared[1], strict=True)
-            if start is not None and index not in given and not any("." in size for size in sizes_of(extent))
+            index: (start or int64(0), _sum(start or int64(0), extent))
+            for index, start, extent in zip(left, starts or [None] * len(left), declared[1], strict=True)
+            if index not in given
+            and (start is not None or index not in inside)
+            and not any("." in size for size in sizes_of(extent))
         }
 
     def is_element(self, reduction: dict[str, Span]) -> bool:
@@ -2596,18 +2841,14 @@ class _StatementChecker:
                 fix = None if self.computed else orders.added(self.node, self.names.left)
                 self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
 
-    def block_name(self) -> str:
-        """The steps of the block around the statement and its number; nothing outside of blocks."""
-        steps = ",".join(block.index.name for block in self.node.blocks)
-        return f"{steps}#{self.node.blocks[0].number}" if self.node.blocks else ""
-
     def ahead(self) -> tuple[str, ...]:
         """The targets of this statement and of later ones of its block, but for those that earlier statements make, too."""
         members = [each for block in self.node.blocks[:1] for each in self.owner.groups[block.number]]
         place = next((k for k, each in enumerate(members) if each.span == self.node.span), 0)
         known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
         early = known - {self.node.target.name}
-        return tuple(dict.fromkeys(each.target.name for each in members[place:] if each.target.name not in early))
+        names = (name for each in members[place:] for name in _targets(each))
+        return tuple(dict.fromkeys(name for name in names if name not in early))
 
     def is_self_read(self, value: Typed) -> bool:
         """Whether a value has elements of the target in it."""

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from tc_jupyter.diagnostics import Span
+from tc_jupyter.diagnostics import NO_SPAN, Span
 
 from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, walk
-from .program import Index, Tensor
+from .program import FOLD_LEFT, FOLD_RIGHT, Index, Reducer, Tensor
 
 PAIR = "complex"
 """The function of a value that has two parts."""
@@ -96,6 +96,22 @@ def _quotient(a: Expr, b: Expr, c: Expr, d: Expr, span: Span) -> Expr:
     p, q = _choice(first, _number(1, c), ratio), _choice(first, ratio, _number(1, c))
     re, im = _real("+", _real("*", a, p), _real("*", b, q)), _real("-", _real("*", b, p), _real("*", a, q))
     return paired(_real("/", re, divisor), _real("/", im, divisor), span)
+
+
+def product(dtype: DType) -> Reducer:
+    """What multiplies complex numbers whose parts have a type: `Y(n) *=! Z(n, m)`."""
+
+    def operand(side: str) -> Expr:
+        re, im = (Read(side, (int64(number),), dtype) for number in (0, 1))
+        return paired(re, im, NO_SPAN)
+
+    combine = parts(arithmetic("*", operand(FOLD_LEFT), operand(FOLD_RIGHT), NO_SPAN))
+    return Reducer(
+        "product",
+        (dtype, dtype),
+        tuple(each for each in combine if each is not None),
+        (Const(1.0, dtype), Const(0.0, dtype)),
+    )
 
 
 def power(base: Expr, exponent: int, span: Span) -> Expr:
@@ -257,10 +273,13 @@ def _names(place: Expr) -> set[str]:
     return {node.name for node in walk(place) if isinstance(node, IndexVar)}
 
 
-def mixes_own_parts(value: Expr, target: str) -> bool:
-    """Whether a part of the new value needs the other part of the old one, which would be written meanwhile."""
+def mixes_own_parts(value: Expr, target: str, own: Sequence[str]) -> bool:
+    """Whether a part of the new value needs the other part of the old one, at these indices, which would be written meanwhile."""
     return any(
-        isinstance(node, Read) and node.tensor == target and node.indices[-1] != int64(number)
+        isinstance(node, Read)
+        and node.tensor == target
+        and node.indices[-1] != int64(number)
+        and all(isinstance(at, IndexVar) and at.name == name for at, name in zip(node.indices, own, strict=False))
         for number, part in enumerate(both(value))
         for node in walk(part)
     )

@@ -25,7 +25,7 @@ Report = Callable[[codes.Code, Span, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The extents of a constant, and its values in the order of rows."""
+    """The extents of a constant, and its values in the order of rows; complex numbers are pairs along a last dimension."""
 
     shape: tuple[int, ...]
     values: tuple[int | float | bool, ...]
@@ -33,11 +33,6 @@ class Values:
 
 def values_of(node: tree.Constant, dtype: DType, report: Report) -> Values | None:
     """What a constant holds; `None` after a message."""
-    if dtype.is_complex:
-        report(
-            codes.CONSTANT, node.type.span, "a constant is real: `complex64(C(i), D(i))` makes complex numbers of two"
-        )
-        return None
     shape: list[int] = []
     for dim in node.type.dimensions:
         if not isinstance(dim, tree.Number) or type(dim.value) is not int:
@@ -50,7 +45,7 @@ def values_of(node: tree.Constant, dtype: DType, report: Report) -> Values | Non
     found: list[int | float | bool] = []
     if not _collect(node.values, shape, 0, dtype, found, report):
         return None
-    return Values(tuple(shape), tuple(found))
+    return Values((*shape, 2) if dtype.is_complex else tuple(shape), tuple(found))
 
 
 def _collect(
@@ -63,9 +58,9 @@ def _collect(
 ) -> bool:
     """Add the values along the dimensions from `level` on."""
     if level == len(shape):
-        value = _literal(node, dtype, report)
-        found += [] if value is None else [value]
-        return value is not None
+        values = _pair(node, dtype, report) if dtype.is_complex else [_literal(node, dtype, report)]
+        found += [value for value in values if value is not None]
+        return None not in values
     if not isinstance(node, tree.Listed):
         report(codes.CONSTANT, node.span, f"a list of {shape[level]} values is expected for dimension {level}")
         return False
@@ -74,6 +69,24 @@ def _collect(
         report(codes.CONSTANT, node.span, message)
         return False
     return all([_collect(item, shape, level + 1, dtype, found, report) for item in node.items])
+
+
+def _pair(node: tree.Expression | tree.Listed, dtype: DType, report: Report) -> list[int | float | bool | None]:
+    """The parts of a complex number of literals, as `complex64(0, 1)`, or of a real literal."""
+    sign = -1 if isinstance(node, tree.Unary) and node.op == "-" else 1
+    made = node.operand if isinstance(node, tree.Unary) and sign < 0 else node
+    if not isinstance(made, tree.Apply) or not 1 <= len(made.arguments) <= 2 or made.function.name not in _PAIRS:
+        return [_literal(node, dtype.part, report), 0.0]
+    own = _PAIRS[made.function.name]
+    if own.bits > dtype.bits:
+        report(codes.CONSTANT, node.span, f"this is no `{dtype.value}`")
+        return [None]
+    parts = [_literal(each, own.part, report) for each in made.arguments]
+    return [None if each is None else sign * each for each in (*parts, 0.0)[:2]]
+
+
+_PAIRS = {dtype.value: dtype for dtype in DType if dtype.is_complex}
+"""What makes complex numbers."""
 
 
 def _literal(node: tree.Expression | tree.Listed, dtype: DType, report: Report) -> int | float | bool | None:
@@ -108,7 +121,7 @@ def statement(name: str, made: Values, dtype: DType, node: tree.Constant, text: 
         Index(letter, "output", (int64(0), int64(extent)), span)
         for letter, extent in zip(letters, made.shape, strict=True)
     )
-    value = _chosen(made.values, made.shape, letters, dtype.compute, span)
+    value = _chosen(made.values, made.shape, letters, dtype.part if dtype.is_complex else dtype.compute, span)
     return Statement(name, node.name.name, indices, "=", False, False, value, (), text, span, left_span=node.name.span)
 
 

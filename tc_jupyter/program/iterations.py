@@ -17,7 +17,7 @@ from tc_jupyter.diagnostics import Span
 from .expr import Binary, DType, Expr, IndexVar, Read, Select, Size, int64, walk
 from .inline import Inlined, Passed, inline_call
 from .program import Equality, Index, Program, Statement, Tensor
-from .steps import Steps, moving_tensors
+from .steps import Steps, at_steps, moving_tensors
 from .typing import cast
 
 _BOOL = DType.BOOL
@@ -114,7 +114,7 @@ class _Iterated(Steps):
         result = self.states[read.tensor].name
         made = replace(read, tensor=result)
         if result in self.moving:
-            made = self.at(made, (Binary("-", self.now[0], int64(1), DType.INT64),))
+            made = at_steps(made, (Binary("-", self.now[0], int64(1), DType.INT64),))
         number = self.first[read.tensor]
         start = read if number is None else cast(number, read.dtype)
         kind = read.dtype.compute
@@ -133,7 +133,7 @@ class _Iterated(Steps):
         kind = result.dtype.compute
         made = Read(result.name, at, result.dtype, span)
         if result.name in self.moving:
-            made = self.at(made, (Binary("-", self.count, int64(1), DType.INT64),))
+            made = at_steps(made, (Binary("-", self.count, int64(1), DType.INT64),))
         number = self.first[marker]
         start = Read(marker, at, result.dtype, span) if number is None else number
         some = Binary(">", self.count, int64(0), _BOOL)

@@ -50,7 +50,7 @@ def logarithm(node: tree.Comprehension, total: tree.Name, most: tree.Name, dtype
 def _finite(node: tree.Comprehension, most: tree.Name, dtype: DType) -> tree.Expression:
     """The maximum, or 0 where it is infinite."""
     place = node.value.span
-    read = _wide(element(most, node.indices, place), dtype)
+    read = _wide(element(most, node.indices, most.span), dtype)
     infinite = _applied("isinf", read, place)
     return tree.Conditional(infinite, tree.Number("0", 0, None, place), read, place)
 

@@ -9,8 +9,8 @@ tensors `A, B, o` and one `Statement` with target `o`, operator `+`, indices `i`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import index
 from typing import SupportsIndex
@@ -218,6 +218,28 @@ class Statement:
     def steps(self) -> tuple[tuple[str, int], ...]:
         """The part of the order that all statements of the block have: its steps."""
         return turns(self.block, self.order)
+
+    def mapped(self, change: Callable[[Expr], Expr]) -> Statement:
+        """The statement with all expressions changed that its points evaluate; what a reduction combines with stays."""
+
+        def pair(ends: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
+            return None if ends is None else (change(ends[0]), change(ends[1]))
+
+        return replace(
+            self,
+            indices=tuple(replace(each, where=pair(each.where), ends=pair(each.ends)) for each in self.indices),
+            value=change(self.value),
+            exists=tuple(map(change, self.exists)),
+            left=tuple(map(change, self.left)),
+            filters=tuple(map(change, self.filters)),
+        )
+
+    @property
+    def parts_and_ends(self) -> Iterator[Expr]:
+        """All expressions that its points evaluate, ends of ranges among them."""
+        yield from (self.value, *self.exists, *self.left, *self.filters)
+        for each in self.indices:
+            yield from (*(each.where or ()), *(each.ends or ()))
 
     def is_made(self, tensor: str) -> bool:
         """Whether elements of a tensor are made in order while this statement runs: by itself, or by its block."""

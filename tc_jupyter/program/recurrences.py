@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import frexp
 
-from .expr import Binary, Const, Expr, Select, Unary, walk
+from .expr import Binary, Const, DType, Expr, Select, Unary, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def recurrence_of(value: Expr, own: Expr) -> Recurrence | None:
         return _extreme(value, own)
     if found.factor is None:
         return None
-    factor, rest = found.factor, found.rest or _number(0, value)
+    factor, rest = found.factor, found.rest or nothing(value.dtype)
     if factor == _number(1, value):
         return Recurrence("+", rest)
     is_switch = found.switched and _is_switch(factor)
@@ -77,6 +77,11 @@ def _has(value: Expr, own: Expr) -> bool:
 
 def _number(number: int, like: Expr) -> Const:
     return Const(float(number) if like.dtype.is_float else number, like.dtype)
+
+
+def nothing(dtype: DType) -> Expr:
+    """What leaves a number as it is when it is added: of floats the negative zero, as `-0.0 + 0.0` is `0.0`."""
+    return Unary("-", Const(0.0, dtype), dtype) if dtype.is_float else Const(0, dtype)
 
 
 def _is_switch(factor: Expr) -> bool:
@@ -135,7 +140,7 @@ class _Terms:
                     None if a is None and b is None else replace(value, then=a or zero, otherwise=b or zero)
                     for a, b, zero in (
                         (then.factor, otherwise.factor, _number(0, value)),
-                        (then.rest, otherwise.rest, _number(0, value)),
+                        (then.rest, otherwise.rest, nothing(value.dtype)),
                     )
                 )
                 return _Sum(factor, rest, one or then.switched or otherwise.switched)
@@ -145,10 +150,11 @@ class _Terms:
 
 @dataclass(frozen=True, slots=True)
 class _Extreme:
-    """The smaller one, or larger one, of `own + shift` and `rest`; `None` where there is none."""
+    """The smaller one, or larger one, of `own + shift` and `rest`; `None`: there is none. `moved`: `rest` is a sum, too."""
 
     shift: Expr | None
     rest: Expr | None
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +173,9 @@ class _Extremes:
                 left, right = self.of(value.left), self.of(value.right)
                 if left is None or right is None:
                     return None
+                hides = left.moved or right.moved or (left.shift is not None and right.shift is not None)
+                if hides and value.dtype.is_integer:
+                    return None  # sums of integers may have come around, which is not seen behind others
                 return _Extreme(_both(value, left.shift, right.shift), _both(value, left.rest, right.rest))
             case Binary(op="+" | "-") if not _has(value.right, self.own):
                 return self.moved(value, value.left, value.right)
@@ -179,9 +188,11 @@ class _Extremes:
         found = self.of(inside)
         if found is None:
             return None
+        if found.rest is not None and value.dtype.is_integer and not value.dtype.is_signed:
+            return None  # it may come around, and what is small then looks as if it had not
         rest = None if found.rest is None else replace(value, left=found.rest, right=by)
         if found.shift == _number(0, value):
-            return _Extreme(by if value.op == "+" else _minus(by), rest)
+            return _Extreme(by if value.op == "+" else _minus(by), rest, rest is not None)
         if value.dtype.is_float and found.shift is not None:
             return _Extreme(replace(value, left=found.shift, right=by), rest)
         return None  # sums of integers may have come around in between
@@ -212,4 +223,4 @@ def _scaled(value: Expr | None, by: Expr) -> Expr | None:
     return Binary("*", value, by, by.dtype)
 
 
-__all__ = ["Recurrence", "recurrence_of"]
+__all__ = ["Recurrence", "nothing", "recurrence_of"]

@@ -249,7 +249,7 @@ class Calls(WithLoops):
 
     def kept(self, name: str, found: Value, later: Later, context: Context) -> Value:
         """The value of a variable: stored where computing it again at each use would be dear."""
-        self.homes[id(found)] = (found, context, name)
+        self.homes.setdefault(id(found), (found, context, name))  # a second name changes nothing
         if found.items is not None and found.rank:
             most = MOST_WEIGHT + len(found.items)
             dear = sum(weight(item, most + 1) for item in found.items) > most

@@ -413,11 +413,19 @@ class Emitter:
         for draft in self.drafts:
             if draft is copy:
                 continue
-            target = copy.target if draft.target == source else draft.target
-            value = rename_reads(draft.value, renamed)
-            if isinstance(draft, Draft) and draft.target == source:
-                draft = replace(draft, number=copy.number, text=copy.text or draft.text)
-            new.append(replace(draft, target=target, value=value))
+            if isinstance(draft, Statement):  # which writes other tensors
+                new.append(draft.mapped(lambda expr: rename_reads(expr, renamed)))
+                continue
+            is_target = draft.target == source
+            new.append(
+                replace(
+                    draft,
+                    target=copy.target if is_target else draft.target,
+                    value=rename_reads(draft.value, renamed),
+                    number=copy.number if is_target else draft.number,
+                    text=(copy.text or draft.text) if is_target else draft.text,
+                )
+            )
         self.drafts = new
         del self.temps[source]
 
@@ -481,11 +489,9 @@ def _tensor(temp: Temp, span: Span) -> Tensor:
 def mentioned(draft: Draft | Statement) -> set[str]:
     """Tensors that a statement reads, or whose extents it uses."""
     found: set[str] = set()
-    exprs = [draft.value]
+    exprs = list(draft.parts_and_ends) if isinstance(draft, Statement) else [draft.value]
     if isinstance(draft, Draft):
         exprs += [bound for _, interval in draft.indices for bound in interval]
-    else:
-        exprs += [*draft.exists, *(bound for index in draft.indices if index.where for bound in index.where)]
     for expr in exprs:
         for node in walk(expr):
             if isinstance(node, Read):

@@ -15,9 +15,10 @@ from tc_jupyter.diagnostics import Span
 from tc_jupyter.diagnostics.work import spend
 
 from .expr import Expr, IndexVar, Read, Size, rewrite
-from .program import CallSite, Equality, Index, Program, Statement
+from .program import FOLD_LEFT, FOLD_RIGHT, CallSite, Equality, Index, Program, Statement
 from .sac_emit import STEPS_PER_STATEMENT, Emitter, Temp
 from .sac_sizes import STEPS_PER_NODE, ZERO
+from .steps import at_steps, moved_extent
 
 
 def inline_program(
@@ -72,6 +73,7 @@ class _Inliner:
         self.sizes = sizes
         self.lifted = lifted
         self.names: dict[str, str] = dict(arguments)
+        self.call = f"{program.name}.{len(out.calls)}"
         self.leading = tuple(name.replace("'", "_") for name in lifted)
         for tensor in program.tensors:
             if tensor.kind != "input":
@@ -97,15 +99,16 @@ class _Inliner:
     def _rule(self, node: Expr) -> Expr | None:
         spend(STEPS_PER_NODE)
         if isinstance(node, Size):
-            tensor, _, dimension = node.name.rpartition(".")
+            tensor = node.name.rpartition(".")[0]
             if tensor in self.names:
-                return Size(f"{self.names[tensor]}.{int(dimension) + len(self.lifted)}", node.span)
+                return moved_extent(node, self.names[tensor], len(self.lifted))
             return self.sizes.get(node.name)
         if isinstance(node, Read):
             if node.tensor in self.scalars:
                 return self.scalars[node.tensor]
-            new = self.names[node.tensor]
-            return replace(node, tensor=new, indices=(*(IndexVar(name) for name in self.leading), *node.indices))
+            if node.tensor in (FOLD_LEFT, FOLD_RIGHT):
+                return None
+            return at_steps(replace(node, tensor=self.names[node.tensor]), tuple(map(IndexVar, self.leading)))
         return None
 
     def statement(self, statement: Statement) -> Statement:
@@ -115,15 +118,14 @@ class _Inliner:
             Index(name, "output", (ZERO, self.out.box[index][1]), statement.span)
             for name, index in zip(self.leading, self.lifted, strict=True)
         )
-        inner = tuple(
-            replace(index, where=(self.expr(index.where[0]), self.expr(index.where[1])) if index.where else None)
-            for index in statement.indices
-        )
+        made = statement.mapped(self.expr)
         return replace(
-            statement,
+            made,
             name=self.names[statement.target],
             target=self.names[statement.target],
-            indices=(*outer, *inner),
-            value=self.expr(statement.value),
-            exists=tuple(self.expr(expr) for expr in statement.exists),
+            indices=(*outer, *made.indices),
+            left=(*map(IndexVar, self.leading), *made.left) if made.left else (),
+            combine=None if statement.combine is None else self.expr(statement.combine),
+            block=f"{self.call}.{statement.block}" if statement.block else "",
+            ahead=tuple(self.names[name] for name in statement.ahead),
         )

@@ -29,11 +29,25 @@ def moving_tensors(copy: Inlined, first: set[str], always: set[str]) -> set[str]
 
 def _used(statement: Statement) -> set[str]:
     """The tensors of which a statement reads elements or extents, in its ranges, too."""
-    ends = (end for index in statement.indices for pair in (index.where, index.ends) for end in pair or ())
-    parts = (statement.value, *statement.left, *statement.exists, *statement.filters, *ends)
-    nodes = [node for part in parts for node in walk(part)]
+    nodes = [node for part in statement.parts_and_ends for node in walk(part)]
     extents = {node.name.rpartition(".")[0] for node in nodes if isinstance(node, Size)}
     return extents | {node.tensor for node in nodes if isinstance(node, Read)}
+
+
+def moved_extent(node: Size, tensor: str, count: int) -> Size:
+    """The extent, or first index, of a dimension of a tensor that has so many dimensions more in front."""
+    dimension = node.name.rpartition(".")[2]
+    kind = "first" if dimension.startswith("first") else ""
+    return replace(node, name=f"{tensor}.{kind}{int(dimension.removeprefix('first')) + count}")
+
+
+def at_steps(read: Read, steps: Sequence[Expr]) -> Read:
+    """An element of a tensor that has dimensions more in front."""
+    border, count = read.border, len(steps)
+    if border is not None:
+        outside, nonempty = (frozenset(k + count for k in each) for each in (border.dimensions, border.nonempty))
+        border = replace(border, dimensions=outside, nonempty=nonempty)
+    return replace(read, indices=(*steps, *read.indices), border=border)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +69,18 @@ class Steps:
 
     @property
     def now(self) -> tuple[Expr, ...]:
+        """The steps as subscripts."""
         return tuple(IndexVar(each.name) for each in self.indices)
 
     def expr(self, expr: Expr) -> Expr:
+        """An expression of the copy at every step."""
         return without_idle_casts(rewrite(expr, self.rule))
 
     def rule(self, node: Expr) -> Expr | None:
+        """What stands for a node; `None` for itself."""
         match node:
             case Read() if node.tensor in self.moving:
-                return self.at(node, self.now)
+                return at_steps(node, self.now)
             case Size():
                 return self.size(node)
             case _:
@@ -71,29 +88,16 @@ class Steps:
 
     def size(self, node: Size) -> Size:
         """The extent of a dimension of a tensor that has more dimensions now."""
-        tensor, _, dimension = node.name.rpartition(".")
-        if tensor not in self.moving:
-            return node
-        kind = "first" if dimension.startswith("first") else ""
-        return replace(node, name=f"{tensor}.{kind}{int(dimension.removeprefix('first')) + len(self.indices)}")
-
-    def at(self, read: Read, steps: Sequence[Expr]) -> Read:
-        """An element at steps."""
-        border, count = read.border, len(steps)
-        if border is not None:
-            outside, nonempty = (frozenset(k + count for k in each) for each in (border.dimensions, border.nonempty))
-            border = replace(border, dimensions=outside, nonempty=nonempty)
-        return replace(read, indices=(*steps, *read.indices), border=border)
+        tensor = node.name.rpartition(".")[0]
+        return moved_extent(node, tensor, len(self.indices)) if tensor in self.moving else node
 
     def tensor(self, tensor: Tensor) -> Tensor:
+        """A tensor of the copy, with the steps where it moves."""
         if tensor.name not in self.moving:
             return tensor
         ends = tuple(each.where for each in self.indices if each.where is not None)
         box = None if tensor.box is None else (*ends, *tensor.box)
         return replace(tensor, rank=tensor.rank + len(self.indices), box=box, declared=None, starts=None)
-
-    def pair(self, ends: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
-        return None if ends is None else (self.expr(ends[0]), self.expr(ends[1]))
 
     def statements(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
         """Those that move, at every step."""
@@ -106,22 +110,19 @@ class Steps:
         early = {each.target for each in loop[:place]} - {statement.target}
         ahead = (*(each.target for each in loop[place:] if each.target not in early), *self.behind)
         own = tuple(replace(each, span=statement.span) for each in self.indices)
-        indices = [replace(each, where=self.pair(each.where), ends=self.pair(each.ends)) for each in statement.indices]
-        left = tuple(map(self.expr, statement.left))
+        made = statement.mapped(self.expr)
         return replace(
-            statement,
-            indices=(*own, *indices),
-            value=self.expr(statement.value),
-            exists=tuple(map(self.expr, statement.exists)),
-            filters=tuple(map(self.expr, statement.filters)),
-            left=(*self.now, *left) if left else (),
+            made,
+            indices=(*own, *made.indices),
+            left=(*self.now, *made.left) if made.left else (),
             order=(*self.order, *statement.order),
             block=self.block,
             ahead=tuple(dict.fromkeys(ahead)) if self.block else statement.ahead,
         )
 
     def equality(self, equality: Equality) -> Equality:
+        """What must be equal, at every step."""
         return replace(equality, left=self.expr(equality.left), right=self.expr(equality.right))
 
 
-__all__ = ["Steps", "moving_tensors"]
+__all__ = ["Steps", "at_steps", "moved_extent", "moving_tensors"]

@@ -64,6 +64,9 @@ BOOL, INT32, INT64, FLOAT32 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT3
 _BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
 _LATER_SPELLINGS = {
     "pad": "say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`",
+    "sort": "no statement sorts: pass `numpy.sort(X)`",
+    "argsort": "no statement sorts: pass `numpy.argsort(X)`",
+    "topk": "no statement sorts: pass `numpy.sort(X)[..., -k:]`; the largest element alone is `V(n) max=! X(n, m)`",
 }
 RECURRENCE_HELP = (
     "statements are independent points, unless `along` says in which order they are taken: "

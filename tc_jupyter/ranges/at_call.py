@@ -501,18 +501,15 @@ class _Writer:
         if self.bind is None:
             raise AssertionError("bind is called before it is made")
         values = self.values_of(numbers)
-        items = {(id(i.bound.access), i.bound.dimension): i for i in self.found.items if i.bound is not None}
         for statement in self.program.statements:
             point = _box_of(self.ranges, statement.name, values)
             if any(high < low for low, high in point.box.values()):
                 continue
-            for access in {id(b.access): b.access for b in self.ranges.bounds[statement.name]}.values():
-                for dimension in range(len(access.index) - access.hidden):
-                    if access.is_border(dimension):
-                        continue  # it stays inside by what it is
-                    item = items[(id(access), dimension)]
-                    if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):
-                        return _size_message(self.bind, item, values)
+            for item in self.found.subscripts(statement.name):
+                assert item.bound is not None
+                access, dimension = item.bound.access, item.bound.dimension
+                if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):
+                    return _size_message(self.bind, item, values)
         return None
 
     def leaves(self, access: Access, dimension: int, point: Point, values: Mapping[str, int], on_data: bool) -> bool:

@@ -588,7 +588,7 @@ def _no_range(point: PointCheck, where: str, value: float, lower: int, upper: in
     """TC604 for an end of a range, or where no point takes part in a position."""
     help_text = f"first at {where}" if where else None
     if point.kind == "position":
-        message = f"there is no position in `{point.tensor}`: conditions leave all points out"
+        message = f"there is no position in `{point.tensor}`: an element has no points"
         return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, "no point", (), help_text)
     message = f"the range of `{point.tensor}` ends before it starts: it starts at {lower} and ends at {value}"
     if not point.lower_moves or lower <= value:

@@ -114,7 +114,7 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
 def _turn_has_data(writer: Statement, access: Access, order: Order) -> bool:
     """Whether data decide in which turn an element is made that a statement reads."""
     names = {name for name, _ in order}
-    pairs = zip(writer.output_indices, access.index, strict=True)
+    pairs = zip(writer.output_indices, access.index, strict=False)
     return any(has_data(at) for item, at in pairs if item.name in names)
 
 
@@ -149,9 +149,9 @@ def reads_what_it_made(ranges: Ranges, statement: Statement) -> bool:
 
 
 def _offsets(statement: Statement, access: Access) -> dict[str, int | None]:
-    """How far from the index of its dimension each subscript is, where that is one number."""
+    """How far from the index of its dimension each subscript is, where that is one number; parts of complex numbers have none."""
     outputs = statement.output_indices
-    steps = {item.name: e - index_of(statement, item.name) for item, e in zip(outputs, access.index, strict=True)}
+    steps = {item.name: e - index_of(statement, item.name) for item, e in zip(outputs, access.index, strict=False)}
     return {name: step.offset if step.is_constant else None for name, step in steps.items()}
 
 
@@ -190,7 +190,7 @@ def _smallest(
     there = {name: index(f"{name}'", len(here) + place) for place, name in enumerate(outputs)}
     dims = (*(r.index for r in here), *(f"{name}'" for name in outputs))
     inside = [*_inside(statement, here, {}), *_inside(writer, ranges.indices[writer.name], there)]
-    same = [there[name] - e for name, e in zip(outputs, access.index, strict=True)]
+    same = [there[name] - e for name, e in zip(outputs, access.index, strict=False)]
     alternatives, _ = access.condition.alternatives()
     for wrong, equal in wrong_pairs(statement, there):
         for alternative in alternatives:
@@ -260,7 +260,8 @@ def _witness(program: Program, statement: Statement, wrong: WrongOrder) -> str:
     here, there = [found[name] for name in names], [found[f"{name}'"] for name in made]
     sizes = ", ".join(f"{name} = {found[name]}" for name in program.sizes if name in found)
     own, other = (
-        element_text(each.target, map(str, values), "()") for each, values in ((statement, here), (writer, there))
+        element_text(each.target, map(str, values[: program.tensor(each.target).written_rank]), "()")
+        for each, values in ((statement, here), (writer, there))
     )
     at = f"at `{sizes}`, " if sizes else ""
     if writer is not statement:

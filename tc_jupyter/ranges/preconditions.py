@@ -130,6 +130,15 @@ class Preconditions:
                 proved[key] = proved.get(key, True) and item.kind == "PROVED"
         return sum(proved.values()), len(proved)
 
+    def subscripts(self, statement: str) -> tuple[Precondition, ...]:
+        """What is known of every subscript of a statement that could leave its dimension."""
+        found: dict[tuple[int, int], Precondition] = {}
+        for item in self.items:
+            bound = item.bound
+            if item.statement == statement and bound is not None and not bound.access.is_border(bound.dimension):
+                found[id(bound.access), bound.dimension] = item
+        return tuple(found.values())
+
 
 def preconditions(program: Program, ranges: Ranges) -> Preconditions:
     """Classify every bound that shaped no range, and say what is suspicious about the ranges; never raises for the program."""
@@ -157,7 +166,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
-        diagnostics.extend(wrong)
+        diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong)), *wrong]
         diagnostics.extend(order_messages(program, ranges))
         left_sides = left_side_messages(program, ranges)
         diagnostics.extend(left_sides)
@@ -575,7 +584,7 @@ def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
     return [each.message for kept in places.values() for each in kept]
 
 
-_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK)
+_OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK, codes.DATA_CHECKED)
 
 
 def _implies(one: _Told, other: _Told) -> bool:
@@ -1178,6 +1187,7 @@ def _equalities(
 ) -> tuple[tuple[EqualityCheck, ...], dict[str, SizeExpr], list[Diagnostic]]:
     """Declared dimensions and sizes of calls: proved, refuted (TC205, TC215), a definition, or left to the call (TC605)."""
     bound = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in from_expr(dim).names}
+    bound |= set(ranges.scope.scalars or ())
     checks: list[EqualityCheck] = []
     definitions: dict[str, SizeExpr] = {}
     diagnostics: list[Diagnostic] = []
@@ -1217,6 +1227,12 @@ def _equalities(
             elif gap != 0:
                 checks.append(EqualityCheck(own, declared, Equality(start, start, "declared", reason, tensor.span)))
     return tuple(checks), definitions, diagnostics
+
+
+def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic]) -> bool:
+    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have."""
+    sizes = [each.span for each in wrong if each.code is codes.SIZE_MISMATCH]
+    return any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
 
 
 def _defines(e: SizeExpr, bound: set[str], definitions: Mapping[str, SizeExpr]) -> bool:

@@ -427,8 +427,8 @@ def lent(value: Any, written: bool) -> NDArray | None:
         return None
     try:
         if value.dtype is torch.bfloat16:  # of which NumPy gets the bits
-            kind = numpy_dtype(DType.BFLOAT16)
-            return None if value.requires_grad or kind is None else value.view(torch.int16).numpy().view(kind)
+            bfloat16 = numpy_dtype(DType.BFLOAT16)
+            return None if value.requires_grad or bfloat16 is None else value.view(torch.int16).numpy().view(bfloat16)
         return value.numpy()
     except (
         TypeError,

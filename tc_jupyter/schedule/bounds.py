@@ -207,9 +207,12 @@ class Bounds(Mapping[str, AxisRanges]):
         """An expression of the bounds at the given sizes; an integer where no loop is left in it."""
         return self._number(value)
 
+    @cached_property
+    def _numbers(self) -> dict[str, SizeExpr]:
+        return {name: constant(number) for name, number in self.sizes.items()} | self._single
+
     def _number(self, value: SizeExpr) -> int | SizeExpr:
-        known = {name: constant(number) for name, number in self.sizes.items()} | self._single
-        value = value.substitute(known) if known else value
+        value = value.substitute(self._numbers) if self._numbers else value
         return value.constant if value.is_constant else value
 
     @property
@@ -299,7 +302,17 @@ class Bounds(Mapping[str, AxisRanges]):
         """
         return self._counted(name, self._stage)
 
+    @cached_property
+    def _stages(self) -> dict[str, StageNeed]:
+        """The numbers of stages that somebody has asked for."""
+        return {}
+
     def _stage(self, name: str) -> StageNeed:
+        if name not in self._stages:
+            self._stages[name] = self._numbers_of(name)
+        return self._stages[name]
+
+    def _numbers_of(self, name: str) -> StageNeed:
         need = self._need_of(name)
         exact, hull = need.per_visit(), need.hull_per_visit()
         tvm = self._boxes_per_visit(self.tvm[name], need)

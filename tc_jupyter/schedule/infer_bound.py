@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, conjuncts, negated, walk
-from tc_jupyter.program.integers import index_names, reads_elements
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, conjuncts, negated, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import (
     Condition,
     Extremum,
@@ -175,10 +175,12 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
     for member in family:
         domain = default_domain(member)
         outputs = [root for root in member.roots if root.kind == "output"]
+        shift = view_shift(graph, member.target)
         if requests:
             # a statement of `%%sac` may write only a part of the tensor's box, even the first one
             fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
-            for root, (low, extent) in zip(outputs, box, strict=True):
+            for root, (first, extent), far in zip(outputs, box, shift, strict=True):
+                low = first - far
                 inside = fills and member is family[0] and all(request.inside for request in requests)
                 if not (tvm or inside or _tests_positions(graph, member)):
                     low, extent = _clip(low, extent, *domain[root.name])
@@ -187,7 +189,8 @@ def _family_bounds(bounds: SymbolicBounds, stage: Stage) -> dict[str, StageBound
                     _whole_tiles(graph, member, root.name, extent) if is_padded(member, root.name) else extent,
                 )
         if member.storage.padded:
-            box = tuple(domain[root.name] for root in outputs)
+            ends = (domain[root.name] for root in outputs)
+            box = tuple((low + far, extent) for (low, extent), far in zip(ends, shift, strict=True))
             if member.storage.whole:
                 domain |= _whole_reductions(member, domain)
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
@@ -308,7 +311,7 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
         read, key = each.read, (each.read, each.conditions)
         if key not in found:
             parts = bool(path) and not bounds.tvm
-            there = _where_all_hold(each.conditions, box, scope_of(graph)) if parts else box
+            there = _where_all_hold(graph, each.conditions, box) if parts else box
             ends, exact = _access_box(graph, read, there)
             relaxed = [_relax(graph, end, consumer, bounds, path) for end in ends]
             # a box whose ends are not reached may reach beyond the elements that are read
@@ -319,27 +322,39 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
     return tuple(replace(found[each.read, each.conditions], read=each.read) for each in mine)
 
 
-def _where_all_hold(conditions: tuple[Expr, ...], box: Mapping[str, Interval], scope: Scope) -> Mapping[str, Interval]:
+def _where_all_hold(
+    graph: StageGraph, conditions: tuple[Expr, ...], box: Mapping[str, Interval]
+) -> Mapping[str, Interval]:
     """The ranges of indices without what comparisons of one index with another leave out, where something is left for sure.
 
     Worked example: for `j <= i` and `i` in `[64*o, 64*o + 63]` the last `j` is `64*o + 63`.
     """
-    for condition in (part for each in conditions for part in conjuncts(each)):
-        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">=") or reads_elements(condition):
+    for gap in gaps_of(graph, conditions):
+        parts = {name: gap.linear_in(name) or (constant(0), gap) for name in gap.indices & box.keys()}
+        if {weight for weight, _ in parts.values()} != {constant(1), constant(-1)}:
             continue
-        small, large = (from_expr(side, scope) for side in (condition.left, condition.right))
-        gap = (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)  # is not negative
-        for name in gap.indices & box.keys() if len(gap.indices) > 1 else ():
-            weight, rest = gap.linear_in(name) or (constant(0), gap)
+        for name, (weight, rest) in parts.items():
             low, high = box[name]
-            end = interval(rest * -weight.offset, box) if weight in (constant(1), constant(-1)) else None
-            if end is not None and weight == constant(-1) and end.upper is not None:
-                high = minimum(high, end.upper)
-            elif end is not None and weight == constant(1) and end.lower is not None:
-                low = maximum(low, end.lower)
+            end = interval(rest * -weight.offset, box)
+            if weight == constant(-1):
+                high = high if end.upper is None else minimum(high, end.upper)
+            else:
+                low = low if end.lower is None else maximum(low, end.lower)
             if nonnegative(high - low):
                 box = {**box, name: (low, high)}
     return box
+
+
+def gaps_of(graph: StageGraph, conditions: tuple[Expr, ...]) -> Iterator[SizeExpr]:
+    """What conditions say is not negative: the distances of what their comparisons compare, where no element decides."""
+    for condition in (part for each in conditions for part in conjuncts(each)):
+        if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
+            continue
+        sides = condition.left, condition.right
+        if any(side.dtype is not DType.INT64 or is_computed(graph, side) for side in sides):
+            continue
+        small, large = (from_expr(side, scope_of(graph)) for side in sides)
+        yield (large - small) * (1 if condition.op[0] == "<" else -1) - (len(condition.op) == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +391,8 @@ def _conditions_of(expr: Expr) -> dict[int, tuple[Expr, ...]]:
     waiting: list[tuple[Expr, tuple[Expr, ...]]] = [(expr, ())]
     while waiting:
         node, here = waiting.pop()
-        found[id(node)] = tuple(each for each in found.get(id(node), here) if each in here)
+        known = found.get(id(node))
+        found[id(node)] = here if known is None else tuple(each for each in known if each in here)
         match node:
             case Select(condition=condition):
                 waiting += [(condition, here), (node.then, (*here, condition))]

@@ -29,7 +29,15 @@ from tc_jupyter.ranges import (
 )
 
 from .extents import loop_extent
-from .infer_bound import SymbolicBounds, infer_symbolic, is_computed, scope_of, variable, view_shift
+from .infer_bound import (
+    SymbolicBounds,
+    gaps_of,
+    infer_symbolic,
+    is_computed,
+    scope_of,
+    variable,
+    view_shift,
+)
 from .lineage import bounded
 from .stage import Split, Stage
 from .zeros import adds_zeros
@@ -67,16 +75,31 @@ def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
 
 
 def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
-    loops = _loops_around(bounds, stage)
+    loops, gaps = _loops_around(bounds, stage), _gaps(bounds, stage, read)
     tested = stage.storage.masked and _has_rows(bounds, read.tensor)
     for number, (local, length) in enumerate(_positions(bounds, stage, read), 1):
         if local is None or not _starts(bounds, local, loops):
             return False
-        if not (tested and number == len(read.indices)) and not any(
-            nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops)
-        ):
+        highs = (local, *(local + gap for gap in gaps))
+        if not (tested and number == len(read.indices)) and not _ends(bounds, highs, length, loops):
             return False
     return True
+
+
+def _gaps(bounds: SymbolicBounds, stage: Stage, read: Read) -> list[SizeExpr]:
+    """What is not negative wherever a read is made: its position is at most that much more than it is."""
+    alike = [set(each.conditions) for each in bounds.reads_of(stage) if each.read == read]
+    values = dict(bounds[stage.name].lineage.values)
+    return [gap.substitute(values) for gap in gaps_of(bounds.graph, tuple(set.intersection(*alike)))]
+
+
+def _ends(bounds: SymbolicBounds, highs: Iterable[SizeExpr], length: SizeExpr, loops: list[tuple[str, str]]) -> bool:
+    """Whether one of the values that a position is at most is proved to be before the end."""
+    whole, *parts = parts_of(length)
+    return all(
+        any(nonnegative(-high) for each in highs for high in _uppers(bounds, each + 1 - part, loops))
+        for part in parts or (whole,)
+    )
 
 
 def _has_rows(bounds: SymbolicBounds, tensor: str) -> bool:
@@ -98,7 +121,7 @@ def _starts(bounds: SymbolicBounds, local: SizeExpr, loops: list[tuple[str, str]
 
 def proved_inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> tuple[tuple[bool, bool], ...]:
     """Per dimension, whether it is proved that a stage reads nothing before the first element, and nothing beyond the last one."""
-    return _proved(bounds, stage, _positions(bounds, stage, read))
+    return _proved(bounds, stage, _positions(bounds, stage, read), _gaps(bounds, stage, read))
 
 
 def proved_copied(bounds: SymbolicBounds, stage: Stage) -> tuple[tuple[bool, bool], ...]:
@@ -112,21 +135,28 @@ def proved_copied(bounds: SymbolicBounds, stage: Stage) -> tuple[tuple[bool, boo
 
 
 def _proved(
-    bounds: SymbolicBounds, stage: Stage, places: Iterable[tuple[SizeExpr | None, SizeExpr]]
+    bounds: SymbolicBounds,
+    stage: Stage,
+    places: Iterable[tuple[SizeExpr | None, SizeExpr]],
+    gaps: Iterable[SizeExpr] = (),
 ) -> tuple[tuple[bool, bool], ...]:
     """Per position and number of elements, whether the position is never negative, and never behind the last element."""
     axes = _fused_axes(bounds, stage)
     loops = [*axes, *_loops_around(bounds, stage)]
+
+    def in_axes(local: SizeExpr) -> SizeExpr:
+        for (name, axis), value in axes.items():
+            extent = bounds[name].lineage.extents[axis]
+            local += (bounded(variable(name, axis), extent) - of_atom(value)) * local.terms.get((value,), 0)
+        return local
+
     found: list[tuple[bool, bool]] = []
     for local, length in places:
         if local is None:
             found.append((False, False))
             continue
-        for (name, axis), value in axes.items():
-            extent = bounds[name].lineage.extents[axis]
-            local += (bounded(variable(name, axis), extent) - of_atom(value)) * local.terms.get((value,), 0)
-        ends = any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops))
-        found.append((_starts(bounds, local, loops), ends))
+        highs = [in_axes(each) for each in (local, *(local + gap for gap in gaps))]
+        found.append((_starts(bounds, highs[0], loops), _ends(bounds, highs, length, loops)))
     return tuple(found)
 
 

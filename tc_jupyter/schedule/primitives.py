@@ -1018,7 +1018,7 @@ def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) 
 
 
 def expand(graph: StageGraph, stage: str) -> StageGraph:
-    """Write a sum of few terms out, or any reduction of one value, so that its statement is one on single elements.
+    """Write a sum of few terms out, or one value that is combined with nothing or with what is there, as a plain statement.
 
     Rewrite:
         for i, k: S(i) += f(i, k)
@@ -1051,11 +1051,16 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
     if not terms:
         message = f"`{stage}` is no sum of at most {MOST_TERMS} terms that is as it was written"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "it is for sums over indices whose ranges are numbers")
-    statement, value = old.statement, identity_of(old.statement.operator, terms[0].dtype)
+    statement, dtype = old.statement, terms[0].dtype
+    value: Expr = identity_of(statement.operator, dtype)
+    if not statement.initialize:
+        value = Read(old.target, tuple(IndexVar(index.name) for index in statement.output_indices), dtype)
     for term in terms:
         value = Binary(statement.operator, value, term, term.dtype)
     roots = tuple(root for root in old.roots if root.kind == "output")
-    plain = replace(statement, indices=statement.output_indices, value=value, operator="=", initialize=False)
+    plain = replace(
+        statement, indices=statement.output_indices, value=value, operator="=", initialize=False, accumulate=False
+    )
     new = Stage(plain, roots, leaves=tuple(root.name for root in roots), evaluates=old.evaluates)
     return _valid(graph, graph.replace_stage(new), old)
 
@@ -1107,7 +1112,8 @@ def is_plain(graph: StageGraph, stage: Stage) -> bool:
 def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
     """The terms of a sum over few points, in order, or the only value of another reduction; none where `expand` refuses."""
     statement = stage.statement
-    if not statement.initialize or not is_plain(graph, stage):
+    continues = not statement.reduction_indices and graph.stages_on(stage.target)[0].name != stage.name
+    if not (statement.initialize or continues) or statement.operator == "=" or not is_plain(graph, stage):
         return ()
     ends = [root.dom for root in stage.roots if root.kind != "output"]
     if not all(low.is_constant and high.is_constant for low, high in ends) or (ends and statement.operator != "+"):
@@ -1264,6 +1270,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         indices=tuple(
             _given(root.name, root.dom, root.kind) for root in (*kept, *(roots[index] for index in two.over))
         ),
+        operator=statement.operator if two.over else "=",
         value=product_of(inner),
         initialize=bool(two.over),
         accumulate=False,

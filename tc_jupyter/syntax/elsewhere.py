@@ -325,7 +325,7 @@ INSTEAD: dict[str, Instead] = {
     "diff": Instead("subtract neighbours, as in `Y(i) = X(i + 1) - X(i)`"),
     **dict.fromkeys(("concatenate", "concat", "cat", "stack"), _JOINED),
     **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),
-    **dict.fromkeys(("sort", "argsort", "topk", "median", "nanmedian", "quantile", "percentile"), _SORTED),
+    **dict.fromkeys(("median", "nanmedian", "quantile", "percentile"), _SORTED),
     **dict.fromkeys(("rand", "randn", "random"), _RANDOM),
     "clip": _CLAMP,
     "mirror": Instead(

@@ -45,6 +45,7 @@ from .slices import sliced
 from .tokens import KEYWORDS, SEMICOLON, Token, is_own, tokenize
 from .tree import (
     JOINING,
+    Apply,
     Binary,
     Block,
     Broken,
@@ -343,8 +344,13 @@ class _CellParser:
             return statement
         if isinstance(statement, Comprehension):
             return replace(statement, blocks=blocks)
+        if statement.count is None:
+            *before, target = statement.targets
+            call: Apply[Expression] = Apply(statement.callee, statement.arguments, statement.span)
+            others = tuple((each, None) for each in before)
+            return Comprehension(target, None, "=", call, span=statement.span, before=others, blocks=blocks)
         help = "write the statements of the def inside of the block"
-        message = "a call of a def inside of a block is not part of this version"
+        message = "a power of a def inside of a block is not part of this version"
         self.report(codes.UNSUPPORTED, statement.span, message, help=help)
         targets = tuple(name.name for name in statement.targets)
         names = names_in(statement.read) | set(targets)

@@ -505,24 +505,52 @@ class _Parser:
         if self.token.text in _MODULE_WORDS:
             help = "delete the line: every function of a cell is known in later cells and in Python"
             self.fail(f"`{self.token.text}` is not part of the language", help=help)
-        if not (
-            self.token.kind == "name"
-            and (self.token.text in self.types or self.tokens[self.at + 1].kind in ("name", "symbol"))
-        ):
-            self.fail(
-                f"expected a function, found {self.found()}",
-                code=codes.NO_DEF,
-                help="a function starts with its result type",
-            )
+        self.check_head()
         types = [self.type()]
         while self.accept(","):
             types.append(self.type())
         name = self.function_name()
+        if self.is_at("=", ";"):
+            self.outside(name.name, name.span)
         self.expect("(", "after the function name")
         params = self.params()
         signature = begin | self.last.span
         self.expect("{", "before the body of the function")
         return replace(self.body(begin, tuple(types), name, params, signature), inline=inline)
+
+    def check_head(self) -> None:
+        """See whether a function begins here, and no statement."""
+        token, behind = self.token, self.at + 1
+        if token.kind == "name" and token.text in self.types:
+            return
+        if token.kind != "name" or self.tokens[behind].kind not in ("name", "symbol"):
+            help = "a function starts with its result type"
+            self.fail(f"expected a function, found {self.found()}", code=codes.NO_DEF, help=help)
+        while self.tokens[behind].text in elsewhere.WORDS_OF_TYPES:
+            behind += 1
+        if self.tokens[behind].text == "[":
+            behind = self.behind_bracket(behind)
+        after = self.tokens[behind]
+        is_head = after.kind == "name" and self.tokens[behind + 1].text == "("
+        if is_head or after.text == "," or after.text in OPERATORS:
+            return
+        closed = self.behind_bracket(behind) if after.text == "(" else behind
+        if token.text not in RESERVED and self.tokens[closed].text == "{":
+            help = f"write it before the name, as in `double[*] {token.text}(double[*] a)`"
+            self.fail(f"`{token.text}` has no result type", code=codes.BAD_TYPE, help=help)
+        self.outside(token.text, token.span)
+
+    def behind_bracket(self, at: int) -> int:
+        """The place behind the bracket that opens at a place; that where it is not closed before something else begins."""
+        depth = 1
+        while depth and self.tokens[at].kind != "end" and (at := at + 1) not in self.starts:
+            depth += (self.tokens[at].text in ("(", "[")) - (self.tokens[at].text in (")", "]"))
+        return at if depth else at + 1
+
+    def outside(self, text: str, span: Span) -> NoReturn:
+        """Refuse what stands between functions."""
+        help = "a cell holds functions; what calls them is Python, in a cell of its own"
+        self.fail(f"`{text}` stands outside of a function", code=codes.NO_DEF, span=span, help=help)
 
     def body(
         self, begin: Span, types: tuple[SacType | None, ...], name: Name, params: tuple[SacParam, ...], signature: Span
@@ -559,7 +587,7 @@ class _Parser:
         if not self.accept("}"):
             self.say(codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`")
             broken = True
-        if not returned and not broken:
+        if not returned and not broken and None not in types:
             self.say(
                 codes.NO_RETURN,
                 name.span,
@@ -641,6 +669,15 @@ class _Parser:
 
     def param(self) -> SacParam:
         begin = self.token.span
+        if (
+            self.token.kind == "name"
+            and self.token.text not in self.types
+            and self.tokens[self.at + 1].text in (",", ")")
+        ):
+            name = self.name("of a parameter")
+            help = f"write it before the name, as in `double[*] {name.name}`"
+            self.say(codes.BAD_TYPE, begin, f"the parameter `{name.name}` has no type", help=help)
+            return SacParam(None, name, begin)
         type_, pointers = self.type(), 0
         while self.accept("*"):
             pointers += 1

@@ -237,6 +237,7 @@ class Comprehension:
         before: the other targets, which stand before it, with their indices: `V(n)` of `V(n), P(n) argmax=! X(n, m)`.
         rest: the other values of a reducer, which stand behind it: `Y(n, m)` of `A(n), B(n) r=! (X(n, m), Y(n, m))`.
         blocks: the blocks around it, outermost first.
+        called: the value is a call of a def at every step of a block; made of `Z = cell(P)` by the checker.
     """
 
     target: Name
@@ -252,6 +253,7 @@ class Comprehension:
     before: tuple[Target, ...] = ()
     rest: tuple[Expression, ...] = ()
     blocks: tuple[Block, ...] = ()
+    called: bool = False
 
     @property
     def targets(self) -> tuple[Target, ...]:

@@ -52,13 +52,13 @@ def test_headers_that_are_wrong(text):
         workloads.parse_workload(text)
 
 
-WORKLOADS = [each for suite in ("cpu", "borders", "operands") for each in runner.workloads(suite)]
+WORKLOADS = [each for suite in ("cpu", "borders", "operands", "scatter") for each in runner.workloads(suite)]
 CAP = 19  # sizes of the ordinary tests: past a vector of 16, cheap to compute in every library
 
 
 def test_there_are_workloads_for_all_suites():
     assert len(runner.workloads("cpu")) >= 20
-    assert (len(runner.workloads("borders")), len(runner.workloads("operands"))) == (7, 12)
+    assert [len(runner.workloads(each)) for each in ("borders", "operands", "scatter")] == [7, 12, 9]
     assert runner.workloads("gpu")
     assert runner.workloads("nothing") == []
     assert all(workload.awkward and workload.reference and workload.peers for workload in WORKLOADS)

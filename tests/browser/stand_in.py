@@ -196,7 +196,10 @@ def keywords(r: dict[str, Any]) -> dict[str, Any]:
     return {"keywords": {"package": PACKAGE, "language": "tc", "keywords": [], "types": [], "functions": functions}}
 
 
-KINDS = {f.__name__: f for f in (check, hover, complete, signature, definition, references, rename, format, inspect, keywords)}
+KINDS = {
+    f.__name__: f
+    for f in (check, hover, complete, signature, definition, references, rename, format, inspect, keywords)
+}
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

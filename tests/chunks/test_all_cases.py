@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tests import tc_programs
+from tests import tc_programs, test_sac_cases
 from tests.literate import DOCS, read_cases
 
 from .chunkings import arguments_for, judge
@@ -49,6 +49,35 @@ def test_every_def_of_the_cases(part):
     found = Counter(outcomes(part))
     assert found["equal"] >= 10
     assert found["close"] >= 1
+
+
+def sac_outcomes(first, step):
+    for number, case in list(enumerate(test_sac_cases.cases()))[first::step]:
+        text, line = case.values
+        call = line.rpartition(" -> ")[0]
+        name, _, arguments = call.partition("(")
+        values = eval(f"({arguments[:-1]},)" if arguments != ")" else "()", dict(test_sac_cases.HELPERS))
+        if not any(isinstance(each, np.ndarray) and each.ndim for each in values):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                function = tc.compile(text, language="sac", target="interpreter")[name]
+                function(*values)
+        except (tc.CompileError, tc.CallError):
+            continue
+        try:
+            yield judge(function, values, number)
+        except AssertionError as problem:
+            if "decides what" not in str(problem):  # elements of an argument, which are not computed yet
+                raise
+            yield "decides"
+
+
+@pytest.mark.slow
+def test_calls_of_the_sac_cases():
+    """Some of them, one with a border in six dimensions; those of `sac_outcomes(0, 1)` take two minutes."""
+    assert Counter(sac_outcomes(9, 40))["equal"] >= 4
 
 
 DRAWN = {

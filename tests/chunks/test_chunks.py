@@ -299,10 +299,51 @@ def test_kernels_travel_as_text(module):
     assert pickle.loads(sent).definition() is kernel.definition()
 
 
-def test_sac_functions_are_refused():
-    f = tc.compile("float[.] f(float[.] a) { return ({ [i] -> a[i] }); }", language="sac").f
-    with pytest.raises(tc.CallError, match="TC670"):
-        f(da.zeros(4, dtype=np.float32))
+SAC = """
+float[*] smooth(float[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2f | [i] < [shape(a)[0] - 1] }; }
+float[.] tail(float[.] a, int n) { return { [i] -> a[i + n] | [i] < [shape(a)[0] - n] }; }
+float[*] add(float[*] a, float[*] b) { return a + b; }
+float[.] first(int[.] n, float[.] a) { return take(n, a); }
+float total(float[*] a) { return sum(a); }
+"""
+
+
+def test_functions_whose_ranks_a_call_tells():
+    module = tc.compile(SAC, language="sac", target="interpreter", allow=("TC322",))
+    draw = np.random.default_rng(3)
+    field, row = draw.random((13, 9), np.float32), draw.random(20, np.float32)
+    X, V = da.from_array(field, chunks=(4, 5)), da.from_array(row, chunks=6)
+    for function, lazy_ones, whole in (
+        (module.smooth, (X,), (field,)),
+        (module.smooth, (V,), (row,)),
+        (module.tail, (V, 3), (row, 3)),
+        (module.add, (X, field), (field, field)),
+        (module.first, (np.array([3], np.int32), V), (np.array([3], np.int32), row)),
+    ):
+        np.testing.assert_array_equal(function(*lazy_ones).compute(), function(*whole))
+    assert module.smooth.chunked(X).halo["a"].text == "0+1, 0"
+    np.testing.assert_allclose(module.total(X).compute(), field.sum(), rtol=1e-5)
+    kernel = (plan := module.smooth.chunked(X)).kernel(plan.layers[0])
+    assert pickle.loads(pickle.dumps(kernel)).definition() is kernel.definition()
+    for function, arguments, message in (
+        (module.add, (X, X[:3]), "TC654.*one is 13, the other is 3"),
+        (module.tail, (V, 21), "TC655"),
+        (module.tail, (X, 1), "TC651"),
+        (module.tail, (V, da.from_array(np.array([3], np.int32))[0]), "TC670.*`n` decides what `tail` computes"),
+        (module.first, (da.from_array(np.array([3], np.int32)), V), "TC670"),
+        (module.smooth, (V[V > 0.5],), "TC616"),
+    ):
+        with pytest.raises(tc.CallError, match=message):
+            function(*arguments)
+
+
+def test_a_schedule_of_a_function_whose_ranks_a_call_tells_travels():
+    module = tc.compile(SAC, language="sac", target="interpreter", allow=("TC322",))
+    field = np.random.default_rng(3).random((13, 9), np.float32)
+    module.smooth(field)
+    scheduled = pickle.loads(pickle.dumps(module.smooth.with_schedule(module.smooth.schedule())))
+    np.testing.assert_array_equal(scheduled(field), module.smooth(field))
+    np.testing.assert_array_equal(scheduled(da.from_array(field, chunks=4)).compute(), module.smooth(field))
 
 
 def test_random_chunks_are_what_they_should_be():

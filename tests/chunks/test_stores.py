@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from tc_jupyter.chunks import stores
 
 zarr = pytest.importorskip("zarr")
 
+ALLOW = ("TC321", "TC322", "TC323")
 TEXT = """
 def blur(float(H, W) X) -> (Y) { Y(i, j) = (X(i - 1, j) else 0) + X(i, wrap(j + 1)) + X(i, j) where i in 0:H, j in 0:W }
 def shift(float(H, W) X, float s) -> (Y) { Y(i, j) = X(i, j) - s * X(i + 1, j) }
@@ -30,7 +33,7 @@ def look(float(N) X, int32(M) I) -> (Y) { Y(i) = X(I(i)) }
 
 @pytest.fixture(scope="module")
 def module():
-    return tc.compile(TEXT, target="interpreter", allow=("TC321", "TC322", "TC323"))
+    return tc.compile(TEXT, target="interpreter", allow=ALLOW)
 
 
 def stored(path, values, chunks):
@@ -51,6 +54,16 @@ def test_a_window(module, tmp_path, threads):
     np.testing.assert_array_equal(made[...], module.blur(X))
     assert made.chunks == (4, 3)
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "out.zarr"), mode="r")[...], module.blur(X))
+
+
+def test_a_function_whose_ranks_a_call_tells(tmp_path):
+    text = "float[*] smooth(float[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2f | [i] < [shape(a)[0] - 1] }; }"
+    smooth = tc.compile(text, language="sac", target="interpreter").smooth
+    x = np.random.default_rng(0).random((20, 6), np.float32)
+    stored(tmp_path / "in.zarr", x, (8, 6))
+    np.testing.assert_array_equal(tc.zarr(smooth, tmp_path / "in.zarr", out=tmp_path / "out.zarr")[...], smooth(x))
+    with pytest.raises(tc.CallError, match="TC673"):
+        tc.zarr(smooth, tmp_path / "none.zarr", out=tmp_path / "other.zarr")
 
 
 def test_arrays_and_numbers_beside_stores(module, tmp_path):
@@ -80,14 +93,34 @@ def test_the_chunks_of_a_store_that_is_there(module, tmp_path):
     np.testing.assert_array_equal(out[...], module.blur(X))
 
 
-def test_bands_are_decoded_once(module, tmp_path, monkeypatch):
-    X = numbers(64, 8)
+@pytest.mark.parametrize(("chunks", "most"), [((4, 16), 16), ((8, 2), 96)])
+def test_bands_are_decoded_once_and_half_of_a_grid_twice(module, tmp_path, monkeypatch, chunks, most):
+    X = numbers(64, 16)
     sources = []
     make = stores._Run.source
     monkeypatch.setattr(stores._Run, "source", lambda *a: sources.append(make(*a)) or sources[-1])
-    tc.zarr(module.blur, stored(tmp_path / "in.zarr", X, (4, 8)), out=tmp_path / "out.zarr", threads=1)
-    assert [each.decoded for each in sources] == [16]
-    assert sources[0].kept == 0
+    made = tc.zarr(module.blur, stored(tmp_path / "in.zarr", X, chunks), out=tmp_path / "out.zarr", threads=1)
+    np.testing.assert_array_equal(made[...], module.blur(X))
+    (source,) = sources
+    assert source.decoded <= most
+    assert source.kept == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("chunks", "more"), [((128, 1024), 0), ((256, 256), 3)])
+def test_memory_follows_from_the_chunks_and_not_from_the_array(tmp_path, chunks, more):
+    """At most two chunks beside those of the threads; what zarr itself holds to read and write a small chunk comes on top."""
+    blur = tc.compile(TEXT, target="cpu", allow=ALLOW).blur
+    stored(tmp_path / "in.zarr", np.zeros((2048, 1024), np.float32), chunks)
+    tc.zarr(blur, tmp_path / "in.zarr", out=tmp_path / "first.zarr", threads=2)  # makes the code
+    tracemalloc.start()
+    try:
+        tc.zarr(blur, tmp_path / "in.zarr", out=tmp_path / "out.zarr", threads=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    rows, columns = chunks
+    assert peak < (2 + 2 + more) * 4 * ((rows + 2) * (columns + 2) + rows * columns)
 
 
 def test_two_pieces_of_one_chunk(module, tmp_path):

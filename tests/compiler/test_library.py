@@ -18,6 +18,7 @@ import tc_jupyter as tc
 from tc_jupyter.cli import main
 from tc_jupyter.compiler.library import caller, project, signature
 from tc_jupyter.diagnostics import CallError, DiagnosticWarning
+from tc_jupyter.function import exported as exported_defs
 from tc_jupyter.runtime import nvrtc
 
 CC = project.compiler()
@@ -79,10 +80,15 @@ def functions(module, exported) -> dict[str, caller.Function]:
     library = caller.load(str(exported.shared))
     found = {}
     for name, function in module.items():
-        own = signature.signature(function.definition(), ())
-        kinds = [[(each.name, each.dtype.value, each.rank) for each in part] for part in (own.inputs, own.results)]
-        found[name] = caller.Function(library, name, own.name, *kinds, function.definition().accumulates)
+        found[name] = of_library(
+            library, signature.signature(function.definition(), ()), function.definition().accumulates
+        )
     return found
+
+
+def of_library(library, own, accumulates=False) -> caller.Function:
+    kinds = [[(each.name, each.dtype.value, each.rank) for each in part] for part in (own.inputs, own.results)]
+    return caller.Function(library, own.written, own.name, *kinds, accumulates)
 
 
 def as_tuple(value):
@@ -275,6 +281,54 @@ def test_arguments_that_c_cannot_take_are_refused(tmp_path):
     X = np.zeros(8, [("value", np.float32), ("other", np.int16)])["value"]
     X[:] = range(8)
     assert_same(moved(X, 1, 2), np.arange(2, 10, 2, dtype=np.float32))
+
+
+SAC = """
+double[*] smooth(double[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2.0 | [i] < [shape(a)[0] - 1] }; }
+double[.] tail(double[.] a, int n) { return { [i] -> a[i + n] | [i] < [shape(a)[0] - n] }; }
+double[*] add(double[*] a, double[*] b) { return a + b; }
+double[.] first(int[.] n, double[.] a) { return take(n, a); }
+"""
+
+
+@needs_compiler
+def test_functions_whose_ranks_are_told(tmp_path):
+    module = tc.compile(SAC, language="sac", target="cpu", allow=("TC322",))
+    wanted = [module.smooth, module.tail, module.add]
+    made = tc.export(wanted, tmp_path, "sac", "native", like={"smooth": [(np.ones((8, 8)),)]}, ranks=(1, 2))
+    assert made.functions == ("smooth_1d", "smooth_2d", "tail", "add_1d", "add_2d")
+    library, own = caller.load(str(made.shared)), {}
+    for each in (each for function in wanted for each in exported_defs(function, (1, 2), ())):
+        own[each.name] = of_library(library, signature.signature(each.definition, (), each.name))
+    row, field = NUMBERS.random(9), NUMBERS.random((5, 6))
+    for name, arguments in (
+        ("smooth_1d", (row,)),
+        ("smooth_2d", (field,)),
+        ("tail", (row, 9)),
+        ("add_1d", (row, row)),
+        ("add_2d", (field, field)),
+    ):
+        assert_same(own[name](*arguments), module[name.removesuffix("_1d").removesuffix("_2d")](*arguments))
+    for name, arguments, message in (
+        ("add_2d", (field, field[:3]), "TC654: the operands differ in the extent of axis 0: one is 5, the other is 3"),
+        ("tail", (row, 10), "TC655: axis 0 of the result would have a negative extent: extent 0 is -1"),
+        ("tail", (row, -1), "TC601.*n = -1"),
+        ("add_1d", (row[:0], row[:0]), "`a` has no elements"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            own[name](*arguments)
+    with pytest.raises(CallError, match=r"TC663.*depends on elements"):
+        module.first.export(tmp_path / "none")
+
+
+def test_the_command_tells_ranks(tmp_path, capsys):
+    (file := tmp_path / "k.sac").write_text(SAC)
+    command = ["export", str(file), "--to", str(tmp_path), "--def", "smooth", "--cpu", "native"]
+    assert main(command) == 1
+    assert "`ranks=(1, 2)` tells them" in capsys.readouterr().err
+    assert main([*command, "--rank", "99"]) == 2
+    assert main([*command, "--rank", "1", "--like", "a_0=64"]) == 0
+    assert "int smooth(const tc_float64_1d *a" in (tmp_path / "k.h").read_text()
 
 
 def test_names_that_cannot_be_exported(module, tmp_path):
@@ -508,7 +562,7 @@ def test_calls_that_are_no_calls_are_refused(module, tmp_path):
         tc.export([blur], tmp_path, "k", like=[{"H": 4, "W": 4}])
     with pytest.raises(ValueError, match="like: there is no def 'blurr'; there are blur"):
         tc.export(blur, tmp_path, "k", like={"blurr": [{"H": 4, "W": 4}]})
-    with pytest.raises(TypeError, match=r"tc\.export writes a function of a %%tc or %%sac cell, not a str"):
+    with pytest.raises(TypeError, match=r"tc\.export writes functions, .* pass its `\.values\(\)`"):
         tc.export(module, tmp_path, "k")
     with pytest.raises(TypeError, match="with_vjp takes a function"):
         blur.with_vjp(3)

@@ -190,8 +190,13 @@ def factor(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) *= (Y(i-1) else 0.7)*(Y(i+1) e
 def square(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) *= Y(i) }
 def larger(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) max= 2*Y(i) - X(i)*X(i) }
 def scaled(float(N) X) -> (Y) { Y(i) = X(i)  Y(i) max= 0.9*(Y(i-1) else 0) along i }
+def empty(float(M) A, float(M, 3) B) -> (Y) { Y(i) +=! (j < i ? B(max(i-1, 0), j) : A(k)) * 2 where i in 0:M, j in 0:3, k in M:M }
+def rows(float(N, M) X, float(3, K) W) -> (Y) { Y(n, i) +=! X(n, i + k) * W(n, k) where n in 0:3 }
+def partly(float(N) X, int32 s) -> (Y) { T(i) = X(i)*X(i)  T(i) = 3 where i in 0:N + s, X(i) > 0.5, i < N  Y(i) = T(i) }
+def checked(float(N) X, float(N) C, float(K) W) -> (Y) { Y(i) +=! (C(i) > 0.5 ? X(i - k) : 0) * W(k) where i in 3:N, k in 0:4 }
 def solved(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
 def strided(float(M) X) -> (Y) { Y(k, j) = (X(2*k + j) else 0.5) + (Y(k-1, j) else 0) where k in 0:3, j in 0:M along k }
+def late(float(N) X, int64 s) -> (Y) { Y(i) = X(i - s + 3) + 0.5*X(i - s + 3)*(Y(i-1) else 1) along i }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
 """
 IN_ORDER = """
@@ -209,6 +214,7 @@ def triangle(float(N, N) X) -> (A, S) { A, S, C moments=! X(n, m) * X(n, m) wher
 def filtered(float(N, M) X) -> (L) { L(n) ap=! X(n, m) where X(n, m) > 0.5 }
 def groups(float(N) X, uint8(N) K) -> (A, C) { A(K(n)), C(K(n)) cmul=! (X(n), X(n)*X(n)) }
 def diagonal(float(N, N) X, float(N) W) -> (L) { L(2*i) ap=! X(i, j) * W(j)  L(2*i + 1) ap=! W(j) - W(i) where i in 0:N, j in 0:N }
+def twice(float(N, M) X, float(N, K) Z) -> (Y) { Y(i) ap=! X(i, j)*X(i, j)  W(i) = Y(i)*Y(i)  Y(i) ap=! Z(i, j)*W(i) }
 def versions(float(T, N) X, float(N) W) -> (Y) {
     along t in 0:T {
         s(i) = X(t, i) + (Y(t-1, i) else 0.5)
@@ -290,6 +296,15 @@ def past(float(T) X) -> (Y) {
 }
 def step(float(N) U, float(N) W) -> (V) { M max=! U(i)  V(i) = U(i)*W(i)/M }
 def again(float(N) U, float(N) W, int32 n) -> (Z) { V = step^n(U, W)  Z(i) = V(i)*V(i) }
+def ahead(float(N, M) A) -> (T) { T(k, j) = A(k + 2, j)*A(k + 2, j) where k in -2:N-2, j in 0:M }
+def moved(float(N, M) A) -> (R) {
+    R = ahead(A)
+    R(i, j) = R(i, j) > 1 ? R(i, j)*R(i, j) : 0.5*R(i, j)*(i + 1)
+    along t in 1:N {
+        s(j) = R(t-1, j) * A(t, j)
+        R(t, j) = R(t, j) + 0.5*s(j)
+    }
+}
 def halfs(float(T, N) X) -> (float(T, N) Y) {
     along t in 0:T {
         s(i) = half((Y(t-1, i) else 0) + X(t, i))
@@ -349,7 +364,7 @@ def test_programs_that_others_reported_to_have_wrong_derivatives(name):
     assert judge(Given("reported", name, in_doubles(REPORTED), OF_REPORTED))
 
 
-EMPTY = """
+OF_NOTHING = """
 reduce far(double a, double b) = hypot(a, b) from 0 with x -> abs(x)
 def last(double(N) X, double(M) W) -> (Y) { Y(m) = W(m) * (N > 0 ? X(N - 1) * X(0) : 1) + (X(N - 1) else 2) }
 def fold(double(N) X, double(M) W) -> (Y) { A far=! X(n)  Y(m) = W(m) + A }
@@ -366,10 +381,10 @@ def start(double(N, M) X, double(M) W) -> (Y) {
 """
 
 
-@pytest.mark.parametrize("name", re.findall(r"def (\w+)", EMPTY))
+@pytest.mark.parametrize("name", re.findall(r"def (\w+)", OF_NOTHING))
 def test_derivatives_of_nothing(name):
     """Where a size is 0, the other parameter has the derivative that differences give."""
-    f, w, dy = tc.compile(EMPTY, target="cpu")[name], np.float64([1.5, -2]), np.float64([3, 4])
+    f, w, dy = tc.compile(OF_NOTHING, target="cpu")[name], np.float64([1.5, -2]), np.float64([3, 4])
     x = np.zeros((0, 2) if name == "start" else 0)
     dx, dw = f.vjp()(x, w, dy)
     slope = (f(x, w + 1e-6) - f(x, w - 1e-6)) / 2e-6

@@ -62,6 +62,21 @@ def test_any_and_all(target):
         np.testing.assert_array_equal(b, (x > 0).all(1))
 
 
+def test_long_rows_end_early():
+    """Where one value decides; of parts of a row that is one number, too. Two statements read a row together, and all of it."""
+    text = """def f(int(N, M) X) -> (A, B, c) { A(n) any=! X(n, m) > 3  B(n) all=! X(n, m) > 0  c any=! X(0, m) > 3 }
+    def g(int(N, M) X) -> (A) { A(n) any=! X(n, m) > 3 }"""
+    module = tc.compile(text, target="cpu")
+    f = module.f
+    for at, value in [(0, 9), (1023, 9), (1024, 9), (20_000, 9), (0, 0), (1023, 0), (1024, 0), (20_000, 0), (0, 1)]:
+        x = np.ones((2, 20_001), np.int32)
+        x[0, at] = value
+        a, b, c = f(x)
+        assert (a.tolist(), b.tolist(), bool(c)) == ([value == 9, False], [value != 0, True], value == 9)
+        np.testing.assert_array_equal(module.g(x), a)
+    assert "if !A[n]" in module.g.source("passes")
+
+
 def test_simulated():
     f = compiled("def f(float(N, M) X) -> (V, P) { V(n), P(n) argmax=! X(n, m) }", "cpu")
     x = np.random.default_rng(4).integers(0, 9, (7, 37)).astype(np.float32)

@@ -550,3 +550,38 @@ def test_a_chain_of_comprehensions_is_no_limit():
     text = "int[.,.] f(int[.,.] a) { b = a; for (i = 0; i < 120; i++) b = { [i,j] -> sum({ [k] -> a[i,k] * b[k,j] }) }; return b; }"
     call, _ = bind(text, I32([[1, 1], [0, 1]]))
     assert len(call.specialized.program.statements) == 120
+
+
+CALLED_DEFS = {
+    "an order and a border": (
+        "def g(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }",
+        lambda x: np.cumsum(x),
+    ),
+    "a block": (
+        "def g(float(N) X) -> (Y) { along t in 0:N { s = (Y(t-1) else 0) + X(t)  Y(t) = s + (r(t-1) else 0)  r(t) = 0 * s } }",
+        lambda x: np.cumsum(x),
+    ),
+    "growing ranges and conditions": (
+        "def g(float(N) X) -> (Y) { Y(i) +=! X(k) where i in 0:N, k in 0:i + 1, X(k) > 1 }",
+        lambda x: np.cumsum(np.where(x > 1, x, 0)),
+    ),
+    "bins": (
+        "def g(float(N) X) -> (float(5) H) { H(int32(X(i))) +=! 1.0f }",
+        lambda x: np.bincount(x.astype(int), minlength=5),
+    ),
+}
+
+
+@pytest.mark.parametrize("text, wanted", CALLED_DEFS.values(), ids=CALLED_DEFS)
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_function_calls_defs_with_all_that_statements_have(text, wanted, rank):
+    """They ended with a `KeyError` or a `ValueError`: orders, blocks, conditions and left sides stayed those of the def."""
+    body = "g(a) + g(a)" if rank == 1 else "{ [i] -> g(a[i]) + g(a[i]) | [i] < [shape(a)[0]] }"
+    dots = ".,." if rank == 2 else "."
+    defs = dict(compiled(text, target="interpreter"))
+    f = compiled(
+        f"float[{dots}] f(float[{dots}] a) {{ return {body}; }}", language="sac", target="interpreter", known=defs
+    ).f
+    x = np.array([[1, 2, 4, 1], [3, 1, 0, 2]], np.float32)
+    x = x[0] if rank == 1 else x
+    np.testing.assert_array_equal(f(x), 2 * np.apply_along_axis(wanted, -1, x))

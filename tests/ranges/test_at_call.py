@@ -38,6 +38,11 @@ def test_function_alone():
     assert bind.function(10, 3, True) == ((((0, 8), (0, 3)),), ((8,),), ((0,),))
 
 
+def test_reductions_onto_every_second_element_beside_arrays_without_elements():
+    bind = bind_of(define("float(L) A, float(K) B", "Y(j, 2*i + 1) +=! A(i) * A(j)  Z(i) = B(i)"))
+    assert bind({"L": 3, "K": 0}).shapes == {"Y": (3, 5), "Z": (0,)}
+
+
 def test_precondition_failed():
     bind = bind_of(define("float(I) B, float(J) C, float(K) D", "A(i,j) = B(i)*C(i+j)*D(j)"))
     message = bind({"I": 3, "J": 5, "K": 4})

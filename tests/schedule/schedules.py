@@ -18,7 +18,10 @@ from random import Random
 import numpy as np
 
 from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.program import Program
+from tc_jupyter.ranges import Ranges
 from tc_jupyter.schedule import Schedule, schedule_of
+from tc_jupyter.schedule.bounds import Bounds
 from tc_jupyter.schedule.infer_bound import variable
 from tc_jupyter.schedule.visits import Enumeration, TooManyPoints
 from tests.running import in_bounds, program_of, run
@@ -156,15 +159,13 @@ def check(seed: int) -> str:
     schedule = scheduled(random, schedule_of(*found))
     if not schedule.steps:
         return "no schedule"
-    check_schedule(text, schedule, random.choice(SIZES) + 4 * random.choice((1, 2, 4)), random.randint(0, 9))
+    check_schedule(text, found, schedule, random.choice(SIZES) + 4 * random.choice((1, 2, 4)), random.randint(0, 9))
     return "compared"
 
 
-def check_schedule(text: str, schedule: Schedule, n: int, m: int) -> None:
+def check_schedule(text: str, found: tuple[Program, Ranges], schedule: Schedule, n: int, m: int) -> None:
     """Values and bounds of a schedule of the def in `text` at `N = n`, `m = m`."""
-    checked, ranges = program_of(text) or (None, None)
-    assert checked is not None
-    assert ranges is not None
+    checked, ranges = found
     said = f"{text}\n{schedule.to_python()}\nN = {n}, m = {m}"
     sizes = {"N": n} | ({"m": m} if "m" in checked.parameters else {})
     symbolic = schedule.bounds()
@@ -173,7 +174,7 @@ def check_schedule(text: str, schedule: Schedule, n: int, m: int) -> None:
     numeric = schedule.bounds(**sizes)
     assert numeric.table(), said
     assert str(numeric.to_json()), said
-    check_boxes(schedule, sizes, said)
+    check_boxes(numeric, sizes, said)
     if not in_bounds(checked, ranges, sizes):
         return
     arrays = arguments(checked, n, sizes)
@@ -184,14 +185,13 @@ def check_schedule(text: str, schedule: Schedule, n: int, m: int) -> None:
         np.testing.assert_array_equal(got[name], values, err_msg=said)
 
 
-def check_boxes(schedule: Schedule, sizes: dict[str, int], said: str) -> None:
+def check_boxes(numeric: Bounds, sizes: dict[str, int], said: str) -> None:
     """At every visit the boxes at these sizes, and the symbolic ones, hold every element that is read there.
 
     Loops count from the beginning of a box, which numbers may move, so each of the two has visits of its own.
     """
-    numeric = schedule.bounds(**sizes)
-    for bounds in (numeric.sized, numeric.symbolic):
-        engine = Enumeration(bounds, sizes)
+    distinct = [Enumeration(bounds, sizes) for bounds in (numeric.sized, numeric.symbolic)]
+    for bounds, engine in zip((numeric.sized, numeric.symbolic), distinct, strict=True):
         for name in numeric:
             try:
                 need = engine.need(name)
@@ -203,7 +203,6 @@ def check_boxes(schedule: Schedule, sizes: dict[str, int], said: str) -> None:
                 last = first + engine.number(extent, loops, len(need.elements))
                 inside = (first <= need.elements[:, column]) & (need.elements[:, column] < last)
                 assert inside.all(), (said, name, column)
-    distinct = [Enumeration(bounds, sizes) for bounds in (numeric.sized, numeric.symbolic)]
     for name in numeric:
         try:
             with_numbers, without = (np.unique(engine.need(name).elements, axis=0) for engine in distinct)

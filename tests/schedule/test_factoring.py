@@ -42,14 +42,19 @@ def products(draw: st.DrawFn) -> tuple[str, list[np.ndarray]]:
 def test_parts_compute_the_same(case: tuple[str, list[np.ndarray]]) -> None:
     text, arrays = case
     expected = tc.compile(text, target="interpreter").f(*arrays)
-    sums = {index.name for index in default(text).graph.stage("Y").statement.reduction_indices}
-    for axis in sorted(sums):
+    for axis in sorted(root.name for root in default(text).graph.stage("Y").roots):
         try:
             schedule = tc.compile(text, target="cpu").f.schedule().factor("Y", axis)
         except CompileError:
             continue
         found = tc.compile(text, target="cpu").f.with_schedule(schedule)(*arrays)
         np.testing.assert_array_equal(found, expected, f"{text} {axis}")
+
+
+def test_a_part_that_sums_nothing_is_no_sum():
+    """Nothing is there that it could be added to."""
+    schedule = default("def f(double(N) A, double(M) B) -> (Y) { Y(i) +=! A(i) * B(j) }").factor("Y", "i")
+    assert schedule.graph.stage("Y.part").statement.operator == "="
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])

@@ -50,7 +50,7 @@ def inlined(text: str) -> list[str]:
         ("T(i) = X(i) * 2  U(i) = T(i)  S +=! T(i)  Y(i) = U(i) + S", ["T", "U"]),
         ("T(i) = exp(X(i))  S +=! T(i)  Y(i) = T(i) + S", []),
         ("T(i) = X(i) * 2  Y(i) +=! T(k) * X(i + k) where k in 0:9", []),
-        ("T(i) = X(i)  T(i) += 1.0 where i in 0:N  Y(i) = T(i)", []),
+        ("T(i) = X(i)  T(i) += 1.0 where i in 0:N  Y(i) = T(i)", ["T", "T#2"]),
     ],
     ids=[
         *(
@@ -103,7 +103,7 @@ def test_what_nobody_reads_is_computed_where_its_reads_are_checked():
         ("T(i) = 2 * X(i)  T(i) = T(i) + 1  Y(i) = T(i)", ["Y"]),
         ("Y(i) = exp(X(i))  S +=! Y(i)  Y(i) = Y(i) / S", ["Y", "S.rf", "S", "Y#2"]),
         ("Y(i) = 2 * X(i)  Y(i) = Y(i) + 1 where i in 1:N", ["Y", "Y#2"]),
-        ("Y(i) = X(i)  Y(i) += X(i)", ["Y", "Y#2"]),
+        ("Y(i) = X(i)  Y(i) += X(i)", ["Y#2"]),
         ("Y(i) = 2 * X(i)  Y(i) = Y(i) > 1 ? X(i + 1) : Y(i) where i in 0:N", ["Y", "Y#2"]),
     ],
     ids=["once", "twice", "temporary", "sum", "some elements", "added to", "checked"],

@@ -539,6 +539,10 @@ def test_what_is_no_sum_of_few_terms_is_not_expanded(text):
     [
         ("float(N,3,3) A, float(N,3) B) -> (C) { C(n,i) +=! A(n,i,k) * B(n,k) }", "expand('C')"),
         ("float(N,3) X) -> (C) { C(n) +=! X(n,k) * X(n,k) }", "expand('C')"),
+        ("float(N) X) -> (C) { C(n) max=! X(n) }", "expand('C')"),
+        ("float(N) X) -> (C) { C(n) = X(n)  C(n) += 2 * X(n) }", "expand('C#2')"),
+        ("float(N) X) -> (C) { C(n,m) = exp(X(m)) where n in 0:N }", "factor('C', 'm')"),
+        ("float(N) X) -> (C) { C(n,m) max=! X(k) where n in 0:N, m in 0:N }", "factor('C', 'k')"),
         (
             "float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) / float(K) }",
             "cache_write('C', factors=True)",

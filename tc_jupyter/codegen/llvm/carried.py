@@ -40,6 +40,7 @@ from tc_jupyter.program import (
     Select,
     Unary,
     int64,
+    nothing,
     recurrence_of,
     rewrite,
     walk,
@@ -325,7 +326,7 @@ class _Vectors:
         if not self.form.starts_anew:
             return Binary(op, by, carry, self.dtype)
         zero = Const(0.0 if self.dtype.is_float else 0, self.dtype)
-        return Select(Binary("==", by, zero, DType.BOOL), zero, carry, self.dtype)
+        return Select(Binary("==", by, zero, DType.BOOL), nothing(self.dtype), carry, self.dtype)
 
 
 def _distance(store: Store, read: Read, var: str) -> int | None:

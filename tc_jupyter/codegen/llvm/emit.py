@@ -24,6 +24,7 @@ from tc_jupyter.schedule import Target
 
 from .carried import carried
 from .collapse import collapse, collapse_reductions
+from .early_ends import early_ends
 from .first_places import first_places
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
@@ -213,9 +214,10 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
     ("narrow", "positions are found in 32 bits where these are enough", _on_body(narrow)),
     (
         "first places",
-        "an extreme and the first place that has it are found in one pass",
-        lambda work: work.having(first_places(work.body, work.target)),
+        "the first place that has an extreme is looked for where the extreme was found",
+        _on_body(first_places),
     ),
+    ("early ends", "whether one value is true, or all are, is looked for until it is known", _on_body(early_ends)),
     (
         "join",
         "rows that lie one behind the other have vectors across their ends",

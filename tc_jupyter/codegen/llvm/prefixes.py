@@ -81,12 +81,13 @@ class Across:
     def sums(self, kind: str, value: Value, factor: Value, back: bool) -> Value:
         """`x` of each lane and the sum before it times its factor; with `ANEW` a factor of 0 leaves that sum out, NaN or not."""
         zero = constant(0, value.dtype, value.lanes)
+        nothing = constant(-0.0, value.dtype, value.lanes) if value.dtype.is_float else zero
         for _, places in _steps(value.lanes, back):
-            moved = self.moved(value, places)
             if kind == ANEW:
-                taken = arith.select(self.b, arith.compare(self.b, "==", factor, zero), zero, moved)
+                moved = self.moved(value, places, nothing)
+                taken = arith.select(self.b, arith.compare(self.b, "==", factor, zero), nothing, moved)
             else:
-                taken = arith.binary(self.b, "*", factor, moved, reassociate=True)
+                taken = arith.binary(self.b, "*", factor, self.moved(value, places), reassociate=True)
             value = arith.binary(self.b, "+", taken, value, reassociate=True)
             factor = self.later("*", factor, places)
         return value
@@ -136,17 +137,17 @@ class Across:
         assert isinstance(found, Value)
         return found
 
-    def moved(self, value: Value, places: Sequence[int | None]) -> Value:
-        """Lanes of other lanes; `None`: 0."""
+    def moved(self, value: Value, places: Sequence[int | None], nothing: Value | None = None) -> Value:
+        """Lanes of other lanes; `None`: 0, or those of `nothing`."""
         lanes = value.lanes
         numbers = ", ".join(f"i32 {lanes if place is None else place}" for place in places)
-        zeros = f"{value.type} zeroinitializer"
+        others = f"{value.type} zeroinitializer" if nothing is None else nothing.typed
         name = self.permutation(value, places)
         if not name:
-            text = f"shufflevector {value.typed}, {zeros}, <{lanes} x i32> <{numbers}>"
+            text = f"shufflevector {value.typed}, {others}, <{lanes} x i32> <{numbers}>"
             return self.b.op(text, value.dtype, lanes, "moved")
         known = self.once(f'call <8 x i32> asm "", "=x,0"(<8 x i32> <{numbers}>) nounwind memory(none)', "places")
-        operands = (value, f"<8 x i32> {known}", *((zeros,) if None in places else ()))
+        operands = (value, f"<8 x i32> {known}", *((others,) if None in places else ()))
         found = self.b.call(name, operands, Value("", value.dtype, lanes), "moved")
         assert isinstance(found, Value)
         return found

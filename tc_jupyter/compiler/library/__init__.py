@@ -4,6 +4,7 @@ Comes in: definitions, processors, calls for which code is to be made beside tha
 the machine code, what calls it, and what builds and uses it.
 """
 
-from .project import Exported, export, folder_of, refuse_open
+from .project import Exported, export, folder_of
+from .wanted import Wanted, wanted
 
-__all__ = ["Exported", "export", "folder_of", "refuse_open"]
+__all__ = ["Exported", "Wanted", "export", "folder_of", "wanted"]

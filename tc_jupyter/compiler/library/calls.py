@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen.c import CCheck, Names
 from tc_jupyter.compiler.definition import Definition
-from tc_jupyter.loops import Buffer
-from tc_jupyter.program import Binary, Cast, Const, Expr, IndexVar, Read, Size, Unary, int64, walk
-from tc_jupyter.ranges import Access, IndexRange, PointCheck, Ranges, SizeExpr, borders, to_expr
+from tc_jupyter.loops import Block, Buffer, Check
+from tc_jupyter.program import Binary, Cast, Const, Expr, IndexVar, Read, Size, Unary, int64, rewrite, walk
+from tc_jupyter.ranges import Access, IndexRange, PointCheck, SizeExpr, borders, to_expr
 from tc_jupyter.ranges.data import UniqueCheck, depends_on_data, point_check
 from tc_jupyter.ranges.magnitudes import Magnitudes
 from tc_jupyter.runtime.arguments import Formula
@@ -84,7 +84,7 @@ class Calls:
         """All functions, those that are called first."""
         self.looked = {number: self.look(number) for number in self.used(entries)}
         rechecks = self.rechecks()
-        numbers = self.numbers()
+        numbers = [*self.call_checks(), *self.numbers()]
         plans = [line for entry in entries for line in self.plans(entry)]
         public = [line for entry in entries for line in self.entry(entry)]
         texts = [c_string(each.text) for each in self.conditions] or ["NULL"]
@@ -232,6 +232,8 @@ class Calls:
                 if each.name in self.names:
                     body.append(f"{self.names[each.name]} = (int64_t){each.c};")
         body += [*self.unified(), *self.formulas()]
+        if self.definition.special is not None:
+            body.append(f"if ((code = {self.name}_checks(c))) return code;")
         body += [*self.bound()]
         too_large = self.plain("TC_TOO_LARGE", c_string("numbers of this call leave 64 bits"))
         body += [f"if (over) return {too_large};", "return 0;"]
@@ -341,6 +343,41 @@ class Calls:
             for axis, extent in enumerate(shape.elts):
                 lines.append(f"c->{self.extent(each, axis)} = {c_integer(ast.unparse(extent), known)};")
         return lines
+
+    def call_checks(self) -> list[str]:
+        """What is asked of calls of a `%%sac` function: code for any sizes has arrays with elements."""
+        special = self.definition.special
+        if special is None:
+            return []
+        before: list[str] = []
+        body = ["int over = 0;", f"int64_t errors[{RECORD}];", "(void)over; (void)errors; (void)c;"]
+        for each in self.definition.written:
+            none = self.plain(
+                "TC_UNSUPPORTED", c_string(f"`{each.name}` has no elements, which the library has no code for")
+            )
+            empty = " || ".join(f"{self.names[dim]} == 0" for dim in each.dims if isinstance(dim, str))
+            body += [f"if ({empty}) return {none};"] if empty else []
+        extents = {name: to_expr(value) for name, value in special.extents.items()}
+
+        def filled(expr: Expr) -> Expr:
+            return rewrite(expr, lambda node: extents.get(node.name) if isinstance(node, Size) else None)
+
+        for each in special.found.checks:
+            number = len(self.conditions)
+            shown = each.shown[: RECORD - 2]
+            words = ", ".join(f"{label} is %lld" for label, _ in shown)
+            text = f"{each.code.number}: {each.message}"
+            self.conditions.append(Condition(text, (), f": {words}" if shown else "", tuple(range(len(shown)))))
+            values = tuple(filled(value) for _, value in shown)
+            loops = Block((Check(filled(each.condition), 0, values, Block(())),))
+            check = self.looks.printed(f"{self.name}_check{number}", loops)
+            self.helpers |= dict.fromkeys(check.helpers)
+            before += [check.text, ""]
+            passed = ["errors", *(self.scalar(parameter.name) for parameter in check.parameters)]
+            told = [f"(long long)errors[{2 + k}]" for k in range(len(shown))]
+            body.append(f"if ({self.name}_check{number}({', '.join(passed)})) return {self.failed(number, told)};")
+        body.append("return 0;")
+        return [*before, self.head("checks"), "{", *(f"{_PAD}{line}" for line in body), "}", ""]
 
     # conditions that are looked for ----------------------------------------------------------------------------------------------
 
@@ -454,34 +491,29 @@ class Calls:
 
     def recheck(self) -> list[str]:
         """With a size of 0 every access of a statement that still runs is looked at again, as `Bind` does."""
-        ranges: Ranges = self.found.ranges
-        items = {(id(i.bound.access), i.bound.dimension): i for i in self.found.conditions.items if i.bound is not None}
         before: list[str] = []
         body = ["int over = 0;", "(void)over; (void)c;"]
         for statement in self.program.statements:
             inner: list[str] = []
-            accesses = {id(b.access): b.access for b in ranges.bounds[statement.name]}.values()
-            for access in accesses:
-                for dimension in range(len(access.index) - access.hidden):
-                    if access.is_border(dimension):
-                        continue
-                    item = items[id(access), dimension]
-                    on_data = item.kind in ("DATA", "POINTWISE")
-                    looked_at = on_data or (id(access), dimension) in self.bind.at_zero
-                    if depends_on_data(access, dimension) and looked_at:
-                        continue
-                    number = len(self.conditions)
-                    points = self.points(statement.name, access, dimension)
-                    if depends_on_data(access, dimension):
-                        points = replace(points, guards=())  # what cannot be looked at here may hold anywhere
-                    if _is_whole(points):
-                        continue
-                    unknown = any(isinstance(node, Read) and node.indices for node in walk(points.index))
-                    if not unknown:
-                        before += self.searched(f"zero_{number}", points)
-                    self.conditions.append(of_item(self.bind, item))
-                    test = "1" if unknown else f"{self.name}_zero_{number}(c)"
-                    inner.append(f"{_PAD}if ({test}) return {self.failed(number)};")
+            for item in self.found.conditions.subscripts(statement.name):
+                assert item.bound is not None
+                access, dimension = item.bound.access, item.bound.dimension
+                on_data = item.kind in ("DATA", "POINTWISE")
+                looked_at = on_data or (id(access), dimension) in self.bind.at_zero
+                if depends_on_data(access, dimension) and looked_at:
+                    continue
+                number = len(self.conditions)
+                points = self.points(statement.name, access, dimension)
+                if depends_on_data(access, dimension):
+                    points = replace(points, guards=())  # what cannot be looked at here may hold anywhere
+                if _is_whole(points):
+                    continue
+                unknown = any(isinstance(node, Read) and node.indices for node in walk(points.index))
+                if not unknown:
+                    before += self.searched(f"zero_{number}", points)
+                self.conditions.append(of_item(self.bind, item))
+                test = "1" if unknown else f"{self.name}_zero_{number}(c)"
+                inner.append(f"{_PAD}if ({test}) return {self.failed(number)};")
             if inner:
                 body += [f"if ({self.runs(statement.name)}) {{", *inner, "}"]
         return [*before, self.head("recheck"), "{", *(f"{_PAD}{line}" for line in [*body, "return 0;"]), "}", ""]

@@ -83,7 +83,7 @@ def of_check(item: AnyCheck) -> Condition:
     number = codes.INDEX_OUT_OF_RANGE.number
     if points.kind == "position":
         return Condition(
-            f"{number}: there is no position in `{points.tensor}`: conditions leave all points out", (), first, places
+            f"{number}: there is no position in `{points.tensor}`: an element has no points", (), first, places
         )
     if points.kind == "end":
         text = f"{number}: the range of `{points.tensor}` has no such end"

@@ -25,17 +25,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from tc_jupyter.codegen.c import Names
 from tc_jupyter.codegen.c.helpers import FUNCTIONS, function_text
 from tc_jupyter.codegen.llvm import EXTERNAL
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.compiler.text_form import function_text as described
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, SourceText, codes, shown_value, warn
+from tc_jupyter.diagnostics import Diagnostic, codes, shown_value, warn
 from tc_jupyter.program import DType, Program
 from tc_jupyter.runtime import jit
-from tc_jupyter.runtime.arguments import call_error
 from tc_jupyter.schedule import Target
 
 from .calls import Calls, Entry
@@ -45,6 +44,7 @@ from .example import example
 from .processor import Processor, level_text
 from .signature import SUFFIXES, Signature, signature, structs
 from .variants import Step, Variant, devices, processors, refuse, simplest, variants
+from .wanted import Wanted
 from .wheel import wheel as write_wheel
 from .wheel import wheel_name
 from .written import foreign, note
@@ -91,12 +91,11 @@ class _Def:
 
 
 def export(
-    definitions: Sequence[Definition],
+    functions: Sequence[Wanted],
     folder: Path,
     name: str,
     cpus: str | Sequence[str] | None = None,
     shared: bool = True,
-    like: Mapping[str, Sequence[Any]] | None = None,
     cuda: str | Sequence[str] = (),
     wheel: bool = False,
     force: bool = False,
@@ -107,31 +106,26 @@ def export(
         name: of the library.
         cpus: the processors that it has code for: levels of x86-64, and `native`.
         shared: whether a shared library is made beside the static one.
-        like: for defs by name, calls for which code is made beside that for all sizes.
         cuda: architectures that CUDA is written for.
         wheel: whether a package for Python is made, too.
         force: whether files are overwritten that no export has left so.
 
     Raises:
-        CallError: TC660, TC661, TC663, TC687, or a call of `like` does not fit.
-        ValueError: sizes by name in `like` are not all sizes of the def.
+        CallError: TC660, TC661, TC663, TC687, or a call of `like` of a function does not fit.
+        ValueError: sizes by name in it are not all sizes of the def.
     """
-    about = definitions[0].program
+    about = functions[0].definition.program
     if not sys.platform.startswith("linux"):
         refuse(codes.NOT_EXPORTED, f"libraries are exported on Linux; this is {sys.platform!r}", about)
     kinds, gpus = processors(cpus, about), devices(cuda, about)
     name = library_name(name)
     defs: list[_Def] = []
     taken: set[str] = set()
-    for definition in definitions:
-        if definition.verify is not None:
-            refuse_open(definition.name, definition.program.source)
-        found = signature(definition, taken)
+    for each in functions:
+        found = signature(each.definition, taken, each.name)
         taken |= {found.name + suffix for suffix in SUFFIXES}
-        calls = (like or {}).get(definition.name, ())
-        calls = calls if isinstance(calls, list | tuple) else (calls,)  # of one call: its sizes, or its only array
-        entries = _entries(definition, kinds, calls), _entries(definition, gpus, calls) if gpus else ()
-        defs.append(_Def(definition, found, *entries))
+        entries = _entries(each, kinds), _entries(each, gpus) if gpus else ()
+        defs.append(_Def(each.definition, found, *entries))
     try:
         made = _Files(defs, name, kinds, gpus)
         names = made.names(folder, wheel)
@@ -153,9 +147,9 @@ def export(
         refuse(codes.EXPORT_FAILED, f"cannot write {folder}: {problem.strerror}", about)
 
 
-def _entries(definition: Definition, kinds: Sequence[Processor], calls: Sequence[Any]) -> tuple[Entry, ...]:
-    fresh = Entry("", variants(definition, kinds, calls, False))
-    return (fresh, Entry("_onto", variants(definition, kinds, calls, True))) if definition.accumulates else (fresh,)
+def _entries(each: Wanted, kinds: Sequence[Processor]) -> tuple[Entry, ...]:
+    onto = (False, True) if each.definition.accumulates else (False,)
+    return tuple(Entry("_onto" * add, variants(each.definition, kinds, each.like, add)) for add in onto)
 
 
 def folder_of(to: Any, about: Program) -> Path:
@@ -181,17 +175,6 @@ def library_name(name: str) -> str:
     """A name for files and in CMake."""
     plain = Names().of(name)
     return f"{plain}_" if plain in _HEADERS else plain
-
-
-def refuse_open(name: str, source: SourceText) -> NoReturn:
-    """Refuse a function whose ranks a call tells.
-
-    Raises:
-        CallError: TC663.
-    """
-    message = f"`{name}` has no form as a library: what a function of `%%sac` computes is known at a call"
-    diagnostic = Diagnostic(codes.NOT_EXPORTED, NO_SPAN, message, help="write it as a `%%tc` def")
-    raise call_error(diagnostic, source)
 
 
 class _Files:

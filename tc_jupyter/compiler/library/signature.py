@@ -88,10 +88,12 @@ class Signature:
 
     Attributes:
         name: of the C function.
+        written: that of the def, with the ranks where there are several of this name.
         inputs, results: in the order of the def.
     """
 
     name: str
+    written: str
     inputs: tuple[Parameter, ...]
     results: tuple[Parameter, ...]
 
@@ -116,14 +118,15 @@ class Signature:
         return f"const char *{self.name}_error(int code)"
 
 
-def signature(definition: Definition, taken: Iterable[str]) -> Signature:
-    """The C function of a def; `taken` are the names of others."""
+def signature(definition: Definition, taken: Iterable[str], written: str | None = None) -> Signature:
+    """The C function of a def, which may have a name that is `written` otherwise; `taken` are the names of others."""
     program = definition.program
     own = Names(taken={*_TAKEN.split()})
     inputs = tuple(Parameter(p.name, own.of(p.name), p.dtype, p.rank, False) for p in definition.written)
     tensors = map(program.tensor, program.results)
     results = tuple(Parameter(t.name, own.of(t.name), t.element, t.written_rank, True) for t in tensors)
-    return Signature(_function_name(program.name, {*taken}), inputs, results)
+    written = written or program.name
+    return Signature(_function_name(written, {*taken}), written, inputs, results)
 
 
 SUFFIXES = ("", "_onto", "_shapes", "_error", "_cuda", "_cuda_onto")

@@ -199,6 +199,7 @@ def shortening(definition: Definition) -> tuple[str, ...]:
 def _vanishing(definition: Definition) -> list[tuple[str, ...]]:
     names = shortening(definition)
     most = len(names) if len(names) <= MOST_VANISHING else 1
+    most = 0 if definition.special is not None else most  # whose arrays have elements
     return list(chain.from_iterable(combinations(names, count) for count in range(most + 1)))
 
 

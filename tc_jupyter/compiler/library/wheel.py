@@ -44,7 +44,7 @@ def _tag() -> str:
 def wheel(folder: Path, name: str, version: str, library: Path, defs: Sequence[tuple[Definition, Signature]]) -> Path:
     """Write the wheel into a folder."""
     functions = "".join(_function(*each) for each in defs)
-    names = ", ".join(f'"{python_name(definition.name)}"' for definition, _ in defs)
+    names = ", ".join(f'"{python_name(signature.written)}"' for _, signature in defs)
     package = name.lower()
     files: dict[str, bytes] = {
         f"{package}/__init__.py": _MODULE.format(name=name, functions=functions, names=names).encode(),
@@ -75,7 +75,7 @@ def _digest(data: bytes) -> str:
 def _function(definition: Definition, signature: Signature) -> str:
     inputs, results = (tuple(map(_kind, each)) for each in (signature.inputs, signature.results))
     rest = f"{inputs!r}, {results!r}, {definition.accumulates}, {definition.text!r}"
-    name = python_name(definition.name)
+    name = python_name(signature.written)
     return f"{name} = Function(_LIBRARY, {name!r}, {signature.name!r}, {rest})\n"
 
 

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from tc_jupyter.compiler.cost import cost_of
 from tc_jupyter.compiler.definition import engine_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds
+from tc_jupyter.diagnostics import shown_value
+from tc_jupyter.diagnostics.values import one_or_more
 from tc_jupyter.function import Function, OpenRanks, gpu_available
-from tc_jupyter.program import DType, Program
+from tc_jupyter.program import DType, Program, as_size
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import cuda, libraries, peak
 from tc_jupyter.runtime.pairs import joined
@@ -118,6 +120,8 @@ class BenchmarkView(BackgroundPicture):
         if missing:
             raise ValueError(f"no candidate {missing[0]!r}; there are {', '.join(self.makes)}")
         self.sizes = realistic_sizes(self.known, sizes)
+        if not isinstance(sweep, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+            raise TypeError(f"sweep={shown_value(sweep)}: expected sizes, as in `{{'N': [8, 64]}}`")
         for name, values in (sweep or {}).items():
             self._sweep_over(name, values)
 
@@ -125,7 +129,7 @@ class BenchmarkView(BackgroundPicture):
         assert self.known is not None
         if name not in self.known.names:
             raise ValueError(f"no size {name!r}; there are {', '.join(self.known.names)}")
-        self.swept, self.values = name, tuple(int(value) for value in values)
+        self.swept, self.values = name, tuple(as_size(name, value) for value in one_or_more(values))
         if self.values:
             self.sizes[name], self.to, self.steps = self.values[0], self.values[-1], len(self.values)
 

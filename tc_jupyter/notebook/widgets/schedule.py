@@ -100,6 +100,8 @@ class ScheduleView(Picture):
             return
         self.known = size_names(found)
         self.sizes = example_sizes(self.known, sizes)
+        if schedule is not None:
+            function.with_schedule(schedule)  # which refuses what is none of it
         self.history = [schedule or function.schedule()]
         self._settle()
 

@@ -61,6 +61,16 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     return _rows_together(schedule, stage, target, facts)
 
 
+def short_rows(schedule: Schedule, facts: Facts) -> set[str]:
+    """The reductions of short rows whose results are read by reductions of the same rows alone: several rows at a time for both."""
+    graph, found = schedule.graph, set[str]()
+    for stage in graph.stages:
+        rows, users = _rows_of(stage), graph.consumers(stage.name)
+        if rows and users and _has_short_rows(stage, facts) and all(rows & _rows_of(user) for user in users):
+            found.add(stage.name)
+    return found
+
+
 def is_to_few(stage: Stage, facts: Facts) -> bool:
     """Whether a long reduction has so few results that they are neither tasks for threads nor lanes of vectors.
 

@@ -11,20 +11,25 @@ Then memory is for some rows of `S`, and grows as `Y` does.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.ranges import MANY, Facts, SizeExpr, constant, fact_of
 from tc_jupyter.schedule.infer_bound import StageBounds, SymbolicBounds, infer_symbolic, variable
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Split, Stage
+from tc_jupyter.schedule.stage import Split, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 
-def fuse_rows(schedule: Schedule) -> Schedule:
-    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice."""
+def fuse_rows(schedule: Schedule, apart: Collection[str] = ()) -> Schedule:
+    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice.
+
+    Args:
+        apart: temporaries that have loops of their own.
+    """
     bounds = infer_symbolic(schedule.graph)
-    for name in reversed(schedule.stages):
+    for name in (name for name in reversed(schedule.stages) if name not in apart):
         stage = schedule.graph.stage(name)
         if name not in schedule.graph.outputs and stage.attach.kind == "root" and not stage.relations:
             schedule, bounds = _attached(schedule, bounds, stage)
@@ -98,25 +103,37 @@ def _is_large(schedule: Schedule, name: str, target: Target, facts: Facts) -> bo
 
 
 def _in_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
-    """Attach to the tasks of each nest, from the last one back, the temporaries that it alone uses, if one of them is large."""
+    """Attach to the tasks of each nest, from the last one back, the temporaries that it alone uses, if one of them is large.
+
+    Nothing is computed twice, what is inside them included: panels that tasks of columns pack for all rows stay with these.
+    """
     for place in reversed(schedule.stages):
         steps = _blocks(schedule.graph.stage(place), target, facts)
         if not steps or schedule.graph.stage(place).attach.kind != "root":
             continue
         moved, bounds, pays = schedule, infer_symbolic(schedule.graph), False
         for name in reversed(schedule.stages[: schedule.graph.position(place)]):
-            if name in schedule.graph.outputs or moved.graph.stage(name).attach.kind != "root":
+            if name in schedule.graph.outputs or not _is_used_inside(moved.graph, name, place):
                 continue
             try:
                 tried = moved.compute_at(name, place, next(reversed(steps)))
             except CompileError:
                 continue
             found = bounds.moved(tried.graph, name)
-            if all(_computed_once(found[name], variable(place, loop), step) for loop, step in steps.items()):
-                pays |= _is_large(schedule, name, target, facts)
+            family = [each for each in schedule.stages if name in (each, *dict(schedule.graph.attach_path(each)))]
+            loops = [(variable(place, loop), step) for loop, step in steps.items()]
+            if all(_computed_once(found[each], *loop) for each in family for loop in loops):
+                in_rows = not _follows(found[name].box[-1][0], *loops[-1])
+                pays |= in_rows and _is_large(schedule, name, target, facts)
                 moved, bounds = tried, found
         schedule = moved if pays else schedule
     return schedule
+
+
+def _is_used_inside(graph: StageGraph, name: str, place: str) -> bool:
+    """Whether a stage has loops of its own, and all that read it belong to the nest of `place`."""
+    nests = [{user.name, *dict(graph.attach_path(user.name))} for user in graph.consumers(name)]
+    return graph.stage(name).attach.kind == "root" and all(place in each for each in nests)
 
 
 def _blocks(stage: Stage, target: Target, facts: Facts) -> dict[str, int]:
