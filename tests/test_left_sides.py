@@ -97,6 +97,42 @@ def test_elements_that_data_leaves_out():
     assert caught.value.diagnostic.message == "no statement writes `Y(2)`"
 
 
+@pytest.mark.parametrize("engine", ["cpu", "interpreter"])
+def test_every_statement_before_the_first_read_writes_elements(engine):
+    """Only the last one counted: what others wrote was missed, and nobody looked where that one had plain indices."""
+    head, place = "def f(int32(N) P, float(N) X) -> (float(5) Y) {", "Y(P(i)) = X(i) where unique"
+    given = np.array([0, 4, 1], np.int32), np.array([5, 6, 7], np.float32)
+    for first, then, found in (
+        ("Y(i) = 2 where i in 0:3", "Y(3) = 1", [5, 7, 2, 1, 6]),
+        ("Y(2*i) = 2 where i in 0:3", "Y(3) = 1", [5, 7, 2, 1, 6]),
+        ("Y(3) = 1  Y(2) = 2", "", [5, 7, 2, 1, 6]),
+        ("", "Y(i) = 2 where i in 1:3  Y(P(i)) += 3", "TC222"),
+        ("Y(i) = 2 where i in 0:3", "", "TC222"),
+    ):
+        function = tc.compile(f"{head} {first} {place} {then} }}", target=engine).f
+        if isinstance(found, list):
+            assert function(*given).tolist() == found
+        else:
+            with pytest.raises(tc.CallError, match=r"no statement writes `Y\(3\)`") as caught:
+                function(*given)
+            assert caught.value.diagnostic.code.number == found
+
+
+@pytest.mark.parametrize("then", ["Y(i, P(i)) += 1", "Y(i, j) *= 2", "Y(i, j) = 3"])
+@pytest.mark.parametrize("engine", ["cpu", "interpreter"])
+def test_a_statement_that_keeps_elements_stays_one(engine, then):
+    """As an expression of the next statement it read what no one had written, and lost all its checks."""
+    text = f"def f(int32(N) P, float(N) X) -> (float(N, 5) Y) {{ Y(i, P(i)) = X(i) where unique  {then} }}"
+    function, x = tc.compile(text, target=engine).f, np.ones(2, np.float32)
+    for places, code in (([1, 5], "TC604"), ([-1, 0], "TC604"), ([1, 4], "" if "3" in then else "TC222")):
+        if code:
+            with pytest.raises(tc.CallError) as caught:
+                function(np.array(places, np.int32), x)
+            assert caught.value.diagnostic.code.number == code
+        else:
+            assert (function(np.array(places, np.int32), x) == 3).all()
+
+
 def test_no_element_at_all():
     function = tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i)  Y(0) = 0 }").f
     with pytest.raises(tc.CallError) as caught:

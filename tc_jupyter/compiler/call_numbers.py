@@ -188,7 +188,9 @@ def _tensors(item: AnyCheck) -> set[str]:
         *(guard for guard, _ in points.guards),
         *(item.subscripts if isinstance(item, UniqueCheck) else ()),
     ]
-    return {node.tensor for part in parts for node in walk(part) if isinstance(node, Read) and node.indices}
+    others = item.others if isinstance(item, UniqueCheck) else ()
+    own = {node.tensor for part in parts for node in walk(part) if isinstance(node, Read) and node.indices}
+    return own.union(*map(_tensors, others))
 
 
 def _is_inside(inner: AnyCheck, outer: AnyCheck) -> bool:

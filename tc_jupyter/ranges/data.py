@@ -184,7 +184,7 @@ class DataCheck:
 
 @dataclass(frozen=True, slots=True)
 class UniqueCheck:
-    """No two points of a statement have the same left side, or its points have left no element out (`covers`), or both.
+    """No two points of a statement have the same left side, or points have left no element out (`covers`), or both.
 
     Attributes:
         points: what a check of the first subscript looks at; its indices are those of all points.
@@ -192,6 +192,7 @@ class UniqueCheck:
         box: of the target.
         unique: whether two points with one element are a failure (TC617).
         covers: whether an element without a point is one (TC222).
+        others: the other statements that write the target before it is read; their points count where `covers` is asked.
     """
 
     points: PointCheck
@@ -199,6 +200,7 @@ class UniqueCheck:
     box: tuple[tuple[SizeExpr, SizeExpr], ...]
     unique: bool
     covers: bool
+    others: tuple[UniqueCheck, ...] = ()
 
     @property
     def statement(self) -> str:
@@ -297,15 +299,18 @@ def _unique_checks(program: Program, ranges: Ranges) -> Iterator[UniqueCheck]:
             continue
         unique = statement.unique and not is_injective(ranges, statement)
         written = written_by(program, ranges, statement.target)
-        covers = written is not None and not written.proved and written.statements[-1] is statement
+        together = () if written is None or written.proved else written.statements
+        covers = next((each for each in reversed(together) if each.computed), None) is statement
         if unique or covers:
-            yield _unique_check(ranges, statement, unique, covers)
+            others = (each for each in together if covers and each is not statement)
+            found = tuple(_unique_check(ranges, each, False, True) for each in others)
+            yield replace(_unique_check(ranges, statement, unique, covers), others=found)
 
 
 def _unique_check(ranges: Ranges, statement: Statement, unique: bool, covers: bool) -> UniqueCheck:
     access = write_access(statement, ranges.index_scope(statement))
     points = replace(point_check(statement, ranges, access, 0), ranges=ranges.points(statement.name))
-    return UniqueCheck(points, statement.left, ranges.boxes[statement.target].bounds, unique, covers)
+    return UniqueCheck(points, access.read.indices, ranges.boxes[statement.target].bounds, unique, covers)
 
 
 def checks_at_zero(program: Program, ranges: Ranges, found: Preconditions) -> dict[tuple[int, int], PointCheck]:
@@ -463,6 +468,9 @@ def _check_places(item: UniqueCheck, arrays: Mapping[str, Any], values: Mapping[
             twice = again[0] if again.size else order[1:][order[1:] == order[:-1]][0]
             return _not_unique(item, arrays, values, box, int(twice))
         seen[fresh] = True
+    for other in item.others:
+        for _, places in _placed(other, arrays, values, box):
+            seen[places[places >= 0]] = True
     if item.covers and not seen.all():
         place = np.unravel_index(int(np.argmin(seen)), shape)
         where = ", ".join(str(int(at) + low) for at, (low, _) in zip(place, box, strict=True))

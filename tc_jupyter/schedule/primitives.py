@@ -1002,6 +1002,8 @@ def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) 
         return f"no later statement replaces what it writes to `{tensor}`"
     if stage.statement.combine is not None or _onto_present(stage.statement):
         return f"it combines with what `{tensor}` holds"
+    if keeps(stage.statement):
+        return "it writes some elements only"
     following = family[1]
     whole = [root.dom for root in following.roots] == list(graph.boxes[tensor].bounds)
     if following.statement.operator != "=" or following.statement.reduction_indices or not whole:

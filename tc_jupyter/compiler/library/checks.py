@@ -143,13 +143,25 @@ class Looks:
 
     def unique(self, item: UniqueCheck, number: int, name: str) -> Looked:
         """Marks of the elements of all points: no element twice, or every one."""
-        points, total, place, inside = item.points, int64(1), int64(0), Const(True, DType.BOOL)
+        total: Expr = int64(1)
+        for low, high in item.box:
+            total = times(total, maximum(int64(0), _minus(to_expr(high), to_expr(low))))
+        body = self.marks(item, number)
+        if item.covers:
+            every = For("element", int64(0), total, Block((self.marked(IndexVar("element"), 1, number, 1),)))
+            body = Block((body, *(self.marks(each, number) for each in item.others), every))
+        seen = Buffer(SEEN, DType.UINT8, (total,), role="output")
+        return Looked(self.printed(name, body, (seen,)), marks=c_size(from_expr(total), self.names))
+
+    def marks(self, item: UniqueCheck, number: int) -> Block:
+        """Marks of the elements of the points of one statement."""
+        points, place, inside = item.points, int64(0), Const(True, DType.BOOL)
         for subscript, (low, high) in zip(item.subscripts, item.box, strict=True):
             start, end = to_expr(low), to_expr(high)
             at, extent = self.stored(subscript, points), maximum(int64(0), _minus(end, start))
             within = Binary("&&", Binary("<=", start, at, DType.BOOL), Binary("<", at, end, DType.BOOL), DType.BOOL)
             inside = within if isinstance(inside, Const) else Binary("&&", inside, within, DType.BOOL)
-            place, total = plus(times(place, extent), _minus(at, start)), times(total, extent)
+            place = plus(times(place, extent), _minus(at, start))
         for guard, polarity in points.guards:
             test = self.stored(guard, points)
             test = test if polarity else Binary("==", test, Const(False, DType.BOOL), DType.BOOL)
@@ -158,12 +170,7 @@ class Looks:
         steps: tuple[Stmt, ...] = (mark,)
         if item.unique:
             steps = (self.marked(place, 0, number, 0), mark)
-        body = self.around(points, Block((If(inside, Block(steps)),)))
-        if item.covers:
-            every = For("element", int64(0), total, Block((self.marked(IndexVar("element"), 1, number, 1),)))
-            body = Block((body, every))
-        seen = Buffer(SEEN, DType.UINT8, (total,), role="output")
-        return Looked(self.printed(name, body, (seen,)), marks=c_size(from_expr(total), self.names))
+        return self.around(points, Block((If(inside, Block(steps)),)))
 
     @staticmethod
     def marked(place: Expr, wanted: int, number: int, kind: int) -> Check:
