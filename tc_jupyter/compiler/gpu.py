@@ -19,11 +19,12 @@ from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer, Kernel
 from tc_jupyter.program import DType
+from tc_jupyter.ranges.data import UniqueCheck
 from tc_jupyter.runtime import cuda
 from tc_jupyter.runtime.arguments import call_error, fail
 from tc_jupyter.runtime.arrays import NDArray, copied, host_array, numpy_dtype, storage_dtype, view_of
 from tc_jupyter.runtime.cubin import Occupancy, Resources, occupancy, read_resources
-from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, in_memory, refuse_larger, root_of
+from tc_jupyter.runtime.kernel import Inputs, Numbers, in_memory, refuse_larger, root_of
 from tc_jupyter.runtime.launch import RECORD, failure_of, integers, values_of_checks
 from tc_jupyter.runtime.pairs import joined
 from tc_jupyter.simulator import DeviceMemory, Finding, GlobalArray
@@ -31,6 +32,7 @@ from tc_jupyter.simulator import simulate as simulate_launch
 
 from .accesses import accesses_outside
 from .build import Build
+from .call_numbers import CallNumbers, points_of
 from .simulation_time import in_words, simulation_seconds
 
 Triple = tuple[int, int, int]
@@ -196,6 +198,7 @@ class _SimulatedCall:
         grid, block = launch_shape(kernel, source, self.numbers.sizes)
         if min(grid) <= 0:
             return
+        self.findings += self.written_outside(kernel)
         self.findings += self.outside(kernel)
         record = np.zeros(RECORD, np.int64)
         buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *source.workspace)}
@@ -213,6 +216,24 @@ class _SimulatedCall:
         """Accesses that leave a dimension of their tensor; elements that nobody wrote so far are not known."""
         arrays = {buffer.name: self.array(buffer, kernel) for buffer in kernel.buffers}
         return accesses_outside(kernel, self.numbers.sizes, self.inputs.scalars, arrays, self.made.program.source)
+
+    def written_outside(self, kernel: Kernel) -> list[Finding]:
+        """Left sides that leave a dimension: the loops over the elements of a target leave them out, and calls look before."""
+        inside, found = self.call.in_kernel(self.made.kernels), list[Finding]()
+        roots = {each.name: root_of(self.made.program, each.name) for each in self.made.program.tensors}
+        views = {name: view_of(self.arrays[root]) for name, root in roots.items() if root in self.arrays}
+        for number, item in enumerate(self.call.items):
+            points = points_of(item)
+            if number in inside or isinstance(item, UniqueCheck) or not points.writes:
+                continue
+            if points.statement not in kernel.statements:
+                continue
+            problem = self.call.scan(number, self.numbers, views, self.inputs.scalars)
+            if problem is not None:
+                line = self.made.program.source.position(problem.span.start)[0] + 1
+                message = f"{problem.message} ({problem.help})" if problem.help else problem.message
+                found.append(Finding("out-of-bounds", message, line, (0, 0, 0), (0, 0, 0), points.tensor))
+        return found
 
     def not_said(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Without accesses outside of an array of which the dimension that they leave is known."""

@@ -106,6 +106,20 @@ def test_an_index_that_leaves_its_dimension_is_found_inside_the_buffer(name):
 
 
 @needs_nvrtc
+@pytest.mark.parametrize(
+    "statement", ["O(Id(t)) +=! t", "O(t) = 0 where t in 0:5  O(Id(t)) max= t", "O(5 - Id(t)) +=! t"]
+)
+@pytest.mark.parametrize("check", ["none", "all"])
+def test_a_left_side_that_leaves_its_dimension_is_found(statement, check):
+    """The kernel leaves such points out, so that no access of it is wrong."""
+    function = tc.compile(f"def f(int32(T) Id) -> (int64(5) O) {{\n    {statement}\n}}", check=check).f
+    assert function.simulate(np.array([1, 3, 4], np.int32)).findings == ()
+    (finding,) = function.simulate(np.array([1, 3, 7], np.int32)).findings
+    assert (finding.kind, finding.array, finding.line) == ("out-of-bounds", "O", 2)
+    assert "first at t = 2" in finding.message
+
+
+@needs_nvrtc
 @pytest.mark.parametrize("guard", ["Id(t) >= 0 && Id(t) < V", "!(Id(t) < 0 || Id(t) >= V)"])
 def test_an_index_behind_a_condition_on_itself_is_inside(guard):
     function = tc.compile(f"def f(float(T,V) A, int32(T) Id) -> (O) {{ O(t) = {guard} ? A(t, Id(t)) : 0 }}").f
