@@ -46,7 +46,7 @@ from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
 from .left_sides import is_injective, written_by
-from .preconditions import Precondition, Preconditions, in_the_text, index_limits
+from .preconditions import Precondition, Preconditions, c_division, in_the_text, index_limits
 from .search import used_names
 from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, on_sizes
 
@@ -345,7 +345,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     lower, upper = ranges.boxes[access.tensor].bounds[dimension]
     index = access.read.indices[dimension]
     found = _points(statement, ranges, access, index, to_expr(lower), to_expr(upper))
-    text = in_the_text(access.text, access.read.span, ranges)
+    text = c_division(ranges.program, access) or in_the_text(access.text, access.read.span, ranges)
     active = (*(r.extent for r in ranges.points(statement.name)), *found.active)
     writes = all(access is not other for other in ranges.accesses[statement.name])
     return replace(found, dimension=dimension, text=text, active=active, writes=writes)

@@ -218,7 +218,7 @@ def remainders(source: SourceText, span: Span, axis: int) -> tuple[tuple[Span, s
         return Span(node.span.start + moved, node.span.end + moved)
 
     def text(node: SacExpression) -> str:
-        return " ".join(source.slice(place(node)).split())
+        return " ".join(source.slice(_closed(source, place(node))).split())
 
     found = [node for node in nodes if isinstance(node, Binary) and node.op == "%"]
     return tuple((_closed(source, place(node)), text(node.left), text(node.right)) for node in found)
@@ -227,10 +227,14 @@ def remainders(source: SourceText, span: Span, axis: int) -> tuple[tuple[Span, s
 def _closed(source: SourceText, span: Span) -> Span:
     """The place with the brackets around its first and last operand, which are no part of it."""
     start, end = span.start, span.end
-    while source.text.count(")", start, end) > source.text.count("(", start, end) and "(" in source.text[:start]:
-        start = source.text.rindex("(", 0, start)
-    while source.text.count("(", start, end) > source.text.count(")", start, end) and ")" in source.text[end:]:
-        end = source.text.index(")", end) + 1
+    depth = least = 0
+    for char in source.slice(span):
+        depth += (char == "(") - (char == ")")
+        least = min(least, depth)
+    for _ in range(-least):
+        start = max(source.text.rfind("(", 0, start), 0)
+    for _ in range(depth - least):
+        end = source.text.find(")", end) + 1 or end
     return Span(start, end)
 
 
