@@ -284,11 +284,8 @@ _FILLED = Instead(
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
-_RUNNING_EXTREME = Instead(
-    "a running maximum is `Y(i) max=! X(j) where i in 0:N, j in 0:i + 1`, which compares N*N/2 times"
-)
 _COUNT_OF = Instead("count with `+=!`, as in `n(i) +=! X(i, j) != 0 ? 1 : 0`")
-_RUNNING = Instead("a running sum is `Y(i) +=! X(j) where i in 0:N, j in 0:i + 1`, which adds N*N/2 times")
+_RUNNING = "a running {} is `Y(i) {} X(j) where i in 0:N, j in 0:i + 1`, which {} N*N/2 times"
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")
@@ -313,8 +310,12 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
     **dict.fromkeys(("zeros", "ones", "full", "empty", "zeros_like", "ones_like"), _FILLED),
     **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
-    **dict.fromkeys(("cumsum", "cumprod", "scan", "nancumsum", "cumulative_sum"), _RUNNING),
-    **dict.fromkeys(("cummax", "cummin"), _RUNNING_EXTREME),
+    **dict.fromkeys(("cumsum", "scan", "nancumsum", "cumulative_sum"), Instead(_RUNNING.format("sum", "+=!", "adds"))),
+    **dict.fromkeys(
+        ("cumprod", "nancumprod", "cumulative_prod"), Instead(_RUNNING.format("product", "*=!", "multiplies"))
+    ),
+    "cummax": Instead(_RUNNING.format("maximum", "max=!", "compares")),
+    "cummin": Instead(_RUNNING.format("minimum", "min=!", "compares")),
     **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
     **{name: Instead(_WITHOUT_NAN.format(operator, other)) for name, (operator, other) in _OF_NUMBERS.items()},
     "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),
