@@ -343,6 +343,17 @@ class App:
         self.page.mouse.move(5, 5)
         self.page.locator(".cm-tooltip-hover").first.wait_for(state="detached")
 
+    def theme(self, name: str) -> None:
+        """Change the theme, `Light` or `Dark`, and wait for it.
+
+        Where the application loads the settings of themes again meanwhile, it takes the old style sheet away twice and logs that.
+        """
+        change = "name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: name })"
+        self.page.evaluate(change, f"JupyterLab {name}")
+        there = "name => document.body.dataset.jpThemeName === name"
+        self.page.wait_for_function(there, arg=f"JupyterLab {name}")
+        self.errors[:] = [e for e in self.errors if "'removeChild' on 'Node'" not in e]
+
     def own_errors(self) -> list[str]:
         return [e for e in self.errors if e not in OWN_NOISE[self.kind] and not e.startswith(CANCELLED)]
 

@@ -180,9 +180,7 @@ CONTRAST = """selectors => {
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_themes(app: App, theme: str) -> None:
     app.ready("theme.ipynb", GOOD)
-    name = f"JupyterLab {theme}"
-    app.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", name)
-    app.page.wait_for_function("wanted => document.body.dataset.jpThemeName === wanted", arg=name)
+    app.theme(theme)
     app.focus(1)
     app.panel().get_by_text("0 <= i < N - 1").first.wait_for()
     assert app.page.evaluate(CONTRAST, "[data-tc-panel] td, [data-tc-panel] p, [data-tc-panel] button") >= 4.5
@@ -194,9 +192,7 @@ def test_themes(app: App, theme: str) -> None:
     tip = app.hover(1, "i) = X", "told so").first
     assert app.page.evaluate(CONTRAST, ".cm-tooltip-hover, .cm-tooltip-hover *") >= 4.5
     assert tip.is_visible()
-    app.page.evaluate(
-        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' })"
-    )
+    app.theme("Light")
 
 
 @pytest.mark.parametrize("mode", ["full", pytest.param("contentVisibility", marks=pytest.mark.slow)])

@@ -384,14 +384,11 @@ def test_dark_theme_narrow_window_and_no_kernel(lab: App) -> None:
     assert root.evaluate(CONTRAST) > 7
     letters = "e => parseFloat(getComputedStyle(e).fontSize) / parseFloat(getComputedStyle(e.closest('.tcw')).fontSize)"
     assert root.locator("[data-lattice] svg").first.evaluate(letters) > 1.3, "a picture grows with the free width"
-    lab.page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
-    lab.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    lab.theme("Dark")
     lab.until(lambda: root.evaluate(CONTRAST) > 7)
     assert root.locator("[data-readout]").evaluate(CONTRAST) > 7
     shot(lab, "dark")
-    lab.page.evaluate(
-        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' })"
-    )
+    lab.theme("Light")
     lab.page.set_viewport_size({"width": 520, "height": 800})
     lab.until(lambda: dots(root) == expected_dots(8, 3))
     lab.until(
@@ -584,20 +581,11 @@ CLIPPED = """root => [...root.querySelectorAll('svg:not([aria-hidden])')].flatMa
 @contextmanager
 def themed(app: App, theme: str) -> Iterator[None]:
     """The application in a theme; a page that stays is light again afterwards."""
-
-    def change(name: str) -> None:
-        app.page.evaluate(
-            "name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: `JupyterLab ${name}` })", name
-        )
-        app.page.wait_for_function(
-            "light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower()
-        )
-
     if theme == "dark":
-        change("Dark")
+        app.theme("Dark")
     yield
     if theme == "dark":
-        change("Light")
+        app.theme("Light")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
