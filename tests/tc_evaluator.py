@@ -297,7 +297,10 @@ class Parser:
     def values(self, dims, dtype):
         if not dims:
             sign = -1 if self.take("-") else 1
-            value = self.primary().value
+            element = self.primary()
+            if not isinstance(element, Number):
+                raise Rejected("a constant whose elements are calls")
+            value = element.value
             return [sign * (to_float(float(value), dtype) if is_float(dtype) else value)]
         self.need("[")
         found = []
@@ -2644,6 +2647,9 @@ class Run:
     def block(self, block, declared, given):
         """The statements once for each step; what they make has all steps, also where the text has no index for them."""
         members = self.with_step(block)
+        calls = {n.name for s in members for n in walk(s.value) if isinstance(n, Apply)} & self.defs.keys()
+        if calls - self.tensors.keys():
+            raise Unclear("a call inside a block")
         made = {s.target for s in members} - self.tensors.keys()
         before, found = dict.fromkeys(self.tensors), []
         for number, s in enumerate(members):

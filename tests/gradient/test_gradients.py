@@ -28,6 +28,7 @@ EMPTY = frozenset(
         "docs/gradients: Backwards and forwards: step",  # its sizes depend on each other
         "docs/language: Points that are left out: rows",  # as does what says where rows begin
         "tc/points: Ends that are elements: rows",
+        "tc/values: Ranges and conditions: rows",
     }
 )
 """Defs whose results have no elements, or that take no drawn arguments."""
