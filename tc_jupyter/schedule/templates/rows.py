@@ -86,10 +86,8 @@ def _is_within(extent: SizeExpr, step: int) -> bool:
 
 def fuse_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
     """Compute large temporaries, and what stands between, for a block of rows in the task that alone uses these."""
-    for name in reversed(schedule.stages):
-        if _is_large(schedule, name, target, facts):
-            return _in_blocks(schedule, target, facts)
-    return schedule
+    some = any(_is_large(schedule, name, target, facts) for name in schedule.stages)
+    return _in_blocks(schedule, target, facts) if some else schedule
 
 
 def _is_large(schedule: Schedule, name: str, target: Target, facts: Facts) -> bool:
@@ -145,10 +143,11 @@ def _blocks(stage: Stage, target: Target, facts: Facts) -> dict[str, int]:
         if stage.annotation(leaf) != "parallel":
             break
         split = splits.get(leaf)
-        if split is not None and split.factor is None:
+        step = 1 if split is None else split.factor
+        if step is None:
             return {}
-        steps[leaf] = 1 if split is None or split.factor is None else split.factor
+        steps[leaf] = step
         root = next((each for each in stage.roots if each.name == (leaf if split is None else split.parent)), None)
         length = None if root is None else fact_of(root.dom[1] - root.dom[0], facts)
-        tasks *= -(-(1 if length is None else length.least) // steps[leaf])
+        tasks *= -(-(1 if length is None else length.least) // step)
     return steps if steps and max(steps.values()) > 1 and tasks >= target.threads else {}
