@@ -15,7 +15,7 @@ from collections.abc import Collection
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.ranges import MANY, Facts, SizeExpr, constant, fact_of
+from tc_jupyter.ranges import MANY, Facts, SizeExpr, constant, exactly, fact_of
 from tc_jupyter.schedule.infer_bound import StageBounds, SymbolicBounds, infer_symbolic, variable
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Split, Stage, StageGraph
@@ -80,8 +80,8 @@ def _follows(low: SizeExpr, loop: str, step: int) -> bool:
 
 def _is_within(extent: SizeExpr, step: int) -> bool:
     """Whether so many elements are all that large sizes ask for in a first iteration."""
-    loops = {name: 0 if "[" in name else MANY for name in extent.names}
-    return extent.evaluate(loops) <= step
+    first = fact_of(extent, dict.fromkeys(extent.names, exactly(MANY)) | dict.fromkeys(extent.indices, exactly(0)))
+    return first is not None and first.typical <= step
 
 
 def fuse_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
