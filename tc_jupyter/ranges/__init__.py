@@ -10,7 +10,7 @@ from .convert import Scope, divided_by, from_expr, keeps_its_form, to_condition,
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_python
 from .explain import Explanation, Step, explain, summary
-from .facts import MANY, Fact, Facts, exactly, fact_of, facts_of
+from .facts import MANY, Fact, Facts, exactly, fact_of, facts_of, value_at
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
 from .interiors import Interior, interior, step_of, tightest
 from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
@@ -143,5 +143,6 @@ __all__ = [
     "reads_what_it_made",
     "to_python",
     "to_sympy",
+    "value_at",
     "without_zeros",
 ]

@@ -66,11 +66,8 @@ def fact_of(expr: SizeExpr, facts: Facts) -> Fact | None:
 
     Of a sum it is exact; of other expressions, of sizes that are not fixed, only the typical value counts.
     """
-    if not expr.names <= facts.keys():
-        return None
-    try:
-        typical = expr.evaluate({name: facts[name].typical for name in expr.names})
-    except (KeyError, ZeroDivisionError):  # an element of a tensor, or a divisor that is 0 if sizes are typical ones
+    typical = value_at(expr, {name: facts[name].typical for name in expr.names & facts.keys()})
+    if typical is None:
         return None
     if all(facts[name].fixed for name in expr.names):
         return exactly(typical)
@@ -82,6 +79,14 @@ def fact_of(expr: SizeExpr, facts: Facts) -> Fact | None:
     low, high = (_end([(facts[name], weight * sign) for name, weight in terms]) for sign in (1, -1))
     multiple = gcd(expr.offset, *(facts[name].multiple * weight for name, weight in terms))
     return Fact(1 if low is None else low + expr.offset, None if high is None else expr.offset - high, multiple)
+
+
+def value_at(expr: SizeExpr, sizes: Mapping[str, int]) -> int | None:
+    """The value at numbers that sizes count as; `None` where one has no number, an element decides, or a divisor is 0 there."""
+    try:
+        return expr.evaluate(sizes) if expr.names <= sizes.keys() else None
+    except (KeyError, ZeroDivisionError):
+        return None
 
 
 def _end(terms: Iterable[tuple[Fact, int]]) -> int | None:

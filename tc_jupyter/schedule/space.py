@@ -11,7 +11,7 @@ from math import prod
 
 from tc_jupyter.program import IndexVar, Program, Statement
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr, step_of
+from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr, step_of, value_at
 
 from .inline import without_inlined
 from .schedule import Schedule, schedule_of
@@ -358,7 +358,7 @@ def _has_few_results(indices: Sequence[IndexRange], sizes: Mapping[str, int]) ->
     """Whether a sum has results, but not so many that they fill every GPU."""
     results = [index for index in indices if index.kind == "output"]
     lengths = [index.upper - index.lower for index in results if index.lower is not None and index.upper is not None]
-    known = [length.evaluate(sizes) for length in lengths if length.names <= sizes.keys()]
+    known = [value for length in lengths if (value := value_at(length, sizes)) is not None]
     return len(known) == len(results) > 0 and prod(known) <= FEW_RESULTS
 
 

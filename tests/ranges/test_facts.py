@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.ranges import Fact, exactly, fact_of, facts_of, size
+from tc_jupyter.program import Binary, DType, Size
+from tc_jupyter.ranges import Fact, exactly, fact_of, facts_of, from_expr, size, value_at
 from tc_jupyter.schedule import size_class
 
 N, K = size("N"), size("K")
+INT = DType.INT64
 SIZES = [*range(1, 300), 4095, 4096, 4160, 10**6]
 CELLS = {
     "product": "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
@@ -65,3 +67,12 @@ def test_a_divisor_may_be_0_for_typical_sizes():
     shapes = ((300, 300), 300, 70, 69)
     found = tc.compile(source, allow=["TC322"]).f(*(np.ones(shape, np.float32) for shape in shapes))
     np.testing.assert_array_equal(found, np.full(300, 300, np.float32))
+
+
+def test_divisors_at_numbers_that_sizes_count_as():
+    assert value_at((N - K) // 2, {"N": 9, "K": 4}) == 2
+    assert (
+        value_at(from_expr(Binary("//", Size("N"), Binary("-", Size("N"), Size("K"), INT), INT)), {"N": 4, "K": 4})
+        is None
+    )
+    assert value_at(N - K, {"N": 4}) is None

@@ -34,6 +34,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.ranges import value_at
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
 from tc_jupyter.schedule.primitives import factored
@@ -179,10 +180,8 @@ def _work_of(stage: Stage, costs: Costs) -> int:
 
 def _length(root: IterVar) -> int:
     extent = root.dom[1] - root.dom[0]
-    try:
-        return max(1, extent.evaluate(dict.fromkeys(extent.names, UNKNOWN)))
-    except (KeyError, ZeroDivisionError):  # data decides, or a divisor that is 0 at this number
-        return UNKNOWN
+    length = value_at(extent, dict.fromkeys(extent.names, UNKNOWN))
+    return UNKNOWN if length is None else max(1, length)
 
 
 def _elements(stage: Stage) -> int:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from math import ceil, hypot, prod
 from typing import Protocol, TypeVar
 
+from tc_jupyter.ranges import value_at
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import WARP, Target
@@ -55,8 +56,8 @@ def extents(stage: Stage, kind: str, sizes: Mapping[str, int]) -> dict[str, int]
     found: dict[str, int] = {}
     for root in stage.roots:
         if root.kind == kind:
-            length = root.dom[1] - root.dom[0]
-            found[root.name] = max(1, length.evaluate(sizes)) if length.names <= sizes.keys() else UNKNOWN[kind]
+            length = value_at(root.dom[1] - root.dom[0], sizes)
+            found[root.name] = UNKNOWN[kind] if length is None else max(1, length)
     return found
 
 

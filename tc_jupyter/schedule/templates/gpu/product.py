@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Const, IndexVar, Read, walk
 from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.ranges import value_at
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import VECTOR_BYTES, Target
@@ -233,10 +234,7 @@ def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, 
 def extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
     """The number of values of an index, if it is known at these sizes."""
     low, high = stage.root(index).dom
-    try:
-        return (high - low).evaluate(dict(sizes))
-    except KeyError:
-        return None
+    return value_at(high - low, sizes)
 
 
 def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule:
