@@ -805,10 +805,7 @@ class _DefChecker:
         """A statement inside of a block, and before it those for the calls of defs in it."""
         names = {each.name.name for each in node.params} | {name for each in node.statements for name in _targets(each)}
         dims = (dim for each in node.params if each.type is not None for dim in each.type.dimensions)
-        ends = (
-            end for dim in dims for end in ((dim.lower, dim.upper) if isinstance(dim, tree.DimensionBox) else (dim,))
-        )
-        sizes = {each.name for end in ends for each in tree.walk(end) if isinstance(each, tree.Name)}
+        sizes = tree.names_in(end for dim in dims for end in tree.ends(dim))
         called = {each.name for each in self.called_in(values_of(statement)) if each.name in callees} - names
         if not called:
             return (statement,)
@@ -825,7 +822,9 @@ class _DefChecker:
         program = self.program_called(value.function.name) if isinstance(value, tree.Apply) else None
         if plain and isinstance(value, tree.Apply) and value.function.name in called and program is not None:
             value = nested.called(value)
-            statement = replace(statement, called=all(isinstance(each, tree.Name) for each in value.arguments))
+            if all(isinstance(each, tree.Name) for each in value.arguments):
+                self.refuse_clauses(statement)
+                statement = replace(statement, clauses=(), along=(), called=True)
         else:
             value = nested.inside(value, whole=False)
         before = [
@@ -854,7 +853,8 @@ class _DefChecker:
         names = tuple(tree.Name(each.name, each.span) for each in passed)
         known = program is not None and len(passed) == len(found) and len(steps) == len(ends)
         for each in targets:
-            self.scope.tensors.pop(each.name, None)
+            if (info := self.scope.tensors.get(each.name)) is not None and info.ahead:
+                del self.scope.tensors[each.name]
         known = known and program is not None and self.counts_fit(program, targets, names, span)
         fits = known and program is not None and self.arguments_fit(program, passed)
         if program is None or not all([fits, *(self.new_target(each, targets[:k]) for k, each in enumerate(targets))]):
@@ -1406,12 +1406,15 @@ class _DefChecker:
     def single_call(
         self, node: tree.Comprehension, value: tree.Apply[tree.Expression], count: tree.Name | None = None
     ) -> None:
-        if node.clauses:
-            span = node.clauses[0].span
-            self.scope.report(
-                codes.SYNTAX_ERROR, span, "a call of a def has no `where`", help="ranges are given inside the def"
-            )
+        self.refuse_clauses(node)
         self.call_with((node.target,), value, node.span, count)
+
+    def refuse_clauses(self, node: tree.Comprehension) -> None:
+        """Report the clauses and the order of a call of a def, which has no points of its own."""
+        for parts, word, what in (node.clauses, "where", "ranges are"), (node.along, "along", "orders are"):
+            if parts:
+                message, help = f"a call of a def has no `{word}`", f"{what} given inside the def"
+                self.scope.report(codes.SYNTAX_ERROR, parts[0].span, message, help=help)
 
     def call_with(
         self, targets: tuple[tree.Name, ...], applied: tree.Apply[tree.Expression], span: Span, count: tree.Name | None
