@@ -817,10 +817,8 @@ class _DefChecker:
             self.fresh_tensor,
             lambda name, each: False,
         )
-        value, blocks = statement.value, statement.blocks
-        plain = statement.indices is None and statement.operator == "=" and isinstance(value, tree.Apply)
-        program = self.program_called(value.function.name) if isinstance(value, tree.Apply) else None
-        if plain and isinstance(value, tree.Apply) and value.function.name in called and program is not None:
+        value, plain = statement.value, statement.indices is None and statement.operator == "="
+        if plain and isinstance(value, tree.Apply) and nested.callee(value.function.name) is not None:
             value = nested.called(value)
             if all(isinstance(each, tree.Name) for each in value.arguments):
                 self.refuse_clauses(statement)
@@ -829,7 +827,9 @@ class _DefChecker:
             value = nested.inside(value, whole=False)
         before = [
             replace(
-                each, blocks=blocks, called=isinstance(each.value, tree.Apply) and each.value.function.name in called
+                each,
+                blocks=statement.blocks,
+                called=isinstance(each.value, tree.Apply) and each.value.function.name in called,
             )
             for each in nested.statements
         ]
