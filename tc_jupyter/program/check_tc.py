@@ -886,6 +886,10 @@ class _DefChecker:
         )
         still = [each for each in copy.statements if block and not each.block]
         draft.statements[place:place] = still
+        draft.calls = [
+            replace(each, position=each.position + len(still)) if each.position > place else each
+            for each in draft.calls
+        ]
         draft.statements += [each for each in copy.statements if each.block or not block]
         draft.tensors |= {each.name: each for each in copy.tensors}
         draft.equalities += copy.equalities
