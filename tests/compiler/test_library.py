@@ -283,6 +283,24 @@ def test_arguments_that_c_cannot_take_are_refused(tmp_path):
     assert_same(moved(X, 1, 2), np.arange(2, 10, 2, dtype=np.float32))
 
 
+@needs_compiler
+def test_what_a_permutation_breaks_has_the_code_of_the_notebook(tmp_path):
+    """An element that nothing writes had the code of one that is written twice."""
+    module = tc.compile(
+        "def perm(float(N) X, int32(N) P) -> (float(5) Y) { Y(P(i)) = X(i) where unique }", target="cpu"
+    )
+    perm, X = functions(module, tc.export(module.perm, tmp_path, "places", "native"))["perm"], floats(5)
+    for places, code in (([0, 1, 2, 3, 4], ""), ([0, 3, 1, 3, 4], "TC617.* number 3"), ([0, 3, 1], "TC222.* number 2")):
+        given = X[: len(places)], np.array(places, np.int32)
+        if not code:
+            assert_same(perm(*given), module.perm(*given))
+            continue
+        with pytest.raises(ValueError, match=code):
+            perm(*given)
+        with pytest.raises(CallError, match=code[:5]):
+            module.perm(*given)
+
+
 SAC = """
 double[*] smooth(double[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2.0 | [i] < [shape(a)[0] - 1] }; }
 double[.] tail(double[.] a, int n) { return { [i] -> a[i + n] | [i] < [shape(a)[0] - n] }; }
