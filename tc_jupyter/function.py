@@ -177,7 +177,7 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
 
     Raises:
         CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
-        TypeError: `f` is no function of a cell.
+        TypeError: `f` is no function of a cell, or `threads` is no positive integer.
     """
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
 
@@ -912,7 +912,7 @@ class Function:
         shared: bool = True,
         cuda: str | Sequence[str] = (),
         like: Sequence[Any] = (),
-        ranks: Sequence[int] = (),
+        ranks: int | Sequence[int] = (),
         name: str | None = None,
         wheel: bool = False,
         force: bool = False,
@@ -925,7 +925,8 @@ class Function:
             shared: make a shared library beside the static one.
             cuda: architectures that CUDA is written for, as `sm_80`.
             like: calls for which code is made beside that for all sizes: the arguments of each, or sizes by name.
-            ranks: of arrays whose ranks a `%%sac` function leaves open; each is a C function, as is each of `like`.
+            ranks: numbers of dimensions, for arrays whose ranks a `%%sac` function leaves open. Each is a C function of its own, as
+                are the ranks and types of each call of `like`: `smooth_1d` and `smooth_2d`.
             name: of the library; by default that of the function.
             wheel: make a package for Python, too, which needs NumPy alone.
             force: overwrite files that no export has written, or that have changed since.
@@ -937,7 +938,8 @@ class Function:
             CallError: TC660, there is no such processor or device; TC661, the folder cannot be written, or the C compiler fails;
                 TC663, this system or function has no libraries; TC687, a file would be overwritten that no export has left so; or
                 the arguments of a call of `like` do not fit.
-            ValueError: sizes of `like` are not all sizes of the function.
+            TypeError: the name is no text.
+            ValueError: sizes of `like` are not all sizes of the function; or one of `ranks` is no rank from 0 to 8.
 
         Warns:
             DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
@@ -1265,18 +1267,21 @@ def export(
     like: Mapping[str, Sequence[Any]] | None = None,
     wheel: bool = False,
     force: bool = False,
-    ranks: Sequence[int] = (),
+    ranks: int | Sequence[int] = (),
 ) -> Exported:
-    """Write a library with some functions; arguments, results, errors and warnings are those of `Function.export`.
+    """Write a library with some functions; other arguments, results, errors and warnings are those of `Function.export`.
 
     Args:
+        functions: one, or several.
         name: of the library.
         like: for functions by name, calls for which code is made beside that for all sizes.
+        ranks: for all functions whose arrays have open ranks; others have no use for them.
 
     Raises:
         CallError: as `Function.export`.
-        TypeError: something is no function, or `like` does not say of which function the calls are.
-        ValueError: there is no function, `like` names another one, or sizes in it are not all sizes of the function.
+        TypeError: something is no function, `like` does not say of which function the calls are, or the name is no text.
+        ValueError: there is no function, `like` names another one, sizes in it are not all sizes of the function, or one of
+            `ranks` is no rank.
     """
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 
@@ -1301,15 +1306,20 @@ def export(
     return library.export(found, folder, name, cpus, shared, cuda, wheel, force)
 
 
-def exported(function: Function, ranks: Sequence[int], like: Sequence[Any]) -> list[Wanted]:
-    """The defs that a library has of a function.
+def exported(function: Function, ranks: int | Sequence[int], like: Sequence[Any]) -> list[Wanted]:
+    """The defs that a library has of a function, with the names that they have there.
+
+    Args:
+        ranks: numbers of dimensions of arrays where the text leaves them open.
+        like: calls, each the arrays of one, or sizes by name.
 
     Raises:
-        CallError: TC663, or a call of `like` does not fit.
-        ValueError: one of `ranks` is no rank.
+        CallError: TC663, nothing tells the ranks, or elements decide what is computed; or a call of `like` does not fit.
+        ValueError: one of `ranks` is no rank, or sizes by name are not all sizes of any of several defs.
     """
     from tc_jupyter.compiler.library import wanted  # noqa: PLC0415  (few functions are exported)
 
+    ranks = one_or_more(ranks)
     for rank in ranks if function.leaves_ranks_open else ():
         checked_rank(function, rank)
     return wanted(function._current(), ranks, like)  # pyright: ignore[reportPrivateUsage]

@@ -339,6 +339,22 @@ def test_functions_whose_ranks_are_told(tmp_path):
         module.first.export(tmp_path / "none")
 
 
+def test_defs_of_one_function_have_names_and_sizes(tmp_path):
+    """Defs of one rank had one name, of which a wheel kept the last; sizes of none of several were left out without a word."""
+    text = "double[*] f(double[*] a) { return a + a; } float[*] f(float[*] a) { return a + a; }"
+    f, x = tc.compile(text, language="sac").f, NUMBERS.random(3)
+    assert [each.name for each in exported_defs(f, (), [(x,), x.astype(np.float32)])] == [
+        "f_1d_float64",
+        "f_1d_float32",
+    ]
+    assert [each.name for each in exported_defs(f, 2, ())] == ["f"]
+    with pytest.raises(ValueError, match="not all sizes of any def; the sizes are of `f_1d` a_0; of `f_2d` a_0, a_1"):
+        f.export(tmp_path, ranks=(1, 2), like=[(x,), {"b_0": 3}])
+    (tmp_path / "nowhere").symlink_to(tmp_path / "none")
+    with pytest.raises(CallError, match=r"TC661.*File exists"):
+        f.export(tmp_path / "nowhere", ranks=1)
+
+
 def test_the_command_tells_ranks(tmp_path, capsys):
     (file := tmp_path / "k.sac").write_text(SAC)
     command = ["export", str(file), "--to", str(tmp_path), "--def", "smooth", "--cpu", "native"]
