@@ -425,16 +425,18 @@ class Function:
         """Compile the text again, which calls what is known now; where that is not possible, every call says why."""
         options = _alone(self._options, self.written_name)
         analysis = _analysis(options)
-        error = next((each for each in analysis.diagnostics if each.is_error), None)
-        if error is not None:
+        said, fresh = analysis.diagnostics, None
+        if analysis.ok:
+            try:
+                fresh = module_of(analysis, options)[self.written_name]._with_steps(*self._scheduled(), self._options)
+            except CompileError as problem:  # for the ranks and types that the schedule is for
+                said = problem.diagnostics
+        if fresh is None:
+            error = next(each for each in said if each.is_error)
             between = next((each for each in self.callees.values() if each.stale is not None), None)
             self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
             self._call = self._write = self._refuse
             return
-        fresh = module_of(analysis, options)[self.written_name]
-        steps = self._definition.steps if isinstance(self._definition, Definition) else None
-        if steps is not None:
-            fresh = Function(Definition(fresh.analysis, self._options, steps), self._options, fresh.source_text)
         self.__doc__, self._write, self._stale = fresh.__doc__, None, None
         self._definition, self._call = fresh._definition, self._call_first
         for callee in fresh.callees.values():
@@ -673,6 +675,17 @@ class Function:
         from tc_jupyter.compiler.open_definition import definition_of  # noqa: PLC0415  (only for that language)
 
         return definition_of(current.functions, signature, self._options)
+
+    def _with_steps(self, steps: tuple[Step, ...] | None, signature: Signature | None, options: Options) -> Function:
+        """The function with what `_scheduled` tells of another one; itself where that is nothing.
+
+        Raises:
+            CompileError: the function has an error for the signature.
+        """
+        if steps is None:
+            return self
+        known = self._specialized(signature)
+        return Function(Definition(known.found, options, steps, known.special), options, self._source)
 
     def _known(self, arrays: Sequence[Any] = ()) -> Definition:
         """The def with known ranks: for these arguments, or as it was last called.
@@ -1430,10 +1443,7 @@ def _restore(
 ) -> Function:
     """Unpickle: compile the text again."""
     function = module_of(_analysis(options), options)[name]
-    if steps is None:
-        return function
-    known = function._specialized(signature)  # pyright: ignore[reportPrivateUsage]
-    return Function(Definition(known.found, options, steps, known.special), options, function.source_text)
+    return function._with_steps(steps, signature, options)  # pyright: ignore[reportPrivateUsage]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
