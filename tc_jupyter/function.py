@@ -814,7 +814,8 @@ class Function:
         if check:
             self._compare_rule(rule)
         options = replace(self._options, rule=rule)
-        return Function(Definition(definition.found, options, definition.steps), options, self._source)
+        made = Definition(definition.found, options, definition.steps, definition.special)
+        return Function(made, options, self._source)
 
     def _compare_rule(self, rule: Function) -> None:
         """See whether a derivative is that of this function, at the first arguments that are accepted.
