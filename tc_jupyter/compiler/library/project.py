@@ -41,13 +41,13 @@ from .calls import Calls, Entry
 from .cuda import SUPPORT as CUDA_SUPPORT
 from .cuda import CudaCalls, kernel_file, table
 from .example import example
+from .own_files import foreign, note
 from .processor import Processor, level_text
 from .signature import SUFFIXES, Signature, signature, structs
 from .variants import Step, Variant, devices, processors, refuse, simplest, variants
 from .wanted import Wanted
 from .wheel import wheel as write_wheel
 from .wheel import wheel_name
-from .written import foreign, note
 
 _HERE = Path(__file__).parent
 _KERNELS = "kernels"
