@@ -455,6 +455,18 @@ def test_a_derivative_of_the_user():
     assert t.grad.tolist() == [0, 1, 2, 3]
 
 
+def test_a_derivative_of_the_user_keeps_what_calls_of_the_other_language_must_fulfil():
+    """Calls lost their checks, and chunks did not find the function."""
+    f = tc.compile("double[*] f(double[*] a, double[*] b) { return a * b; }", language="sac").f
+    x = np.arange(4.0)
+    f(x, x)
+    own = f.with_vjp(f.vjp())
+    with pytest.raises(tc.CallError, match="TC654"):
+        own(x, x[:3])
+    chunks = pytest.importorskip("dask.array").from_array(x, chunks=2)
+    assert own(chunks, chunks).compute().tolist() == [0, 1, 4, 9]
+
+
 def test_a_derivative_cannot_call_itself():
     found = tc.analyze("def f(float(N) X) -> (Y) { Y = f.vjp(X, X) }")
     assert [item.message for item in found.diagnostics] == ["`f` calls itself"]
