@@ -761,11 +761,16 @@ class _StageLoops:
         rest = (self._needed(), self._is_new())
         return _joined("&&", [*tests, *(each for each in rest if each is not None)])
 
-    def _if_it_exists(self, stmt: Stmt) -> Stmt:
-        """What combines onto the present element, if that is there: conditions may leave out all points of one that is not.
+    def _finish(self, value: Expr) -> Stmt:
+        """The complete result of the present element becomes it, or is combined onto it."""
+        return self._put_result(value, None if self.statement.initialize else self.statement.operator)
+
+    def _put_result(self, value: Expr, operator: str | None) -> Stmt:
+        """A store to the element; one that combines, if that is there: conditions may leave out all points of one that is not.
 
         They are a part of the value, which changes nothing where they do not hold; but the element would be read and written.
         """
+        stmt = self._put(*self._target(), value, operator)
         statement, base = self.statement, self.nest.graph.base
         written = next((each for each in base.statements if each.name in (self.stage.name, self.stage.evaluates)), None)
         if statement.operator == "=" or statement.initialize or written is None or not written.conditions:
@@ -816,8 +821,7 @@ class _StageLoops:
         if self.accumulator is not None:
             stmt: Stmt = self._put(self.accumulator.name, self._inner_positions(), value, operator)
         else:
-            name, where = self._target()
-            stmt = self._if_it_exists(self._put(name, where, value, operator))
+            stmt = self._put_result(value, operator)
         return self._guarded(self._checked(stmt), reductions=True)
 
     def _point_value(self) -> Expr:
@@ -1098,10 +1102,7 @@ class _StageLoops:
             statement.name,
             statement.span,
         )
-        name, where = self._target()
-        operator = None if statement.initialize else statement.operator
-        put = self._if_it_exists(self._put(name, where, Read(total.name, (), compute), operator))
-        finish = self._guarded(put, reductions=False)
+        finish = self._guarded(self._finish(Read(total.name, (), compute)), reductions=False)
         return Block((Allocate(mine, Block((loop, Allocate(total, Block((combine, *finish.body)))))),))
 
     def _combine(self, depth: int, placed: frozenset[str]) -> Block:
@@ -1142,14 +1143,11 @@ class _StageLoops:
         where = self._inner_positions()
         start = self._put(name, where, identity_of(self.statement.operator, compute), None)
         total = Read(name, where, compute)
-        out, position = self._target()
-        operator = None if self.statement.initialize else self.statement.operator
-        finish = self._if_it_exists(self._put(out, position, total, operator))
         body = Block(
             (
                 self._over_outputs(depth, placed, start),
                 self._combine(depth, placed),
-                self._over_outputs(depth, placed, finish),
+                self._over_outputs(depth, placed, self._finish(total)),
             )
         )
         buffer, self.accumulator = self.accumulator, None
@@ -1303,11 +1301,8 @@ class _StageLoops:
         shape = tuple(self.nest.expr(constant(self._most(value) + 1)) for value in self.fragment)
         self.accumulator = Buffer(name, total, shape, "fragment")
         where = self._fragment_positions()
-        operator = None if self.statement.initialize else self.statement.operator
-        out, position = self._target()
         start = Block((self._put(name, where, identity_of("+", total), None),))
-        put = self._if_it_exists(self._put(out, position, Read(name, where, total), operator))
-        end = self._guarded(put, reductions=False)
+        end = self._guarded(self._finish(Read(name, where, total)), reductions=False)
         sums = (
             self._over_tiles(start, placed, whole=True),
             self._combine(depth, placed),

@@ -70,7 +70,7 @@ def fact_of(expr: SizeExpr, facts: Facts) -> Fact | None:
         return None
     try:
         typical = expr.evaluate({name: facts[name].typical for name in expr.names})
-    except KeyError:  # an element of a tensor
+    except (KeyError, ZeroDivisionError):  # an element of a tensor, or a divisor that is 0 if sizes are typical ones
         return None
     if all(facts[name].fixed for name in expr.names):
         return exactly(typical)

@@ -208,11 +208,12 @@ class Bounds(Mapping[str, AxisRanges]):
         return self._number(value)
 
     @cached_property
-    def _numbers(self) -> dict[str, SizeExpr]:
+    def _known(self) -> dict[str, SizeExpr]:
+        """Sizes, and loops of one iteration, as numbers."""
         return {name: constant(number) for name, number in self.sizes.items()} | self._single
 
     def _number(self, value: SizeExpr) -> int | SizeExpr:
-        value = value.substitute(self._numbers) if self._numbers else value
+        value = value.substitute(self._known) if self._known else value
         return value.constant if value.is_constant else value
 
     @property

@@ -1254,7 +1254,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         CompileError: TC401 (the stage has moves already, is no sum of products, or every factor has the index or those beside it).
     """
     old = find_stage(graph, stage)
-    two = parts_of(graph, old, axis)
+    two = factored(graph, old, axis)
     if two is None:
         message = f"`{stage}` has no factors with `{axis}` that could be summed before the others"
         raise refuse(
@@ -1293,7 +1293,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     return _valid(graph, _insert(graph, stage, summed, tensor, box), old), name
 
 
-def parts_of(graph: StageGraph, stage: Stage, axis: str) -> Factored | None:
+def factored(graph: StageGraph, stage: Stage, axis: str) -> Factored | None:
     """The two sums that `factor` makes of one; `None` where it refuses."""
     domains = [root.dom for root in stage.roots]
     if stage.statement.block or not is_plain(graph, stage) or any(low.indices | high.indices for low, high in domains):

@@ -23,6 +23,7 @@ from tc_jupyter.program import (
     Recurrence,
     Select,
     Unary,
+    conjuncts,
     identity_of,
     int64,
     recurrence_of,
@@ -39,6 +40,8 @@ from .stage import IterVar, Stage, StageGraph
 @dataclass(frozen=True, slots=True)
 class Running:
     """`Y(i) = (i is the first one ? start : Y(i-1)) op x(i)` along one index.
+
+    `Y(i) = i is the first one ? y : Y(i-1) op x(i)` is that of `i is the first one ? y : x(i)`, which begins with nothing.
 
     Attributes:
         axis: that index; `step` is 1 or -1.
@@ -95,19 +98,22 @@ def running_of(graph: StageGraph, stage: Stage) -> Running | None:
             form = recurrence_of(value, carried)
             if form is not None and _is_running(form, own) and _is_behind_first(carried.condition, axis, step, scope):
                 return Running(axis, step, form.operator, carried, own, carried.otherwise, form.x)
+    return _first_apart(value, own, axis, step, scope)
+
+
+def _first_apart(value: Expr, own: Read, axis: IterVar, step: int, scope: Scope) -> Running | None:
+    """A choice between the first value and a running operation."""
     if not isinstance(value, Select):
         return None
-    later, first = value.then, value.otherwise
-    if _is_first(value.condition, axis, step, scope):
-        later, first = first, later
-    elif not _is_behind_first(value.condition, axis, step, scope):
+    is_first = _is_first(value.condition, axis, step, scope)
+    if not is_first and not _is_behind_first(value.condition, axis, step, scope):
         return None
+    first, later = (value.then, value.otherwise) if is_first else (value.otherwise, value.then)
     form = recurrence_of(later, own)
     if form is None or not _is_running(form, own) or any(node == own for node in walk(first)):
         return None
-    start = identity_of(form.operator, value.dtype)
-    x = replace(value, **{side: form.x for side in ("then", "otherwise") if getattr(value, side) is later})
-    return Running(axis, step, form.operator, own, own, start, x)
+    x = replace(value, otherwise=form.x) if is_first else replace(value, then=form.x)
+    return Running(axis, step, form.operator, own, own, identity_of(form.operator, value.dtype), x)
 
 
 def _is_number(value: Expr) -> bool:
@@ -137,18 +143,11 @@ def _is_behind_first(condition: Expr, axis: IterVar, step: int, scope: Scope) ->
     others = (
         (high - here, high - 1 - here, high + 1 - here) if step > 0 else (here - low, here - low + 1, here - low - 1)
     )
-    parts = _parts(condition)
-    found = [_above(part, scope) for part in parts]
+    found = [_above(part, scope) for part in conjuncts(condition)]
     if any(each is None for each in found):
         return False
     first = [e for e in found if e == count - 1]
     return bool(first) and all(e == count - 1 or e in others for e in found)
-
-
-def _parts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Binary) and condition.op == "&&":
-        return [*_parts(condition.left), *_parts(condition.right)]
-    return [condition]
 
 
 def _above(test: Expr, scope: Scope) -> SizeExpr | None:

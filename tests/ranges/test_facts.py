@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
 import tc_jupyter as tc
@@ -55,3 +56,12 @@ def test_other_expressions_and_what_is_not_known():
     assert fact_of(N + size("M"), facts) is None
     assert fact_of(K + N - 1, {"N": exactly(8), "K": Fact(257)}) == Fact(264)
     assert (Fact(257).typical, Fact(320, multiple=64).typical, Fact(40, 56, 8).values) == (4095, 4096, range(40, 57, 8))
+
+
+def test_a_divisor_may_be_0_for_typical_sizes():
+    source = (
+        "def f(float(N,P) A, float(P) b, float(M) B, float(K) C) -> (O) { O(i) +=! A(i,j)*b(j) where i in 0:N/(M-K) }"
+    )
+    shapes = ((300, 300), 300, 70, 69)
+    found = tc.compile(source, allow=["TC322"]).f(*(np.ones(shape, np.float32) for shape in shapes))
+    np.testing.assert_array_equal(found, np.full(300, 300, np.float32))

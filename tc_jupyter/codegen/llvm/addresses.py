@@ -60,13 +60,9 @@ class Addresses(Values):
             pointer = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at")
         if offset.constant:
             step, name = f"getelementptr {element}, ptr {pointer}, i64 {offset.constant}", f"{storage.buffer.name}.at"
-            if pointer not in self.slots:
-                return self.b.raw(step, name)
-            known = self.levels[0].pointers
-            if step not in known:  # an accumulator: it is set, added to and copied out at this place
-                with self.at(0):
-                    known[step] = self.b.raw(step, name)
-            return known[step]
+            if pointer in self.slots:  # an accumulator: it is set, added to and copied out at this place
+                return self.once(step, name)
+            return self.b.raw(step, name)
         return pointer
 
     def advance(self, storage: Storage, pointer: str, element: str, terms: list[Term], level: int) -> str:

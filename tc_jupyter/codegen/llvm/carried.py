@@ -212,15 +212,8 @@ class _Carry:
         dtype = self.buffer.dtype
         form = recurrence_of(value, Read(register, (_ZERO,), dtype))
         way, even = step(polynomial(self.store.indices[-1]), rest.var)
-        is_number = dtype.is_integer or dtype.is_float
-        if (
-            form is None
-            or dtype.bits < 32
-            or dtype is not dtype.compute
-            or not is_number
-            or not even
-            or way not in (1, -1)
-        ):
+        has_vectors = (dtype.is_integer or dtype.is_float) and dtype.bits >= 32 and dtype is dtype.compute
+        if form is None or not has_vectors or not even or way not in (1, -1):
             return None
         lanes = max(2, min(WIDEST, target.vector_bits) // dtype.bits)
         return _Vectors(self, form, rest, value, register, lanes, way < 0).statements()
@@ -308,12 +301,9 @@ class _Vectors:
         if step is not None:
             made.append(Store(self.name("by"), (_ZERO,), self.call(PREFIX + op, step)))
             taken, after = (self.moved(op, each, carry) for each in (by, self.call(LAST, by)))
-        if self.needs_a_look:
-            asked = (by, form.x, carry) if dtype.is_float else (step, form.x, carry)
-            what = (step,) if op == "*" else asked
-            made.append(
-                Store(self.name("sound"), (_ZERO,), self.call(SOUND, *(each for each in what if each is not None)))
-            )
+            if self.needs_a_look:
+                asked = (step,) if op == "*" else (by if dtype.is_float else step, form.x, carry)
+                made.append(Store(self.name("sound"), (_ZERO,), self.call(SOUND, *asked)))
         written = replace(self.of.store, value=Binary(form.operator, taken, sums, dtype), streaming=False)
         total = Store(self.name("carry"), (lane,), Binary(form.operator, after, self.call(LAST, sums), dtype))
         block = Block((*made, written, total))

@@ -6,6 +6,7 @@ Worked example: `A(n) any=! X(n, m) > 2` is
                                                               for m in 0:min(1024, M - 1024*o)
                                                                 A[n] = max(A[n], X[n, 1024*o + m] > 2)
 
+A block is as long as one in which a place is looked for: where no value is true, a row takes 1.05 to 1.2 of a maximum.
 A loop that checks what data says has a `Check` in it and stays as it is: it has to find what is wrong behind the place, too.
 """
 
@@ -18,11 +19,8 @@ from tc_jupyter.loops.rewrite import substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Unary, int64, walk
 from tc_jupyter.program.integers import ceil_div, minimum, plus, times
 
-from .first_places import only_reduction
+from .first_places import BLOCK, only_reduction
 from .prepare import upper_limit
-
-LOOK = 1 << 10
-"""Values between two tests."""
 
 
 def early_ends(block: Block) -> Block:
@@ -35,18 +33,18 @@ def _ended(stmt: Stmt) -> Stmt:
     if not isinstance(stmt, For) or store is None or store.value.dtype is not DType.BOOL:
         return with_blocks(stmt, early_ends)
     most = upper_limit(stmt.extent)
-    short = most is not None and most <= LOOK  # a part of a row that is read together with others
+    short = most is not None and most <= BLOCK  # a part of a row that is read together with others
     if short or any(isinstance(node, Read) and node.tensor == store.buffer for node in walk(store.value)):
         return stmt
     known = Read(store.buffer, store.indices, DType.BOOL)
     step = IndexVar(f"{stmt.var}.l")
-    start = times(step, int64(LOOK))
+    start = times(step, int64(BLOCK))
     value = substitute(store.value, {stmt.var: plus(plus(stmt.min, start), IndexVar(stmt.var))})
-    part = minimum(int64(LOOK), Binary("-", stmt.extent, start, DType.INT64))
+    part = minimum(int64(BLOCK), Binary("-", stmt.extent, start, DType.INT64))
     look = replace(stmt, min=int64(0), extent=part, body=Block((replace(store, value=value),)))
     open_: Expr = Unary("!", known, DType.BOOL) if store.reduce == "max" else known
     body = Block((If(open_, Block((look,))),))
-    return For(step.name, int64(0), ceil_div(stmt.extent, int64(LOOK)), body, "serial", stmt.axis)
+    return For(step.name, int64(0), ceil_div(stmt.extent, int64(BLOCK)), body, "serial", stmt.axis)
 
 
 __all__ = ["early_ends"]

@@ -33,7 +33,7 @@ from tc_jupyter.ranges import from_expr
 from .polynomial import mentions
 
 BLOCK = 1 << 10
-"""Elements of a block: large enough that the extreme takes as long as without blocks."""
+"""Elements of a block: large enough that a reduction of blocks takes about as long as one without."""
 LOOK = 64
 """Elements that are compared before the next test whether the place is found."""
 MISSING = Const(DType.INT32.limits[1], DType.INT32)
@@ -194,4 +194,4 @@ def _into(store: Store, target: Read, value: Expr) -> Store:
     return replace(store, buffer=target.tensor, indices=target.indices, value=value)
 
 
-__all__ = ["first_places", "only_reduction"]
+__all__ = ["BLOCK", "first_places", "only_reduction"]

@@ -27,9 +27,9 @@ from .prepare import GRAIN, PARTS, Lanes, work_of
 PART = 4_000_000
 """Operations of a part of a serial loop: 2 to 20 milliseconds."""
 ROUND = 4 * GRAIN
-"""Operations of a round that threads share; to begin one takes about 5 microseconds."""
-MOST_OF_ROUND = 32
-"""Tasks of a round."""
+"""Operations of the smallest round that threads share, 40 microseconds of one thread; to begin one takes about 5."""
+SHARES = 32
+"""Tasks of a round, which do not depend on the threads: of the smallest one, more than a microsecond each."""
 
 _ZERO, _ONE = int64(0), int64(1)
 
@@ -63,29 +63,35 @@ def _phases(block: Block) -> tuple[Stmt, ...]:
 
 def _width(work: Expr, phases: int) -> Expr:
     """How many tasks a round has: 1 where all statements of a step are little work."""
-    shares = _over(work, int64(phases * ROUND // MOST_OF_ROUND))
     few = Binary("<", work, int64(phases * ROUND), DType.BOOL)
-    return Select(few, _ONE, minimum(int64(MOST_OF_ROUND), shares), DType.INT64)
+    return Select(few, _ONE, int64(SHARES), DType.INT64)
 
 
 def _tasks(loop: For, phases: tuple[Stmt, ...], width: Expr, work: Expr) -> For:
-    """Some iterations at a time; where tasks are done together, a statement of one iteration."""
-    var, count = f"{loop.var}.part", int64(len(phases))
-    length = maximum(_ONE, _over(int64(PART), work))
-    known = constant_value(length)
-    length, each = length if known is None else int64(known), _ONE
-    number, body = IndexVar(var), Block(tuple(map(_serial, phases)))
-    if width != _ONE:
-        alone = Binary("==", width, _ONE, DType.BOOL)
-        length, each = (Select(alone, *sides, DType.INT64) for sides in ((length, _ONE), (_ONE, times(width, count))))
+    """Some iterations at a time, each time one task; where several are done together, one iteration is a round of each phase."""
+    number, length = IndexVar(f"{loop.var}.part"), _length(work)
+    if width == _ONE:
+        tasks, place, body = _ONE, number, Block(tuple(map(_serial, phases)))
+    else:
+        alone, count = Binary("==", width, _ONE, DType.BOOL), int64(len(phases))
+        length = Select(alone, length, _ONE, DType.INT64)
+        tasks = Select(alone, _ONE, times(width, count), DType.INT64)
+        place = _over(number, tasks)
         part = Binary("%", number, width, DType.INT64)
         phase = Binary("%", _over(number, width), count, DType.INT64)
         body = Block(tuple(_of_round(stmt, k, phase, alone, part, width, len(phases)) for k, stmt in enumerate(phases)))
-    start = times(number if each == _ONE else _over(number, each), length)
+    start = times(place, length)
     rest = Binary("-", loop.extent, start, DType.INT64)
     inner = replace(loop, min=plus(loop.min, start), extent=minimum(length, rest), body=body)
-    total = times(ceil_div(maximum(_ZERO, loop.extent), length), each)
-    return For(var, _ZERO, total, Block((inner,)), "parallel", PARTS, chunk=1)
+    total = times(ceil_div(maximum(_ZERO, loop.extent), length), tasks)
+    return For(number.name, _ZERO, total, Block((inner,)), "parallel", PARTS, chunk=1)
+
+
+def _length(work: Expr) -> Expr:
+    """How many iterations one task does, if it does all of their work."""
+    length = maximum(_ONE, _over(int64(PART), work))
+    known = constant_value(length)
+    return length if known is None else int64(known)
 
 
 def _of_round(stmt: Stmt, place: int, phase: Expr, alone: Expr, part: Expr, width: Expr, phases: int) -> Stmt:

@@ -193,6 +193,14 @@ class State:
         """Print into the start of a loop body instead of here."""
         return self.printing(self.levels[level].place)
 
+    def once(self, text: str, hint: str) -> str:
+        """The result of an instruction of things known where a task begins, printed there the first time."""
+        known = self.levels[0].pointers
+        if text not in known:
+            with self.at(0):
+                known[text] = self.b.raw(text, hint)
+        return known[text]
+
     @contextmanager
     def scope(self) -> Generator[None]:
         """Results of reads and calls printed inside are not known outside."""

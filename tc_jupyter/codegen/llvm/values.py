@@ -162,7 +162,8 @@ class Values(Counters, ABC):
             case Cast():
                 return arith.cast(self.b, self.value(expr.operand), expr.dtype, self.f16c)
             case Call() if expr.function.startswith((PREFIX, LAST, SOUND)):
-                return self.across.call(expr.function, [self.value(each) for each in expr.arguments], self.vector_lanes)
+                across = Across(self.b, self.target.features, self.once)
+                return across.call(expr.function, [self.value(each) for each in expr.arguments], self.vector_lanes)
             case Call():
                 arguments = tuple(self.value(argument) for argument in expr.arguments)
                 return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)
@@ -171,19 +172,6 @@ class Values(Counters, ABC):
             case Const() | Size() | IndexVar():
                 return self.value(expr)
         assert_never(expr)
-
-    @property
-    def across(self) -> Across:
-        """Operations across the lanes of a vector."""
-
-        def once(text: str, hint: str) -> str:
-            memo = self.levels[0].memo
-            if text not in memo:
-                with self.at(0):
-                    memo[text] = Value(self.b.raw(text, hint), DType.BOOL)
-            return memo[text].text
-
-        return Across(self.b, self.target.features, once)
 
     def divided(self, expr: Binary) -> Value:
         """A quotient or remainder of positions; what is known of the divisor saves tests, or the division."""

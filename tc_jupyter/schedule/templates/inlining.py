@@ -36,12 +36,13 @@ from tc_jupyter.program import (
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
-from tc_jupyter.schedule.primitives import parts_of
+from tc_jupyter.schedule.primitives import factored
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Attach, IterVar, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 from .prologues import CHEAP
+from .streaming import added
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,13 @@ def _is_cheaper(graph: StageGraph, written: StageGraph, name: str, users: Sequen
 def _in_common(schedule: Schedule, name: str, costs: Costs) -> Schedule:
     """What rows of results have in common is a temporary, where that is at most a quarter of the work."""
     stage = schedule.graph.stage(name)
-    last = [index.name for index in stage.statement.output_indices][-1:]
-    if stage.statement.operator != "=" or not all(parts_of(schedule.graph, stage, axis) for axis in last or [""]):
+    outputs = stage.statement.output_indices
+    if stage.statement.operator != "=" or not outputs or factored(schedule.graph, stage, outputs[-1].name) is None:
         return schedule
-    split = schedule.factor(name, *last)
-    both = split.stages[split.stages.index(name) - 1], name
-    stored = _elements(split.graph.stage(both[0])) * costs.stored
-    pays = 4 * (_work(split.graph, both, costs) + stored) <= _work(schedule.graph, (name,), costs)
+    split = schedule.factor(name, outputs[-1].name)
+    part = added(schedule, split)
+    stored = _elements(split.graph.stage(part)) * costs.stored
+    pays = 4 * (_work(split.graph, (part, name), costs) + stored) <= _work(schedule.graph, (name,), costs)
     return split if pays else schedule
 
 

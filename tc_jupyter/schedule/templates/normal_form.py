@@ -21,12 +21,13 @@ from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Expr, IndexVar
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import MANY, Facts, fact_of
-from tc_jupyter.schedule.primitives import MOST_TERMS, factors_out, parts_of, terms_of
+from tc_jupyter.schedule.primitives import MOST_TERMS, factored, factors_out, terms_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, StageGraph, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from . import pixels
+from .streaming import added
 
 SMALLEST_VECTOR = 128
 """Bits of a vector that every processor has."""
@@ -57,8 +58,8 @@ def in_parts(schedule: Schedule, facts: Facts) -> Schedule:
         name = waiting.pop()
         axis = _summed_first(schedule.graph, schedule.graph.stage(name), facts)
         if axis is not None:
-            schedule = schedule.factor(name, axis)
-            waiting += [name, schedule.stages[schedule.stages.index(name) - 1]]
+            before, schedule = schedule, schedule.factor(name, axis)
+            waiting += [name, added(before, schedule)]
     return schedule
 
 
@@ -69,7 +70,7 @@ def _summed_first(graph: StageGraph, stage: Stage, facts: Facts) -> str | None:
     def points(names: Iterable[str]) -> int:
         return prod(MANY if (length := lengths[name]) is None else length.typical for name in names)
 
-    ways = {root.name: parts_of(graph, stage, root.name) for root in stage.roots if root.kind != "output"}
+    ways = {root.name: factored(graph, stage, root.name) for root in stage.roots if root.kind != "output"}
     costs = {
         axis: sum(map(points, two.indices)) + points(two.kept)
         for axis, two in ways.items()

@@ -65,18 +65,20 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
     for leaf in outer:
         schedule = schedule.parallel(stage.name, leaf)
     for each in members:
-        schedule = _in_tasks(_in_vectors(schedule, each, target), each.name, () if outer else (step,))
+        schedule = _in_vectors(schedule, each, target)
+        schedule = schedule if outer else _in_tasks(schedule, each.name, step)
     return schedule
 
 
-def _in_tasks(schedule: Schedule, name: str, around: tuple[str, ...]) -> Schedule:
-    """Tasks over the first index inside of the step, of a statement on single elements, if that is the outermost loop."""
+def _in_tasks(schedule: Schedule, name: str, step: str) -> Schedule:
+    """Tasks over the first index inside of the step, of a statement on single elements, if the step is the outermost loop."""
     stage = schedule.graph.stage(name)
-    inside = stage.leaves[len(around)] if around == stage.leaves[: len(around)] and len(stage.leaves) > 1 else ""
-    steps = {each for each, _ in (*stage.statement.order, *stage.statement.steps)}
-    if not around or not inside or stage.kind(inside) != "output" or inside in steps or stage.statement.left:
+    if stage.leaves[:1] != (step,) or len(stage.leaves) == 1 or stage.statement.left:
         return schedule
-    return schedule if stage.annotation(inside) else schedule.parallel(name, inside)
+    inside, steps = stage.leaves[1], {each for each, _ in (*stage.statement.order, *stage.statement.steps)}
+    if stage.kind(inside) != "output" or inside in steps or stage.annotation(inside):
+        return schedule
+    return schedule.parallel(name, inside)
 
 
 def _in_threads(schedule: Schedule, stage: Stage, shared: set[str]) -> Schedule:

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.ranges import MANY, Facts, SizeExpr, constant, fact_of
+from tc_jupyter.ranges import MANY, Facts, SizeExpr, constant, exactly, fact_of
 from tc_jupyter.schedule.infer_bound import StageBounds, SymbolicBounds, infer_symbolic, variable
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Split, Stage, StageGraph
@@ -80,16 +80,14 @@ def _follows(low: SizeExpr, loop: str, step: int) -> bool:
 
 def _is_within(extent: SizeExpr, step: int) -> bool:
     """Whether so many elements are all that large sizes ask for in a first iteration."""
-    loops = {name: 0 if "[" in name else MANY for name in extent.names}
-    return extent.evaluate(loops) <= step
+    first = fact_of(extent, dict.fromkeys(extent.names, exactly(MANY)) | dict.fromkeys(extent.indices, exactly(0)))
+    return first is not None and first.typical <= step
 
 
 def fuse_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
     """Compute large temporaries, and what stands between, for a block of rows in the task that alone uses these."""
-    for name in reversed(schedule.stages):
-        if _is_large(schedule, name, target, facts):
-            return _in_blocks(schedule, target, facts)
-    return schedule
+    some = any(_is_large(schedule, name, target, facts) for name in schedule.stages)
+    return _in_blocks(schedule, target, facts) if some else schedule
 
 
 def _is_large(schedule: Schedule, name: str, target: Target, facts: Facts) -> bool:
@@ -145,10 +143,11 @@ def _blocks(stage: Stage, target: Target, facts: Facts) -> dict[str, int]:
         if stage.annotation(leaf) != "parallel":
             break
         split = splits.get(leaf)
-        if split is not None and split.factor is None:
+        step = 1 if split is None else split.factor
+        if step is None:
             return {}
-        steps[leaf] = 1 if split is None or split.factor is None else split.factor
+        steps[leaf] = step
         root = next((each for each in stage.roots if each.name == (leaf if split is None else split.parent)), None)
         length = None if root is None else fact_of(root.dom[1] - root.dom[0], facts)
-        tasks *= -(-(1 if length is None else length.least) // steps[leaf])
+        tasks *= -(-(1 if length is None else length.least) // step)
     return steps if steps and max(steps.values()) > 1 and tasks >= target.threads else {}
