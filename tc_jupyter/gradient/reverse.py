@@ -606,7 +606,8 @@ def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:
         return where.points.get(node.name) if isinstance(node, IndexVar) else None
 
     points = tuple(point for point in step.points if point.name not in where.points)
-    conditions = (*where.known, *(rewrite(each, rule) for each in part.conditions[1:]))
+    found = len(step.conditions) + 1  # those of the step, and that this is the point
+    conditions = (*where.known, *(rewrite(each, rule) for each in part.conditions[found:]))
     read = rewrite(part.read, rule)
     assert isinstance(read, Read)
     return replace(step, points=points), Part(read, conditions, rewrite(part.value, rule))
