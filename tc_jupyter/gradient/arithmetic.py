@@ -99,6 +99,11 @@ def both(conditions: Sequence[Expr]) -> Expr:
     return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), conditions)
 
 
+def either(conditions: Sequence[Expr]) -> Expr:
+    """That one of some conditions holds, in their order."""
+    return reduce(lambda a, b: Binary("||", a, b, DType.BOOL), conditions)
+
+
 def guarded(conditions: Sequence[Expr], value: Expr) -> Expr:
     """The value where all conditions hold, else 0."""
     if not conditions or is_number(value, 0):

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
 from tc_jupyter.ranges import nonnegative, to_expr
 
-from .arithmetic import both, cast, compared, is_number, number, plus, times
+from .arithmetic import both, cast, compared, either, is_number, number, plus, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, at_left, factor_of, found, product_of
 from .invariance import active_tensors
@@ -153,19 +152,17 @@ class _Reverse:
         except Underivable as problem:
             raise refuse(self.about.program, f"`{problem}` has no derivative in the language", step.span) from None
 
-    def is_sum(self, name: str) -> bool:
-        """Whether a derivative is anything but one array as it stands."""
-        pending = self.pending[name]
-        return bool(pending.terms) or len(pending.bases) > 1
-
     def written(self, name: str) -> str:
-        """The array of the derivative of a tensor, which is complete now."""
-        own = self.draft.name(f"d{name}") if self.is_sum(name) else ""
+        """The array of the derivative of a tensor, which is complete now: one that is there as it stands, or the sum."""
         pending = self.pending.pop(name)
-        if not own:
+        if len(pending.bases) == 1 and not pending.terms:
             return pending.bases[0]
+        return self.summed(name, pending)
+
+    def summed(self, name: str, pending: _Pending) -> str:
+        """A new array with what is known of the derivative of a tensor."""
         array = self.about.arrays[name]
-        self.draft.arrays[own] = Array(own, array.dtype.compute, array.box)
+        own = self.draft.array(f"d{name}", array.dtype.compute, array.box)
         self.emit(own, pending, declared=False)
         return own
 
@@ -206,16 +203,13 @@ class _Reverse:
             self.emit(whole, _Pending([*bases], others), declared=False)
             return
         if others or len(bases) > 1:
-            array = self.about.arrays[name]
-            base = self.draft.array(f"d{name}", array.dtype.compute, array.box)
-            self.emit(base, _Pending([*bases], others), declared=False)
-            bases = [base]
+            bases = [self.summed(name, _Pending([*bases], others))]
         if all(term.is_gather and term.reduced == own[0].reduced for term in own):
             self.against_the_order(step, whole, bases[0] if bases else None, own)
             return
         if step.block:
             raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
-        start, alone = len(self.draft.steps), in_turns_alone(step)
+        start, alone = len(self.draft.steps), step.in_turns_alone()
         self.emit(whole, _Pending([*bases], own), declared=False)
         self.draft.steps[start:] = [self.draft.in_turns(each, alone, -1) for each in self.draft.steps[start:]]
 
@@ -240,7 +234,7 @@ class _Reverse:
         found = None
         if stride_of(reader, part, array, self.about.size) is not None:
             found = self.inlined(reader, part, array)
-        places = writer.places or in_turns_alone(writer).places
+        places = writer.places or writer.in_turns_alone().places
         return found or transposed(reader, part, array, self.about.size, self.draft.index, places)
 
     def share_outside(self, step: Step, part: Part, writer: Step) -> None:
@@ -252,8 +246,7 @@ class _Reverse:
             tests += [] if nonnegative(first - low) else [compared("<", at, to_expr(low))]
             tests += [] if nonnegative(high - end) else [compared(">=", at, to_expr(high))]
         if tests:
-            test = reduce(lambda a, b: Binary("||", a, b, DType.BOOL), tests)
-            part = replace(part, conditions=(*part.conditions, test))
+            part = replace(part, conditions=(*part.conditions, either(tests)))
             self.of(name).terms.append(transposed(step, part, array, self.about.size, self.draft.index))
 
     def against_the_order(self, step: Step, own: str, incoming: str | None, terms: Sequence[Term]) -> None:
@@ -526,12 +519,6 @@ class _Reverse:
         if not plain:
             return self.draft.indices_of(array.box)
         return plain[0].points, plain[0].left
-
-
-def in_turns_alone(step: Step) -> Step:
-    """A step with an order as the only one of a block."""
-    names = ",".join(name for name, _ in step.order)
-    return replace(step, block=f"{names}#{step.target}") if step.order else step
 
 
 def divided(left: tuple[Expr, ...], stride: Stride) -> tuple[Expr, ...]:

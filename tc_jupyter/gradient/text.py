@@ -316,9 +316,8 @@ class _Printer:
         self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
     ) -> list[tree.TcStatement]:
         """A sum of 16-bit floats is kept in 32 bits until it is complete."""
-        if step.order:  # in turns
-            names = ",".join(name for name, _ in step.order)
-            step = replace(step, block=step.block if step.turns == step.order else f"{names}#{own}")
+        if step.turns != step.order:
+            step = step.in_turns_alone()
         wide = self.fresh(f"{own}_sum")
         held = replace(array, name=wide, dtype=array.dtype.compute)
         self.boxes[wide] = array.box

@@ -216,8 +216,8 @@ class _Solving:
         given = [test for each in self.part.conditions for test in conjuncts(self.replaced(each))]
         conditions = self.shown([*conditions, *given])
         left, points = list[Expr](), list[Point]()
-        others = [at for dimension, at in enumerate(self.part.read.indices) if dimension not in self.pivots]
-        scattered = not self.kept and all(map(self.is_scattered, others))
+        unsolved = [at for dimension, at in enumerate(self.part.read.indices) if dimension not in self.pivots]
+        scattered = not self.kept and all(map(self.is_scattered, unsolved))
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
             subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
@@ -340,8 +340,9 @@ def factors(value: Expr) -> Iterator[Expr]:
 
 def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -> tuple[list[Point], Expr]:
     """The points without indices that stand nowhere: a sum over them is a product."""
+    used = _names((*others, value))
     for point in points:
-        if point.name not in _names((*others, value)):
+        if point.name not in used:
             extent = point.upper - point.lower
             count = extent if nonnegative(extent) else maximum(extent, 0)
             value = times(value, cast(to_expr(count), value.dtype))

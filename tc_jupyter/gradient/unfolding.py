@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import reduce
 from itertools import count, groupby
 
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Select, Size, Statement, int64, rewrite
 from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, constant, from_expr, maximum, reads_what_it_made, to_expr
 
-from .arithmetic import both, cast
+from .arithmetic import both, cast, either
 from .folds import Unfolded, unfolded
 from .steps import Array, Point, Step, Steps, refuse, root, version
 
@@ -215,7 +214,7 @@ def earlier(apart: Sequence[tuple[SizeExpr, int]]) -> Expr:
     for place, (far, way) in enumerate(apart):
         same = [Binary("==", to_expr(each), zero, DType.BOOL) for each, _ in apart[:place]]
         found.append(both([*same, Binary("<" if way > 0 else ">", to_expr(far), zero, DType.BOOL)]))
-    return reduce(lambda a, b: Binary("||", a, b, DType.BOOL), found)
+    return either(found)
 
 
 def _moved(at: Expr, far: SizeExpr) -> Expr:
