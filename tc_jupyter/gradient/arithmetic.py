@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, Select, Unary
+from tc_jupyter.ranges import SizeExpr, to_expr
 
 
 def number(value: float, dtype: DType) -> Const:
@@ -92,6 +93,14 @@ def called(function: str, *arguments: Expr) -> Expr:
 def compared(op: str, a: Expr, b: Expr) -> Expr:
     """`a op b`."""
     return Binary(op, a, b, DType.BOOL)
+
+
+def shifted(indices: Sequence[Expr], distances: Sequence[SizeExpr], op: str = "+") -> tuple[Expr, ...]:
+    """Subscripts, each farther by a distance, or nearer (`-`)."""
+    return tuple(
+        at if far == 0 else Binary(op, at, to_expr(far), DType.INT64)
+        for at, far in zip(indices, distances, strict=True)
+    )
 
 
 def both(conditions: Sequence[Expr]) -> Expr:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
 from tc_jupyter.ranges import nonnegative, to_expr
 
-from .arithmetic import both, cast, compared, either, is_number, number, plus, times
+from .arithmetic import both, cast, compared, either, is_number, number, plus, shifted, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, at_left, factor_of, found, product_of
 from .invariance import active_tensors
@@ -87,8 +87,7 @@ class _Reverse:
             self.of(name).bases.append(own)
         elif name in self.active:
             points, left = self.draft.indices_of(array.box)
-            there = tuple(Binary("-", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
-            self.of(name).terms.append(Term(points, left, (), self.element(own, there)))
+            self.of(name).terms.append(Term(points, left, (), self.element(own, shifted(left, shift, "-"))))
         return own
 
     def of(self, name: str) -> _Pending:
