@@ -8,7 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
+from tc_jupyter.program import (
+    Binary,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Unary,
+    int64,
+    rewrite,
+    variables,
+    walk,
+)
 from tc_jupyter.ranges import nonnegative, to_expr
 
 from .arithmetic import both, cast, compared, either, is_number, number, plus, shifted, times
@@ -540,7 +553,7 @@ def by_residue(left: tuple[Expr, ...], stride: Stride, values: Sequence[Expr]) -
 def put(term: Term, left: Sequence[Expr]) -> Expr:
     """The value of a term at an element."""
     own = {old.name: new for old, new in zip(map(as_index, term.left), left, strict=True)}
-    return rewrite(term.guarded, lambda node: own.get(node.name) if isinstance(node, IndexVar) else None)
+    return rewrite(term.guarded, variables(own))
 
 
 def is_short(point: Point) -> bool:
@@ -587,10 +600,7 @@ def renamed_left(term: Term, left: Sequence[Expr], fresh: Callable[[], str]) -> 
 
 def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:
     """The step and a read of it at the point with the extreme value alone."""
-
-    def rule(node: Expr) -> Expr | None:
-        return where.points.get(node.name) if isinstance(node, IndexVar) else None
-
+    rule = variables(where.points)
     points = tuple(point for point in step.points if point.name not in where.points)
     found = len(step.conditions) + 1  # those of the step, and that this is the point
     conditions = (*where.known, *(rewrite(each, rule) for each in part.conditions[found:]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
-from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, rewrite, turns, walk
+from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, rewrite, turns, variables, walk
 from tc_jupyter.ranges import SizeExpr, always_nonnegative, from_expr, to_expr
 from tc_jupyter.ranges.convert import Scope
 
@@ -97,10 +97,7 @@ class Step:
 
     def renamed(self, names: Mapping[str, str]) -> Step:
         """The same with other names for indices."""
-
-        def rule(node: Expr) -> Expr | None:
-            return IndexVar(names[node.name]) if isinstance(node, IndexVar) and node.name in names else None
-
+        rule = variables({old: IndexVar(new) for old, new in names.items()})
         left, conditions = (tuple(rewrite(each, rule) for each in part) for part in (self.left, self.conditions))
         points = tuple(replace(point, name=names.get(point.name, point.name)) for point in self.points)
         order = tuple((names.get(name, name), way) for name, way in self.order)

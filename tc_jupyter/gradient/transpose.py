@@ -22,6 +22,7 @@ from tc_jupyter.program import (
     conjuncts,
     may_wrap,
     rewrite,
+    variables,
     walk,
 )
 from tc_jupyter.ranges import (
@@ -83,10 +84,7 @@ class Term:
 
     def renamed(self, names: Mapping[str, str]) -> Term:
         """The same with other names for indices."""
-
-        def rule(node: Expr) -> Expr | None:
-            return IndexVar(names[node.name]) if isinstance(node, IndexVar) and node.name in names else None
-
+        rule = variables({old: IndexVar(new) for old, new in names.items()})
         points = tuple(replace(point, name=names.get(point.name, point.name)) for point in self.points)
         left = tuple(rewrite(at, rule) for at in self.left)
         conditions = tuple(rewrite(each, rule) for each in self.conditions)
@@ -322,11 +320,7 @@ class _Solving:
         """An expression of the step in the new indices."""
         plain = {name for name, value in self.solved.items() if value == index_name(name + NEW)}
         exprs = {name: _new(to_expr(value)) for name, value in self.solved.items() if name not in plain}
-
-        def rule(node: Expr) -> Expr | None:
-            return exprs.get(node.name) if isinstance(node, IndexVar) else None
-
-        return rewrite(expr, rule) if exprs else expr
+        return rewrite(expr, variables(exprs)) if exprs else expr
 
 
 def factors(value: Expr) -> Iterator[Expr]:
