@@ -60,7 +60,15 @@ class _Plan:
 
 
 def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = ()) -> Derived:
-    """The def of the derivatives by some parameters."""
+    """The def of the derivatives by some parameters.
+
+    Args:
+        wrt: the parameters, each a float.
+        saved: results and temporaries whose last version is a parameter, not computed again.
+
+    Raises:
+        CompileError: TC250, a function without a derivative, or an order that cannot be turned around.
+    """
     return _Reverse(about, wrt, saved).run(name)
 
 

@@ -25,6 +25,7 @@ from tc_jupyter.program import (
     variables,
     walk,
 )
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import (
     Datum,
     FloorDiv,
@@ -249,7 +250,7 @@ class _Solving:
 
     def is_sum(self) -> bool:
         """Whether an element of the tensor that is read gets a sum."""
-        names = {node.name for node in walk(self.part.value) if isinstance(node, IndexVar)}
+        names = index_names(self.part.value)
         return len(self.pivots) == len(self.array.box) and any(
             point.name in names and point.name not in self.solved for point in self.step.points
         )
@@ -345,7 +346,7 @@ def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -
 
 
 def _names(exprs: Iterable[Expr]) -> set[str]:
-    return {node.name for expr in exprs for node in walk(expr) if isinstance(node, IndexVar)}
+    return {name for expr in exprs for name in index_names(expr)}
 
 
 def _new(expr: Expr) -> Expr:

@@ -18,7 +18,11 @@ from .steps import Array, Point, Step, Steps, refuse, root, version
 
 
 def steps_of(program: Program, ranges: Ranges) -> Steps:
-    """The steps of a def without errors."""
+    """The steps of a def without errors.
+
+    Raises:
+        CompileError: TC250, a type, a range or an order of which derivatives are not known.
+    """
     return _Unfolding(program, ranges).run()
 
 
