@@ -393,6 +393,15 @@ def test_derivatives_of_nothing(name):
     np.testing.assert_allclose(dw, dy * slope, rtol=1e-6)
 
 
+def test_an_extreme_of_no_points_has_no_derivative():
+    """The condition leaves all points of the second row out."""
+    text = "def most(double(M) X, double(N, M) W) -> (Y) { Y(i) max=! X(j) where W(i, j) > 0 }"
+    x, w = np.float64([3, 2, 1]), np.float64([[1, 2, 3], [-1, -1, -1], [-1, 1, 1]])
+    dx, dw = tc.compile(text, target="cpu").most.vjp()(x, w, np.float64([4, 5, 6]))
+    assert dx.tolist() == [4, 6, 0]
+    assert not dw.any()
+
+
 @pytest.mark.slow
 def test_no_def_is_refused():
     """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""

@@ -495,9 +495,10 @@ class Calls:
         """With a size of 0 every access of a statement that still runs is looked at again, as `Bind` does."""
         before: list[str] = []
         body = ["int over = 0;", "(void)over; (void)c;"]
+        subscripts = self.found.conditions.subscripts()
         for statement in self.program.statements:
             inner: list[str] = []
-            for item in self.found.conditions.subscripts(statement.name):
+            for item in subscripts.get(statement.name, ()):
                 assert item.bound is not None
                 access, dimension = item.bound.access, item.bound.dimension
                 on_data = item.kind in ("DATA", "POINTWISE")
