@@ -177,7 +177,7 @@ def zarr(f: Function, *arrays: Any, out: Any, threads: int | None = None, **name
 
     Raises:
         CallError: the arguments do not fit; TC671, a chunk needs too much; TC673, a store is not there or does not fit.
-        TypeError: `f` is no function of a cell.
+        TypeError: `f` is no function of a cell, or `threads` is no positive integer.
     """
     from tc_jupyter.chunks.stores import compute  # noqa: PLC0415  (only calls with stores)
 
@@ -425,16 +425,18 @@ class Function:
         """Compile the text again, which calls what is known now; where that is not possible, every call says why."""
         options = _alone(self._options, self.written_name)
         analysis = _analysis(options)
-        error = next((each for each in analysis.diagnostics if each.is_error), None)
-        if error is not None:
+        said, fresh = analysis.diagnostics, None
+        if analysis.ok:
+            try:
+                fresh = module_of(analysis, options)[self.written_name]._with_steps(*self._scheduled(), self._options)
+            except CompileError as problem:  # for the ranks and types that the schedule is for
+                said = problem.diagnostics
+        if fresh is None:
+            error = next(each for each in said if each.is_error)
             between = next((each for each in self.callees.values() if each.stale is not None), None)
             self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
             self._call = self._write = self._refuse
             return
-        fresh = module_of(analysis, options)[self.written_name]
-        steps = self._definition.steps if isinstance(self._definition, Definition) else None
-        if steps is not None:
-            fresh = Function(Definition(fresh.analysis, self._options, steps), self._options, fresh.source_text)
         self.__doc__, self._write, self._stale = fresh.__doc__, None, None
         self._definition, self._call = fresh._definition, self._call_first
         for callee in fresh.callees.values():
@@ -674,6 +676,17 @@ class Function:
 
         return definition_of(current.functions, signature, self._options)
 
+    def _with_steps(self, steps: tuple[Step, ...] | None, signature: Signature | None, options: Options) -> Function:
+        """The function with what `_scheduled` tells of another one; itself where that is nothing.
+
+        Raises:
+            CompileError: the function has an error for the signature.
+        """
+        if steps is None:
+            return self
+        known = self._specialized(signature)
+        return Function(Definition(known.found, options, steps, known.special), options, self._source)
+
     def _known(self, arrays: Sequence[Any] = ()) -> Definition:
         """The def with known ranks: for these arguments, or as it was last called.
 
@@ -801,7 +814,8 @@ class Function:
         if check:
             self._compare_rule(rule)
         options = replace(self._options, rule=rule)
-        return Function(Definition(definition.found, options, definition.steps), options, self._source)
+        made = Definition(definition.found, options, definition.steps, definition.special)
+        return Function(made, options, self._source)
 
     def _compare_rule(self, rule: Function) -> None:
         """See whether a derivative is that of this function, at the first arguments that are accepted.
@@ -912,7 +926,7 @@ class Function:
         shared: bool = True,
         cuda: str | Sequence[str] = (),
         like: Sequence[Any] = (),
-        ranks: Sequence[int] = (),
+        ranks: int | Sequence[int] = (),
         name: str | None = None,
         wheel: bool = False,
         force: bool = False,
@@ -925,7 +939,8 @@ class Function:
             shared: make a shared library beside the static one.
             cuda: architectures that CUDA is written for, as `sm_80`.
             like: calls for which code is made beside that for all sizes: the arguments of each, or sizes by name.
-            ranks: of arrays whose ranks a `%%sac` function leaves open; each is a C function, as is each of `like`.
+            ranks: numbers of dimensions, for arrays whose ranks a `%%sac` function leaves open. Each is a C function of its own, as
+                are the ranks and types of each call of `like`: `smooth_1d` and `smooth_2d`.
             name: of the library; by default that of the function.
             wheel: make a package for Python, too, which needs NumPy alone.
             force: overwrite files that no export has written, or that have changed since.
@@ -937,7 +952,8 @@ class Function:
             CallError: TC660, there is no such processor or device; TC661, the folder cannot be written, or the C compiler fails;
                 TC663, this system or function has no libraries; TC687, a file would be overwritten that no export has left so; or
                 the arguments of a call of `like` do not fit.
-            ValueError: sizes of `like` are not all sizes of the function.
+            TypeError: the name is no text.
+            ValueError: sizes of `like` are not all sizes of the function; or one of `ranks` is no rank from 0 to 8.
 
         Warns:
             DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
@@ -1265,18 +1281,21 @@ def export(
     like: Mapping[str, Sequence[Any]] | None = None,
     wheel: bool = False,
     force: bool = False,
-    ranks: Sequence[int] = (),
+    ranks: int | Sequence[int] = (),
 ) -> Exported:
-    """Write a library with some functions; arguments, results, errors and warnings are those of `Function.export`.
+    """Write a library with some functions; other arguments, results, errors and warnings are those of `Function.export`.
 
     Args:
+        functions: one, or several.
         name: of the library.
         like: for functions by name, calls for which code is made beside that for all sizes.
+        ranks: for all functions whose arrays have open ranks; others have no use for them.
 
     Raises:
         CallError: as `Function.export`.
-        TypeError: something is no function, or `like` does not say of which function the calls are.
-        ValueError: there is no function, `like` names another one, or sizes in it are not all sizes of the function.
+        TypeError: something is no function, `like` does not say of which function the calls are, or the name is no text.
+        ValueError: there is no function, `like` names another one, sizes in it are not all sizes of the function, or one of
+            `ranks` is no rank.
     """
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 
@@ -1301,15 +1320,20 @@ def export(
     return library.export(found, folder, name, cpus, shared, cuda, wheel, force)
 
 
-def exported(function: Function, ranks: Sequence[int], like: Sequence[Any]) -> list[Wanted]:
-    """The defs that a library has of a function.
+def exported(function: Function, ranks: int | Sequence[int], like: Sequence[Any]) -> list[Wanted]:
+    """The defs that a library has of a function, with the names that they have there.
+
+    Args:
+        ranks: numbers of dimensions of arrays where the text leaves them open.
+        like: calls, each the arrays of one, or sizes by name.
 
     Raises:
-        CallError: TC663, or a call of `like` does not fit.
-        ValueError: one of `ranks` is no rank.
+        CallError: TC663, nothing tells the ranks, or elements decide what is computed; or a call of `like` does not fit.
+        ValueError: one of `ranks` is no rank, or sizes by name are not all sizes of any of several defs.
     """
     from tc_jupyter.compiler.library import wanted  # noqa: PLC0415  (few functions are exported)
 
+    ranks = one_or_more(ranks)
     for rank in ranks if function.leaves_ranks_open else ():
         checked_rank(function, rank)
     return wanted(function._current(), ranks, like)  # pyright: ignore[reportPrivateUsage]
@@ -1420,10 +1444,7 @@ def _restore(
 ) -> Function:
     """Unpickle: compile the text again."""
     function = module_of(_analysis(options), options)[name]
-    if steps is None:
-        return function
-    known = function._specialized(signature)  # pyright: ignore[reportPrivateUsage]
-    return Function(Definition(known.found, options, steps, known.special), options, function.source_text)
+    return function._with_steps(steps, signature, options)  # pyright: ignore[reportPrivateUsage]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

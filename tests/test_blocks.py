@@ -182,6 +182,23 @@ def test_a_call_inside_of_a_block_is_its_statements(name, target):
     assert found.shape == wanted.shape
 
 
+def test_a_call_inside_of_a_block_is_told_before_its_statements():
+    text = """def cell(float(N) H, float(N) W) -> (Y) { q(i) = W(i) * W(i)  Y(i) = H(i) * q(i) }
+    def f(float(T, N) X, float(N) W) -> (h) { along t in 0:T {
+        P(i) = (h(t-1, i) else 0) where i in 0:N  Z = cell(P, W)  V = cell(Z, W)  h(t, i) = V(i) + X(t, i) } }"""
+    program = tc.compile(text).f.program
+    names = [each.name for each in program.statements]
+    assert names == ["cell.q", "cell#2.q", "P", "cell.Y", "Z", "cell#2.Y", "V", "h"]
+    assert [names[each.position] for each in program.calls] == ["cell.Y", "cell#2.Y"]
+
+
+def test_a_derivative_that_a_block_calls_is_known_by_the_name_of_its_def():
+    known = dict(tc.compile("def square(float(N) H) -> (Y) { Y(i) = H(i) * H(i) }"))
+    text = """def f(float(T, N) X) -> (h) { along t in 0:T {
+        P(i) = (h(t-1, i) else 0) where i in 0:N  D(i) = X(t, i)  Y, Z = square.jvp(P, D)  h(t, i) = Y(i) + Z(i) + X(t, i) } }"""
+    assert tc.compile(text, known=known).f.callees == known
+
+
 def test_a_gpu_calls_at_every_step():
     x, w, u, b = drawn(5, (3, 1, 2), (4, 4, 2), (4, 4, 4), (4, 4))
     f = tc.compile(LSTM).lstm

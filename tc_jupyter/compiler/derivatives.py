@@ -64,8 +64,9 @@ def derivation(
     """The def of the derivatives backwards (`vjp`) or forwards (`jvp`, without the results `tangent`), or of many calls (`batch`).
 
     Args:
-        wrt: names of parameters that are floats; by default all of them. Of `batch`, the parameters that there are many of.
-        save: results and temporaries that are taken as parameters and not computed again.
+        wrt: names of parameters that are floats, as `checked` gives them; by default all of them. Of `batch`, the parameters that
+            there are many of.
+        save: results and temporaries that are taken as parameters and not computed again, as `checked` gives them.
         lean: leave parameters out that nothing reads.
 
     Raises:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, Select, Unary
+from tc_jupyter.ranges import SizeExpr, to_expr
 
 
 def number(value: float, dtype: DType) -> Const:
@@ -94,9 +95,22 @@ def compared(op: str, a: Expr, b: Expr) -> Expr:
     return Binary(op, a, b, DType.BOOL)
 
 
+def shifted(indices: Sequence[Expr], distances: Sequence[SizeExpr], op: str = "+") -> tuple[Expr, ...]:
+    """Subscripts, each farther by a distance, or nearer (`-`)."""
+    return tuple(
+        at if far == 0 else Binary(op, at, to_expr(far), DType.INT64)
+        for at, far in zip(indices, distances, strict=True)
+    )
+
+
 def both(conditions: Sequence[Expr]) -> Expr:
     """All conditions, in their order."""
     return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), conditions)
+
+
+def either(conditions: Sequence[Expr]) -> Expr:
+    """That one of some conditions holds, in their order."""
+    return reduce(lambda a, b: Binary("||", a, b, DType.BOOL), conditions)
 
 
 def guarded(conditions: Sequence[Expr], value: Expr) -> Expr:

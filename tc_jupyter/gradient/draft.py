@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS, Binary, Const, DType, Expr, IndexVar, Read
-from tc_jupyter.ranges import SizeExpr, to_expr
+from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS, Const, DType, Expr, IndexVar, Read
+from tc_jupyter.ranges import SizeExpr
 
-from .arithmetic import cast
+from .arithmetic import cast, shifted
 from .steps import Array, Bounds, Point, Step, Steps, root, version
 
 _RESERVED = {
@@ -165,8 +165,7 @@ class Draft:
         box = tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))
         self.arrays[own] = Array(own, array.dtype, box, array.pairs)
         points, left = self.indices_of(box)
-        there = tuple(Binary("+", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
-        value = cast(Read(source, there, array.dtype), array.dtype.compute)
+        value = cast(Read(source, shifted(left, shift), array.dtype), array.dtype.compute)
         self.steps.append(Step(own, "=", False, points, left, value))
         return own
 

@@ -78,7 +78,7 @@ def found(step: Step, array: Array, name: Named) -> Found:
     steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, order=(), block=""))
     where = Read(at, step.left, DType.INT64)
     known = tuple(test for point in reduced if (test := point.some) is not None)
-    if not all(nonnegative(point.upper - point.lower - 1) for point in reduced):
+    if step.conditions or not all(nonnegative(point.upper - point.lower - 1) for point in reduced):
         known = (compared("<", where, int64(NO_POSITION)),)
     return Found(tuple(steps), where, here, _points(reduced, where), known, best)
 

@@ -26,6 +26,7 @@ from tc_jupyter.program import (
     at_part,
     int64,
     rewrite,
+    variables,
     with_operands,
 )
 from tc_jupyter.ranges import to_expr
@@ -52,9 +53,7 @@ class Unfolded:
         component, *at = read.indices
         assert isinstance(component, Const)
         put = dict(zip(self.names, at, strict=True))
-        return rewrite(
-            self.totals[int(component.value)], lambda node: put.get(node.name) if isinstance(node, IndexVar) else None
-        )
+        return rewrite(self.totals[int(component.value)], variables(put))
 
 
 @dataclass(frozen=True, slots=True)

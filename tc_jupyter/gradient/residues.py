@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tc_jupyter.program import Expr, IndexVar, Read, rewrite
+from tc_jupyter.program import Expr, Read, rewrite, variables
 from tc_jupyter.ranges import SizeExpr, constant, floor_div, to_expr
 from tc_jupyter.ranges import index as index_name
 
@@ -144,11 +144,7 @@ def _thinned(step: Step, part: Part, name: str, first: int, by: int, fresh: Call
         new = fresh()
         points.append(Point(new, constant(0), count))
         value = value + index_name(new) * by
-    put = to_expr(value)
-
-    def rule(node: Expr) -> Expr | None:
-        return put if isinstance(node, IndexVar) and node.name == name else None
-
+    rule = variables({name: to_expr(value)})
     read = rewrite(part.read, rule)
     assert isinstance(read, Read)
     conditions = tuple(rewrite(each, rule) for each in part.conditions)

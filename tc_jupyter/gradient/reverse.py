@@ -7,12 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
+from tc_jupyter.program import (
+    Binary,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Unary,
+    int64,
+    rewrite,
+    variables,
+    walk,
+)
 from tc_jupyter.ranges import nonnegative, to_expr
 
-from .arithmetic import both, cast, compared, is_number, number, plus, times
+from .arithmetic import both, cast, compared, either, is_number, number, plus, shifted, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, at_left, factor_of, found, product_of
 from .invariance import active_tensors
@@ -48,7 +60,15 @@ class _Plan:
 
 
 def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = ()) -> Derived:
-    """The def of the derivatives by some parameters."""
+    """The def of the derivatives by some parameters.
+
+    Args:
+        wrt: the parameters, each a float.
+        saved: results and temporaries whose last version is a parameter, not computed again.
+
+    Raises:
+        CompileError: TC250, a function without a derivative, or an order that cannot be turned around.
+    """
     return _Reverse(about, wrt, saved).run(name)
 
 
@@ -88,8 +108,7 @@ class _Reverse:
             self.of(name).bases.append(own)
         elif name in self.active:
             points, left = self.draft.indices_of(array.box)
-            there = tuple(Binary("-", at, to_expr(far), DType.INT64) for at, far in zip(left, shift, strict=True))
-            self.of(name).terms.append(Term(points, left, (), self.element(own, there)))
+            self.of(name).terms.append(Term(points, left, (), self.element(own, shifted(left, shift, "-"))))
         return own
 
     def of(self, name: str) -> _Pending:
@@ -153,19 +172,17 @@ class _Reverse:
         except Underivable as problem:
             raise refuse(self.about.program, f"`{problem}` has no derivative in the language", step.span) from None
 
-    def is_sum(self, name: str) -> bool:
-        """Whether a derivative is anything but one array as it stands."""
-        pending = self.pending[name]
-        return bool(pending.terms) or len(pending.bases) > 1
-
     def written(self, name: str) -> str:
-        """The array of the derivative of a tensor, which is complete now."""
-        own = self.draft.name(f"d{name}") if self.is_sum(name) else ""
+        """The array of the derivative of a tensor, which is complete now: one that is there as it stands, or the sum."""
         pending = self.pending.pop(name)
-        if not own:
+        if len(pending.bases) == 1 and not pending.terms:
             return pending.bases[0]
+        return self.summed(name, pending)
+
+    def summed(self, name: str, pending: _Pending) -> str:
+        """A new array with what is known of the derivative of a tensor."""
         array = self.about.arrays[name]
-        self.draft.arrays[own] = Array(own, array.dtype.compute, array.box)
+        own = self.draft.array(f"d{name}", array.dtype.compute, array.box)
         self.emit(own, pending, declared=False)
         return own
 
@@ -206,16 +223,13 @@ class _Reverse:
             self.emit(whole, _Pending([*bases], others), declared=False)
             return
         if others or len(bases) > 1:
-            array = self.about.arrays[name]
-            base = self.draft.array(f"d{name}", array.dtype.compute, array.box)
-            self.emit(base, _Pending([*bases], others), declared=False)
-            bases = [base]
+            bases = [self.summed(name, _Pending([*bases], others))]
         if all(term.is_gather and term.reduced == own[0].reduced for term in own):
             self.against_the_order(step, whole, bases[0] if bases else None, own)
             return
         if step.block:
             raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
-        start, alone = len(self.draft.steps), in_turns_alone(step)
+        start, alone = len(self.draft.steps), step.in_turns_alone()
         self.emit(whole, _Pending([*bases], own), declared=False)
         self.draft.steps[start:] = [self.draft.in_turns(each, alone, -1) for each in self.draft.steps[start:]]
 
@@ -240,7 +254,7 @@ class _Reverse:
         found = None
         if stride_of(reader, part, array, self.about.size) is not None:
             found = self.inlined(reader, part, array)
-        places = writer.places or in_turns_alone(writer).places
+        places = writer.places or writer.in_turns_alone().places
         return found or transposed(reader, part, array, self.about.size, self.draft.index, places)
 
     def share_outside(self, step: Step, part: Part, writer: Step) -> None:
@@ -252,8 +266,7 @@ class _Reverse:
             tests += [] if nonnegative(first - low) else [compared("<", at, to_expr(low))]
             tests += [] if nonnegative(high - end) else [compared(">=", at, to_expr(high))]
         if tests:
-            test = reduce(lambda a, b: Binary("||", a, b, DType.BOOL), tests)
-            part = replace(part, conditions=(*part.conditions, test))
+            part = replace(part, conditions=(*part.conditions, either(tests)))
             self.of(name).terms.append(transposed(step, part, array, self.about.size, self.draft.index))
 
     def against_the_order(self, step: Step, own: str, incoming: str | None, terms: Sequence[Term]) -> None:
@@ -528,12 +541,6 @@ class _Reverse:
         return plain[0].points, plain[0].left
 
 
-def in_turns_alone(step: Step) -> Step:
-    """A step with an order as the only one of a block."""
-    names = ",".join(name for name, _ in step.order)
-    return replace(step, block=f"{names}#{step.target}") if step.order else step
-
-
 def divided(left: tuple[Expr, ...], stride: Stride) -> tuple[Expr, ...]:
     """The number of an element among those of its residue."""
     inside = list(left)
@@ -554,7 +561,7 @@ def by_residue(left: tuple[Expr, ...], stride: Stride, values: Sequence[Expr]) -
 def put(term: Term, left: Sequence[Expr]) -> Expr:
     """The value of a term at an element."""
     own = {old.name: new for old, new in zip(map(as_index, term.left), left, strict=True)}
-    return rewrite(term.guarded, lambda node: own.get(node.name) if isinstance(node, IndexVar) else None)
+    return rewrite(term.guarded, variables(own))
 
 
 def is_short(point: Point) -> bool:
@@ -601,12 +608,10 @@ def renamed_left(term: Term, left: Sequence[Expr], fresh: Callable[[], str]) -> 
 
 def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:
     """The step and a read of it at the point with the extreme value alone."""
-
-    def rule(node: Expr) -> Expr | None:
-        return where.points.get(node.name) if isinstance(node, IndexVar) else None
-
+    rule = variables(where.points)
     points = tuple(point for point in step.points if point.name not in where.points)
-    conditions = (*where.known, *(rewrite(each, rule) for each in part.conditions[1:]))
+    found = len(step.conditions) + 1  # those of the step, and that this is the point
+    conditions = (*where.known, *(rewrite(each, rule) for each in part.conditions[found:]))
     read = rewrite(part.read, rule)
     assert isinstance(read, Read)
     return replace(step, points=points), Part(read, conditions, rewrite(part.value, rule))

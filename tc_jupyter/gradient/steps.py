@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, Span, codes, render
-from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, rewrite, turns, walk
+from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, rewrite, turns, variables, walk
 from tc_jupyter.ranges import SizeExpr, always_nonnegative, from_expr, to_expr
 from tc_jupyter.ranges.convert import Scope
 
@@ -89,12 +90,14 @@ class Step:
         names = [at.name if isinstance(at, IndexVar) else "" for at in self.left]
         return tuple(names.index(name) for name, _ in self.turns)
 
+    def in_turns_alone(self) -> Step:
+        """The same as the only one of a block, if it has an order."""
+        names = ",".join(name for name, _ in self.order)
+        return replace(self, block=f"{names}#{self.target}") if self.order else self
+
     def renamed(self, names: Mapping[str, str]) -> Step:
         """The same with other names for indices."""
-
-        def rule(node: Expr) -> Expr | None:
-            return IndexVar(names[node.name]) if isinstance(node, IndexVar) and node.name in names else None
-
+        rule = variables({old: IndexVar(new) for old, new in names.items()})
         left, conditions = (tuple(rewrite(each, rule) for each in part) for part in (self.left, self.conditions))
         points = tuple(replace(point, name=names.get(point.name, point.name)) for point in self.points)
         order = tuple((names.get(name, name), way) for name, way in self.order)
@@ -171,10 +174,4 @@ def refuse(program: Program, reason: str, span: Span = NO_SPAN, help: str = "") 
 
 def circles(steps: Sequence[Step]) -> list[tuple[Step, ...]]:
     """The steps in groups: those of a block together, every other one alone."""
-    found: list[tuple[Step, ...]] = []
-    for step in steps:
-        if step.block and found and found[-1][0].block == step.block:
-            found[-1] = (*found[-1], step)
-        else:
-            found.append((step,))
-    return found
+    return [tuple(group) for _, group in groupby(steps, lambda step: step.block or step.target)]

@@ -36,6 +36,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.borders import placed
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import Datum, Name, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
@@ -316,9 +317,8 @@ class _Printer:
         self, step: Step, own: str, array: Array, points: Sequence[tuple[str, Bounds]], first: bool
     ) -> list[tree.TcStatement]:
         """A sum of 16-bit floats is kept in 32 bits until it is complete."""
-        if step.order:  # in turns
-            names = ",".join(name for name, _ in step.order)
-            step = replace(step, block=step.block if step.turns == step.order else f"{names}#{own}")
+        if step.turns != step.order:
+            step = step.in_turns_alone()
         wide = self.fresh(f"{own}_sum")
         held = replace(array, name=wide, dtype=array.dtype.compute)
         self.boxes[wide] = array.box
@@ -381,7 +381,7 @@ class _Printer:
 
     def is_inferred(self, name: str, bounds: Bounds, value: Expr, left: Sequence[Expr]) -> bool:
         """Whether an index stands alone wherever it subscripts, each time over the whole dimension."""
-        if any(name in _names(at) and not isinstance(at, IndexVar) for at in left) or isinstance(value, Const):
+        if any(name in index_names(at) and not isinstance(at, IndexVar) for at in left) or isinstance(value, Const):
             return False
         if not all(isinstance(atom, Name) for end in bounds for atom in end.atoms()):
             return False
@@ -391,7 +391,7 @@ class _Printer:
                 return False  # what a condition guards may not count
             for place, at in enumerate(node.indices if isinstance(node, Read) else ()):
                 assert isinstance(node, Read)
-                if name not in _names(at):
+                if name not in index_names(at):
                     continue
                 box = self.boxes.get(node.tensor) or self.boxes.get(self.name(node.tensor))
                 if not isinstance(at, IndexVar) or box is None or box[place] != bounds:
@@ -554,10 +554,6 @@ def _without_zero(expr: Expr) -> Expr:
 
 def _applied(function: str, value: tree.Expression) -> tree.Expression:
     return tree.Apply(tree.Name(function), (value,))
-
-
-def _names(expr: Expr) -> set[str]:
-    return {node.name for node in walk(expr) if isinstance(node, IndexVar)}
 
 
 def _is_literal(expr: Expr) -> bool:

@@ -22,8 +22,10 @@ from tc_jupyter.program import (
     conjuncts,
     may_wrap,
     rewrite,
+    variables,
     walk,
 )
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import (
     Datum,
     FloorDiv,
@@ -83,10 +85,7 @@ class Term:
 
     def renamed(self, names: Mapping[str, str]) -> Term:
         """The same with other names for indices."""
-
-        def rule(node: Expr) -> Expr | None:
-            return IndexVar(names[node.name]) if isinstance(node, IndexVar) and node.name in names else None
-
+        rule = variables({old: IndexVar(new) for old, new in names.items()})
         points = tuple(replace(point, name=names.get(point.name, point.name)) for point in self.points)
         left = tuple(rewrite(at, rule) for at in self.left)
         conditions = tuple(rewrite(each, rule) for each in self.conditions)
@@ -216,8 +215,8 @@ class _Solving:
         given = [test for each in self.part.conditions for test in conjuncts(self.replaced(each))]
         conditions = self.shown([*conditions, *given])
         left, points = list[Expr](), list[Point]()
-        others = [at for dimension, at in enumerate(self.part.read.indices) if dimension not in self.pivots]
-        scattered = not self.kept and all(map(self.is_scattered, others))
+        unsolved = [at for dimension, at in enumerate(self.part.read.indices) if dimension not in self.pivots]
+        scattered = not self.kept and all(map(self.is_scattered, unsolved))
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
             subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
@@ -251,7 +250,7 @@ class _Solving:
 
     def is_sum(self) -> bool:
         """Whether an element of the tensor that is read gets a sum."""
-        names = {node.name for node in walk(self.part.value) if isinstance(node, IndexVar)}
+        names = index_names(self.part.value)
         return len(self.pivots) == len(self.array.box) and any(
             point.name in names and point.name not in self.solved for point in self.step.points
         )
@@ -322,11 +321,7 @@ class _Solving:
         """An expression of the step in the new indices."""
         plain = {name for name, value in self.solved.items() if value == index_name(name + NEW)}
         exprs = {name: _new(to_expr(value)) for name, value in self.solved.items() if name not in plain}
-
-        def rule(node: Expr) -> Expr | None:
-            return exprs.get(node.name) if isinstance(node, IndexVar) else None
-
-        return rewrite(expr, rule) if exprs else expr
+        return rewrite(expr, variables(exprs)) if exprs else expr
 
 
 def factors(value: Expr) -> Iterator[Expr]:
@@ -340,8 +335,9 @@ def factors(value: Expr) -> Iterator[Expr]:
 
 def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -> tuple[list[Point], Expr]:
     """The points without indices that stand nowhere: a sum over them is a product."""
+    used = _names((*others, value))
     for point in points:
-        if point.name not in _names((*others, value)):
+        if point.name not in used:
             extent = point.upper - point.lower
             count = extent if nonnegative(extent) else maximum(extent, 0)
             value = times(value, cast(to_expr(count), value.dtype))
@@ -350,7 +346,7 @@ def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -
 
 
 def _names(exprs: Iterable[Expr]) -> set[str]:
-    return {node.name for expr in exprs for node in walk(expr) if isinstance(node, IndexVar)}
+    return {name for expr in exprs for name in index_names(expr)}
 
 
 def _new(expr: Expr) -> Expr:

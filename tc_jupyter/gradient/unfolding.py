@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import reduce
 from itertools import count, groupby
 
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Select, Size, Statement, int64, rewrite
 from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, constant, from_expr, maximum, reads_what_it_made, to_expr
 
-from .arithmetic import both, cast
+from .arithmetic import both, cast, either, shifted
 from .folds import Unfolded, unfolded
 from .steps import Array, Point, Step, Steps, refuse, root, version
 
 
 def steps_of(program: Program, ranges: Ranges) -> Steps:
-    """The steps of a def without errors."""
+    """The steps of a def without errors.
+
+    Raises:
+        CompileError: TC250, a type, a range or an order of which derivatives are not known.
+    """
     return _Unfolding(program, ranges).run()
 
 
@@ -106,7 +109,7 @@ class _Unfolding:
             points = tuple(Point(next(free), *bounds) for bounds in box)
             left = tuple(IndexVar(point.name) for point in points)
             seen = source if self.tensors[source].kind == "input" else version(source, self.count[source])
-            read = Read(seen, tuple(map(_moved, left, shift)), dtype)
+            read = Read(seen, shifted(left, shift), dtype)
             found.append(Step(version(name, 1), "=", False, points, left, cast(read, dtype.compute)))
         return found
 
@@ -195,7 +198,7 @@ class _Unfolding:
                 name, shift = self.place(node.tensor)
                 if name in self.folds:
                     return self.folds[name].total(node)
-                indices = tuple(_moved(at, far) for at, far in zip(node.indices, shift, strict=True))
+                indices = shifted(node.indices, shift)
                 if self.tensors[name].kind == "input":
                     return replace(node, tensor=name, indices=indices)
                 number = self.count.get(name, 0)
@@ -215,8 +218,4 @@ def earlier(apart: Sequence[tuple[SizeExpr, int]]) -> Expr:
     for place, (far, way) in enumerate(apart):
         same = [Binary("==", to_expr(each), zero, DType.BOOL) for each, _ in apart[:place]]
         found.append(both([*same, Binary("<" if way > 0 else ">", to_expr(far), zero, DType.BOOL)]))
-    return reduce(lambda a, b: Binary("||", a, b, DType.BOOL), found)
-
-
-def _moved(at: Expr, far: SizeExpr) -> Expr:
-    return at if far == 0 else Binary("+", at, to_expr(far), DType.INT64)
+    return either(found)

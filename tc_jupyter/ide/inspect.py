@@ -25,6 +25,7 @@ from tc_jupyter.runtime import doctor, nvrtc
 from tc_jupyter.runtime.cubin import find_nvdisasm
 from tc_jupyter.schedule import Bounds, Range, Schedule, default_schedule, required_sizes, schedule_of
 from tc_jupyter.schedule.bounds import shown
+from tc_jupyter.schedule.store import PRIMITIVES
 from tc_jupyter.syntax import sac_to_text, sac_tree, tree
 from tc_jupyter.syntax.printer import def_text
 
@@ -34,13 +35,6 @@ from .made_lines import Lines, lines_of, lines_of_locations
 
 LONGEST = 200_000
 """Code points of generated text that are returned."""
-
-PRIMITIVES = (
-    "split", "fuse", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize", "compute_at", "compute_root",
-    "compute_inline", "compute_with", "storage", "cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor",
-    "prefix",
-)  # fmt: skip
-"""The methods of `Schedule` that a request may name."""
 
 FORMS = SOURCE_KINDS
 

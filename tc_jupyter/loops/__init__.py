@@ -24,7 +24,7 @@ from .ir import (
 )
 from .lower import PointCheck, lower, lower_later
 from .points import without_empty_rounds
-from .rewrite import block_with_expressions, variables, with_blocks, with_expressions
+from .rewrite import block_with_expressions, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
 
@@ -53,7 +53,6 @@ __all__ = [
     "block_with_expressions",
     "expressions",
     "sub_blocks",
-    "variables",
     "walk_statements",
     "with_blocks",
     "with_expressions",

@@ -108,15 +108,6 @@ def _as_read(expr: Expr) -> Read:
     return expr
 
 
-def variables(values: Mapping[str, Expr]) -> Rule:
-    """The rule that puts expressions in the place of loop variables."""
-
-    def rule(expr: Expr) -> Expr | None:
-        return values.get(expr.name) if isinstance(expr, IndexVar) else None
-
-    return rule
-
-
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Replace loop variables; what has none of them stays the same object."""
     match expr:

@@ -29,6 +29,7 @@ from .expr import (
     int64,
     rebuild,
     rewrite,
+    variables,
     walk,
 )
 from .extents import solutions
@@ -143,6 +144,7 @@ __all__ = [
     "rewrite",
     "summed_first",
     "turns",
+    "variables",
     "walk",
     "with_condition",
     "with_operands",

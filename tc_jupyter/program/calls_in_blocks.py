@@ -21,7 +21,13 @@ from .steps import Steps, at_steps, moved_extent, moving_tensors
 
 
 def inline_in_steps(
-    callee: Program, passed: Sequence[Passed], planes: Mapping[str, str], steps: Steps, prefix: str, span: Span
+    callee: Program,
+    passed: Sequence[Passed],
+    planes: Mapping[str, str],
+    steps: Steps,
+    prefix: str,
+    targets: Sequence[str],
+    span: Span,
 ) -> Inlined:
     """The parts of `callee` as they stand in a block of a caller; its results are new tensors, which have the steps.
 
@@ -29,6 +35,7 @@ def inline_in_steps(
         passed, prefix, span: as those of `inline_call`.
         planes: the parameters of which each step has one of its own, and the tensor of the caller they are in.
         steps: those of the block; what moves is found here.
+        targets: what the caller calls the results.
     """
     marked = [
         _marked(each, f"{prefix}.{name}", name in planes) for name, each in zip(callee.parameters, passed, strict=True)
@@ -39,7 +46,7 @@ def inline_in_steps(
     own = _Called(steps.indices, moving - views.keys(), steps.order, steps.block, steps.behind, views)
     names = {each.name for each in steps.indices}
     statements = [_renamed(each, names) for each in copy.statements]
-    copies = [_copied(own, each, f"{each.name}.now", span) for each in copy.results]
+    copies = [_copied(own, each, name, span) for each, name in zip(copy.results, targets, strict=True)]
     behind = (*(tensor.name for tensor, _ in copies), *steps.behind)
     inside = replace(own, behind=behind)
     return Inlined(
@@ -113,7 +120,7 @@ def _copied(steps: Steps, result: Tensor, name: str, span: Span) -> tuple[Tensor
     value: Expr = at_steps(Read(result.name, tuple(inside), result.dtype, span), steps.now)
     tensor = replace(result, name=name, rank=result.rank + count, box=None, declared=None, starts=None, view_of=None)
     indices = (*(replace(each, span=span) for each in steps.indices), *letters)
-    made = Statement(name, name, indices, "=", False, False, value, text=f"{name} at every step", span=span)
+    made = Statement(name, name, indices, "=", False, False, value, text=f"{result.name}.now at every step", span=span)
     ahead = (name, *steps.behind) if steps.block else ()
     return tensor, replace(made, order=steps.order, block=steps.block, ahead=ahead)
 

@@ -805,10 +805,7 @@ class _DefChecker:
         """A statement inside of a block, and before it those for the calls of defs in it."""
         names = {each.name.name for each in node.params} | {name for each in node.statements for name in _targets(each)}
         dims = (dim for each in node.params if each.type is not None for dim in each.type.dimensions)
-        ends = (
-            end for dim in dims for end in ((dim.lower, dim.upper) if isinstance(dim, tree.DimensionBox) else (dim,))
-        )
-        sizes = {each.name for end in ends for each in tree.walk(end) if isinstance(each, tree.Name)}
+        sizes = tree.names_in(end for dim in dims for end in tree.ends(dim))
         called = {each.name for each in self.called_in(values_of(statement)) if each.name in callees} - names
         if not called:
             return (statement,)
@@ -820,17 +817,19 @@ class _DefChecker:
             self.fresh_tensor,
             lambda name, each: False,
         )
-        value, blocks = statement.value, statement.blocks
-        plain = statement.indices is None and statement.operator == "=" and isinstance(value, tree.Apply)
-        program = self.program_called(value.function.name) if isinstance(value, tree.Apply) else None
-        if plain and isinstance(value, tree.Apply) and value.function.name in called and program is not None:
+        value, plain = statement.value, statement.indices is None and statement.operator == "="
+        if plain and isinstance(value, tree.Apply) and nested.callee(value.function.name) is not None:
             value = nested.called(value)
-            statement = replace(statement, called=all(isinstance(each, tree.Name) for each in value.arguments))
+            if all(isinstance(each, tree.Name) for each in value.arguments):
+                self.refuse_clauses(statement)
+                statement = replace(statement, clauses=(), along=(), called=True)
         else:
             value = nested.inside(value, whole=False)
         before = [
             replace(
-                each, blocks=blocks, called=isinstance(each.value, tree.Apply) and each.value.function.name in called
+                each,
+                blocks=statement.blocks,
+                called=isinstance(each.value, tree.Apply) and each.value.function.name in called,
             )
             for each in nested.statements
         ]
@@ -842,70 +841,69 @@ class _DefChecker:
         assert isinstance(call, tree.Apply)
         found = [self.plane(each) if isinstance(each, tree.Apply) else self.named(each) for each in call.arguments]
         program = self.callee(call.function, found, span)
-        ends = [
-            (each, self.end(each.lower), self.end(each.upper)) for each in node.clauses if isinstance(each, tree.Where)
-        ]
-        steps = [
+        ranges = [each for each in node.clauses if isinstance(each, tree.Where)]
+        ends = [(self.end(each.lower), self.end(each.upper)) for each in ranges]
+        steps = tuple(
             Index(each.index.name, "output", (lower, upper), each.span)
-            for each, lower, upper in ends
+            for each, (lower, upper) in zip(ranges, ends, strict=True)
             if lower is not None and upper is not None
-        ]
+        )
         passed = [each for each in found if each is not None]
         names = tuple(tree.Name(each.name, each.span) for each in passed)
-        known = program is not None and len(passed) == len(found) and len(steps) == len(ends)
         for each in targets:
-            self.scope.tensors.pop(each.name, None)
-        known = known and program is not None and self.counts_fit(program, targets, names, span)
-        fits = known and program is not None and self.arguments_fit(program, passed)
+            if (info := self.scope.tensors.get(each.name)) is not None and info.ahead:
+                del self.scope.tensors[each.name]
+        fits = (
+            program is not None
+            and (len(passed), len(steps)) == (len(found), len(ends))
+            and self.counts_fit(program, targets, names, span)
+            and self.arguments_fit(program, passed)
+        )
         if program is None or not all([fits, *(self.new_target(each, targets[:k]) for k, each in enumerate(targets))]):
             for each in targets:
                 self.unknown_tensor(each.name, span)
             return
-        number = self.prefixes[program.name] = self.prefixes.get(program.name, 0) + 1
-        prefix = program.name if number == 1 else f"{program.name}#{number}"
         order = tuple((each.index.name, each.step) for each in node.along) if node.blocks else ()
-        behind = self.made_behind(node)
+        received = tuple(each.name for each in targets)
+        behind = tuple(name for name in self.ahead(node) if name not in received)
         planes = {
             name: each.name
-            for name, each, given in zip(program.parameters, passed, call.arguments, strict=True)
-            if isinstance(given, tree.Apply)
+            for name, each, written in zip(program.parameters, passed, call.arguments, strict=True)
+            if isinstance(written, tree.Apply)
         }
-        loop = Steps(tuple(steps), set(), order, block_name(node), behind)
-        copy = inline_in_steps(program, [each.stored for each in passed], planes, loop, prefix, span)
-        for position, message in copy.contradictions:
-            self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
-        given, received = tuple(each.name for each in passed), tuple(each.name for each in targets)
-        self.draft.calls.append(CallSite(program.name, given, received, len(self.draft.statements), span))
-        self.received_at_steps(targets, copy, loop)
-
-    def received_at_steps(self, targets: tuple[tree.Name, ...], copy: Inlined, steps: Steps) -> None:
-        """The parts of a copy; what does not move stands before the block, and results have the names of the targets."""
-        draft = self.draft
-        names = {result.name: target.name for result, target in zip(copy.results, targets, strict=True)}
-        renamed = [
-            replace(
-                each,
-                name=names.get(each.target, each.name),
-                target=names.get(each.target, each.target),
-                ahead=tuple(names.get(other, other) for other in each.ahead),
-            )
-            for each in copy.statements
-        ]
-        place = next(
-            (k for k, each in enumerate(draft.statements) if steps.block and each.block == steps.block),
-            len(draft.statements),
+        loop = Steps(steps, set(), order, block_name(node), behind)
+        copy = inline_in_steps(
+            program, [each.stored for each in passed], planes, loop, self.new_prefix(program.name), received, span
         )
-        still = [each for each in renamed if steps.block and not each.block]
+        self.note_call(program, call.function.name, passed, targets, copy, span)
+        self.received_at_steps(targets, copy, loop.block)
+
+    def received_at_steps(self, targets: tuple[tree.Name, ...], copy: Inlined, block: str) -> None:
+        """The parts of a copy, whose results are the targets; what does not move stands before the block."""
+        draft = self.draft
+        place = next(
+            (k for k, each in enumerate(draft.statements) if block and each.block == block), len(draft.statements)
+        )
+        still = [each for each in copy.statements if block and not each.block]
         draft.statements[place:place] = still
-        draft.statements += [each for each in renamed if each not in still]
-        draft.tensors |= {each.name: each for each in copy.tensors if each.name not in names}
+        draft.calls = [
+            replace(each, position=each.position + len(still)) if each.position > place else each
+            for each in draft.calls
+        ]
+        draft.statements += [each for each in copy.statements if each.block or not block]
+        draft.tensors |= {each.name: each for each in copy.tensors}
         draft.equalities += copy.equalities
         for target, result in zip(targets, copy.results, strict=True):
             name, span, rank = target.name, target.span, result.written_rank
-            draft.tensors[name] = replace(result, name=name, span=span)
+            draft.tensors[name] = replace(result, span=span)
             draft.counts.setdefault(name, 1)
             dims = tuple(Size(f"{name}.{k}", span) for k in range(rank))
             self.scope.tensors[name] = TensorInfo(name, result.element, rank, dims, "temporary", span, written=True)
+
+    def new_prefix(self, name: str) -> str:
+        """What the names of one more copy of a def begin with."""
+        number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
+        return name if number == 1 else f"{name}#{number}"
 
     def plane(self, node: tree.Apply[tree.Expression]) -> Passed | None:
         """What a step has of a tensor, as an argument."""
@@ -920,13 +918,14 @@ class _DefChecker:
         """An argument that is the same at every step."""
         return self.passed(node) if isinstance(node, tree.Name) else None
 
-    def made_behind(self, node: tree.Comprehension) -> tuple[str, ...]:
-        """The targets of later statements of its block, and of none before."""
+    def ahead(self, node: tree.Comprehension) -> tuple[str, ...]:
+        """The targets of a statement and of later ones of its block, but for those that earlier statements make, too."""
         members = [each for block in node.blocks[:1] for each in self.groups[block.number]]
-        place = next((k for k, each in enumerate(members) if each.target is node.target), -1)
+        place = next((k for k, each in enumerate(members) if each.span == node.span), 0)
         known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
-        later = (name for each in members[place + 1 :] for name in _targets(each))
-        return tuple(dict.fromkeys(name for name in later if name not in known))
+        early = known - {node.target.name}
+        names = (name for each in members[place:] for name in _targets(each))
+        return tuple(dict.fromkeys(name for name in names if name not in early))
 
     def value_of(self, node: tree.Comprehension) -> Typed | None:
         """The value of a statement with its type, as far as one can say; no message is given."""
@@ -1406,12 +1405,15 @@ class _DefChecker:
     def single_call(
         self, node: tree.Comprehension, value: tree.Apply[tree.Expression], count: tree.Name | None = None
     ) -> None:
-        if node.clauses:
-            span = node.clauses[0].span
-            self.scope.report(
-                codes.SYNTAX_ERROR, span, "a call of a def has no `where`", help="ranges are given inside the def"
-            )
+        self.refuse_clauses(node)
         self.call_with((node.target,), value, node.span, count)
+
+    def refuse_clauses(self, node: tree.Comprehension) -> None:
+        """Report the clauses and the order of a call of a def, which has no points of its own."""
+        for parts, word, what in (node.clauses, "where", "ranges are"), (node.along, "along", "orders are"):
+            if parts:
+                message, help = f"a call of a def has no `{word}`", f"{what} given inside the def"
+                self.scope.report(codes.SYNTAX_ERROR, parts[0].span, message, help=help)
 
     def call_with(
         self, targets: tuple[tree.Name, ...], applied: tree.Apply[tree.Expression], span: Span, count: tree.Name | None
@@ -1718,24 +1720,35 @@ class _DefChecker:
         count: Expr | None = None,
     ) -> None:
         draft, name = self.draft, program.name
-        number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
-        prefix = name if number == 1 else f"{name}#{number}"
+        prefix = self.new_prefix(name)
         stored = [each.stored for each in passed]
         copy = (
             inline_call(program, stored, prefix, span)
             if count is None
             else inline_iteration(program, stored, count, prefix, span)
         )
-        for position, message in copy.contradictions:
-            self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
-        arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)
-        called = written if "." in written else name  # `conv.vjp`, whose program has a name of its own
-        draft.calls.append(CallSite(called, arguments, received, len(draft.statements), span))
+        self.note_call(program, written, passed, targets, copy, span)
         draft.tensors |= {tensor.name: tensor for tensor in copy.tensors}
         draft.statements += copy.statements
         draft.equalities += copy.equalities
         for target, result in zip(targets, copy.results, strict=True):
             self.receive(target, result)
+
+    def note_call(
+        self,
+        program: Program,
+        written: str,
+        passed: Sequence[Passed],
+        targets: tuple[tree.Name, ...],
+        copy: Inlined,
+        span: Span,
+    ) -> None:
+        """Note a call before its statements are added, and report the sizes that cannot be equal."""
+        for position, message in copy.contradictions:
+            self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
+        arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)
+        called = written if "." in written else program.name  # `conv.vjp`, whose program has a name of its own
+        self.draft.calls.append(CallSite(called, arguments, received, len(self.draft.statements), span))
 
     def receive(self, target: tree.Name, result: Tensor) -> None:
         """A result of a call becomes a tensor of the caller."""
@@ -2579,7 +2592,7 @@ class _StatementChecker:
             **self.folding(dtype),
             filters=filters,
             block=block_name(self.node),
-            ahead=self.ahead(),
+            ahead=self.owner.ahead(self.node),
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -2841,15 +2854,6 @@ class _StatementChecker:
                 fix = None if self.computed else orders.added(self.node, self.names.left)
                 self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
 
-    def ahead(self) -> tuple[str, ...]:
-        """The targets of this statement and of later ones of its block, but for those that earlier statements make, too."""
-        members = [each for block in self.node.blocks[:1] for each in self.owner.groups[block.number]]
-        place = next((k for k, each in enumerate(members) if each.span == self.node.span), 0)
-        known = {info.name for info in self.scope.tensors.values() if info.written and not info.ahead}
-        early = known - {self.node.target.name}
-        names = (name for each in members[place:] for name in _targets(each))
-        return tuple(dict.fromkeys(name for name in names if name not in early))
-
     def is_self_read(self, value: Typed) -> bool:
         """Whether a value has elements of the target in it."""
         nodes = walk(value.expr)
@@ -2857,7 +2861,7 @@ class _StatementChecker:
 
     def reads_on_data(self, value: Typed) -> None:
         """TC224: of which turn an element is that a statement reads of its own target, must be known without data."""
-        made = {name: self.turns_of(name) for name in (self.node.target.name, *self.ahead())}
+        made = {name: self.turns_of(name) for name in (self.node.target.name, *self.owner.ahead(self.node))}
         for item in walk(value.expr) if self.order else ():
             if not isinstance(item, Read) or item.tensor not in made:
                 continue

@@ -10,7 +10,7 @@ Worked example: `A(i, k) / 2` over `float32` is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias, assert_never
@@ -316,6 +316,11 @@ def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     node = rebuild(expr, tuple([rewrite(child, rule) for child in below])) if below else expr
     new = rule(node)
     return node if new is None else new
+
+
+def variables(values: Mapping[str, Expr]) -> Callable[[Expr], Expr | None]:
+    """The rule that puts expressions in the place of indices, or of the variables of loops."""
+    return lambda node: values.get(node.name) if isinstance(node, IndexVar) else None
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -9,7 +9,7 @@ tensors `A, B, o` and one `Statement` with target `o`, operator `+`, indices `i`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import index
@@ -253,6 +253,12 @@ class Statement:
 def turns(block: str, order: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     """The part of an order that all statements of a block have."""
     return order[: 1 + block.rpartition("#")[0].count(",")] if block else ()
+
+
+def made_from(targets: Sequence[str], place: int) -> tuple[str, ...]:
+    """What the statement at a place or a later one makes, and no earlier one; `targets` are those of all statements of a block."""
+    early = {*targets[:place]} - {targets[place]}
+    return tuple(dict.fromkeys(each for each in targets[place:] if each not in early))
 
 
 def _between(lower: Expr, index: IndexVar, upper: Expr) -> list[Expr]:

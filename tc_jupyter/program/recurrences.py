@@ -7,7 +7,9 @@ is `min(own + C(i), X(i) + C(i))`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import frexp
 
 from .expr import Binary, Const, DType, Expr, Select, Unary, walk
@@ -98,6 +100,10 @@ class _Sum:
     rest: Expr | None
     switched: bool = False
 
+    def mapped(self, change: Callable[[Expr | None], Expr | None]) -> _Sum:
+        """The sum with another factor and another rest."""
+        return replace(self, factor=change(self.factor), rest=change(self.rest))
+
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
@@ -112,25 +118,23 @@ class _Terms:
         match value:
             case Unary(op="-"):
                 found = self.of(value.operand)
-                return None if found is None else _Sum(_minus(found.factor), _minus(found.rest), found.switched)
+                return None if found is None else found.mapped(_minus)
             case Binary(op="+" | "-"):
                 left, right = self.of(value.left), self.of(value.right)
                 if left is None or right is None:
                     return None
                 switched = left.switched or right.switched
-                return _Sum(_added(value, left.factor, right.factor), _added(value, left.rest, right.rest), switched)
+                factor = _combined(value, left.factor, right.factor)
+                return _Sum(factor, _combined(value, left.rest, right.rest), switched)
             case Binary(op="*"):
                 for side, other in ((value.left, value.right), (value.right, value.left)):
                     found = None if _has(other, self.own) else self.of(side)
                     if found is not None:
-                        return _Sum(_scaled(found.factor, other), _scaled(found.rest, other), found.switched)
+                        return found.mapped(partial(_scaled, by=other))
                 return None
             case Binary(op="/", right=Const(value=float() as number)) if abs(frexp(number)[0]) == 0.5:
                 found = self.of(value.left)
-                by = Const(1 / number, value.dtype)
-                return (
-                    None if found is None else _Sum(_scaled(found.factor, by), _scaled(found.rest, by), found.switched)
-                )
+                return None if found is None else found.mapped(partial(_scaled, by=Const(1 / number, value.dtype)))
             case Select() if not _has(value.condition, self.own):
                 then, otherwise = self.of(value.then), self.of(value.otherwise)
                 if then is None or otherwise is None:
@@ -176,7 +180,7 @@ class _Extremes:
                 hides = left.moved or right.moved or (left.shift is not None and right.shift is not None)
                 if hides and value.dtype.is_integer:
                     return None  # sums of integers may have come around, which is not seen behind others
-                return _Extreme(_both(value, left.shift, right.shift), _both(value, left.rest, right.rest))
+                return _Extreme(_combined(value, left.shift, right.shift), _combined(value, left.rest, right.rest))
             case Binary(op="+" | "-") if not _has(value.right, self.own):
                 return self.moved(value, value.left, value.right)
             case Binary(op="+") if not _has(value.left, self.own):
@@ -198,22 +202,16 @@ class _Extremes:
         return None  # sums of integers may have come around in between
 
 
-def _both(like: Binary, left: Expr | None, right: Expr | None) -> Expr | None:
-    if left is None or right is None:
-        return left or right
-    return replace(like, left=left, right=right)
-
-
 def _minus(value: Expr | None) -> Expr | None:
     if isinstance(value, Const):
         return replace(value, value=-value.value)
     return None if value is None else Unary("-", value, value.dtype)
 
 
-def _added(like: Binary, left: Expr | None, right: Expr | None) -> Expr | None:
-    """`left + right`, or `left - right`."""
+def _combined(like: Binary, left: Expr | None, right: Expr | None) -> Expr | None:
+    """`left operator right` of a sum, a difference or an extreme, where a side may be missing."""
     if left is None or right is None:
-        return left if right is None else right if like.op == "+" else _minus(right)
+        return left or (_minus(right) if like.op == "-" else right)
     return replace(like, left=left, right=right)
 
 

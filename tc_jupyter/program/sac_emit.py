@@ -16,7 +16,7 @@ from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
 from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, rewrite, walk
-from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
+from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor, made_from
 from .sac_sizes import (
     ONE,
     Interval,
@@ -438,11 +438,8 @@ def _ahead(drafts: Sequence[Draft | Statement]) -> dict[int, tuple[str, ...]]:
             blocks.setdefault(draft.block, []).append(place)
     found: dict[int, tuple[str, ...]] = {}
     for places in blocks.values():
-        for number, place in enumerate(places):
-            early = {drafts[each].target for each in places[:number]} - {drafts[place].target}
-            found[place] = tuple(
-                dict.fromkeys(drafts[each].target for each in places[number:] if drafts[each].target not in early)
-            )
+        targets = [drafts[place].target for place in places]
+        found |= {place: made_from(targets, number) for number, place in enumerate(places)}
     return found
 
 

@@ -206,7 +206,7 @@ class Loops(Calls):
         for each in carried:
             within = context.within((step,))
             self.write(each.tensor, made[each.name], within, (*outer, step), inside.statements[0].span, each.name)
-        self.turns(begin, {each.tensor for each in carried}, step)
+        self.mark_turns(begin, {each.tensor for each in carried}, step)
         self.rounds += 1
         for name in changed:
             if name not in names and name in env:
@@ -289,7 +289,7 @@ class Loops(Calls):
                 f"`{changed[0]}` begins with a literal, which has another type in the first round than later"
             )
 
-    def turns(self, first: int, states: set[str], step: str) -> None:
+    def mark_turns(self, first: int, states: set[str], step: str) -> None:
         """Say of the statements from the first on that they are done in turns, round by round, where what goes on leads to them."""
         moving, members = set(states), list[Draft]()
         others: list[Draft | Statement] = []

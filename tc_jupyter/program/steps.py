@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from .expr import Expr, IndexVar, Read, Size, rewrite, walk
 from .inline import Inlined
-from .program import Equality, Index, Statement, Tensor
+from .program import Equality, Index, Statement, Tensor, made_from
 from .typing import without_idle_casts
 
 
@@ -106,9 +106,7 @@ class Steps:
 
     def statement(self, statement: Statement, loop: Sequence[Statement]) -> Statement:
         """A statement at every step."""
-        place = loop.index(statement)
-        early = {each.target for each in loop[:place]} - {statement.target}
-        ahead = (*(each.target for each in loop[place:] if each.target not in early), *self.behind)
+        ahead = (*made_from([each.target for each in loop], loop.index(statement)), *self.behind)
         own = tuple(replace(each, span=statement.span) for each in self.indices)
         made = statement.mapped(self.expr)
         return replace(

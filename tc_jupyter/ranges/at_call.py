@@ -500,12 +500,12 @@ class _Writer:
         """With a size of 0 every access of a statement that still runs is looked at again."""
         if self.bind is None:
             raise AssertionError("bind is called before it is made")
-        values = self.values_of(numbers)
+        values, subscripts = self.values_of(numbers), self.found.subscripts()
         for statement in self.program.statements:
             point = _box_of(self.ranges, statement.name, values)
             if any(high < low for low, high in point.box.values()):
                 continue
-            for item in self.found.subscripts(statement.name):
+            for item in subscripts.get(statement.name, ()):
                 assert item.bound is not None
                 access, dimension = item.bound.access, item.bound.dimension
                 if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):

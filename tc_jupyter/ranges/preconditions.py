@@ -130,14 +130,14 @@ class Preconditions:
                 proved[key] = proved.get(key, True) and item.kind == "PROVED"
         return sum(proved.values()), len(proved)
 
-    def subscripts(self, statement: str) -> tuple[Precondition, ...]:
-        """What is known of every subscript of a statement that could leave its dimension."""
-        found: dict[tuple[int, int], Precondition] = {}
+    def subscripts(self) -> Mapping[str, Iterable[Precondition]]:
+        """By statement: what is known of every subscript that could leave its dimension."""
+        found: dict[str, dict[tuple[int, int], Precondition]] = {}
         for item in self.items:
             bound = item.bound
-            if item.statement == statement and bound is not None and not bound.access.is_border(bound.dimension):
-                found[id(bound.access), bound.dimension] = item
-        return tuple(found.values())
+            if bound is not None and not bound.access.is_border(bound.dimension):
+                found.setdefault(item.statement, {})[id(bound.access), bound.dimension] = item
+        return {statement: items.values() for statement, items in found.items()}
 
 
 def preconditions(program: Program, ranges: Ranges) -> Preconditions:

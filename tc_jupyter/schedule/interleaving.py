@@ -20,6 +20,7 @@ from tc_jupyter.program import (
     Statement,
     int64,
     rewrite,
+    variables,
     walk,
 )
 from tc_jupyter.program.integers import has_read
@@ -123,7 +124,7 @@ def _at(residue: _Residue, rows: Sequence[str], quotient: Expr) -> Expr:
     own = [index.name for index in residue.statement.output_indices[:-1]]
     names: dict[str, Expr] = {old: IndexVar(new) for old, new in zip(own, rows, strict=True)}
     names[residue.index] = quotient
-    return rewrite(residue.statement.value, lambda node: names.get(node.name) if isinstance(node, IndexVar) else None)
+    return rewrite(residue.statement.value, variables(names))
 
 
 __all__ = ["interleaved"]

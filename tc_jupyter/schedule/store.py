@@ -32,7 +32,7 @@ PRIMITIVES = frozenset(
         *("cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor", "prefix"),
     }
 )
-"""Steps that a file may name."""
+"""The methods of `Schedule` that a file, or a request of an editor, may name."""
 
 
 @dataclass(frozen=True, slots=True)

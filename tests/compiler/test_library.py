@@ -283,6 +283,24 @@ def test_arguments_that_c_cannot_take_are_refused(tmp_path):
     assert_same(moved(X, 1, 2), np.arange(2, 10, 2, dtype=np.float32))
 
 
+@needs_compiler
+def test_what_a_permutation_breaks_has_the_code_of_the_notebook(tmp_path):
+    """An element that nothing writes had the code of one that is written twice."""
+    module = tc.compile(
+        "def perm(float(N) X, int32(N) P) -> (float(5) Y) { Y(P(i)) = X(i) where unique }", target="cpu"
+    )
+    perm, X = functions(module, tc.export(module.perm, tmp_path, "places", "native"))["perm"], floats(5)
+    for places, code in (([0, 1, 2, 3, 4], ""), ([0, 3, 1, 3, 4], "TC617.* number 3"), ([0, 3, 1], "TC222.* number 2")):
+        given = X[: len(places)], np.array(places, np.int32)
+        if not code:
+            assert_same(perm(*given), module.perm(*given))
+            continue
+        with pytest.raises(ValueError, match=code):
+            perm(*given)
+        with pytest.raises(CallError, match=code[:5]):
+            module.perm(*given)
+
+
 SAC = """
 double[*] smooth(double[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2.0 | [i] < [shape(a)[0] - 1] }; }
 double[.] tail(double[.] a, int n) { return { [i] -> a[i + n] | [i] < [shape(a)[0] - n] }; }
@@ -319,6 +337,22 @@ def test_functions_whose_ranks_are_told(tmp_path):
             own[name](*arguments)
     with pytest.raises(CallError, match=r"TC663.*depends on elements"):
         module.first.export(tmp_path / "none")
+
+
+def test_defs_of_one_function_have_names_and_sizes(tmp_path):
+    """Defs of one rank had one name, of which a wheel kept the last; sizes of none of several were left out without a word."""
+    text = "double[*] f(double[*] a) { return a + a; } float[*] f(float[*] a) { return a + a; }"
+    f, x = tc.compile(text, language="sac").f, NUMBERS.random(3)
+    assert [each.name for each in exported_defs(f, (), [(x,), x.astype(np.float32)])] == [
+        "f_1d_float64",
+        "f_1d_float32",
+    ]
+    assert [each.name for each in exported_defs(f, 2, ())] == ["f"]
+    with pytest.raises(ValueError, match="not all sizes of any def; the sizes are of `f_1d` a_0; of `f_2d` a_0, a_1"):
+        f.export(tmp_path, ranks=(1, 2), like=[(x,), {"b_0": 3}])
+    (tmp_path / "nowhere").symlink_to(tmp_path / "none")
+    with pytest.raises(CallError, match=r"TC661.*File exists"):
+        f.export(tmp_path / "nowhere", ranks=1)
 
 
 def test_the_command_tells_ranks(tmp_path, capsys):

@@ -393,6 +393,15 @@ def test_derivatives_of_nothing(name):
     np.testing.assert_allclose(dw, dy * slope, rtol=1e-6)
 
 
+def test_an_extreme_of_no_points_has_no_derivative():
+    """The condition leaves all points of the second row out."""
+    text = "def most(double(M) X, double(N, M) W) -> (Y) { Y(i) max=! X(j) where W(i, j) > 0 }"
+    x, w = np.float64([3, 2, 1]), np.float64([[1, 2, 3], [-1, -1, -1], [-1, 1, 1]])
+    dx, dw = tc.compile(text, target="cpu").most.vjp()(x, w, np.float64([4, 5, 6]))
+    assert dx.tolist() == [4, 6, 0]
+    assert not dw.any()
+
+
 @pytest.mark.slow
 def test_no_def_is_refused():
     """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""
@@ -453,6 +462,18 @@ def test_a_derivative_of_the_user():
     t = torch.arange(4.0, requires_grad=True)
     own(t).sum().backward()
     assert t.grad.tolist() == [0, 1, 2, 3]
+
+
+def test_a_derivative_of_the_user_keeps_what_calls_of_the_other_language_must_fulfil():
+    """Calls lost their checks, and chunks did not find the function."""
+    f = tc.compile("double[*] f(double[*] a, double[*] b) { return a * b; }", language="sac").f
+    x = np.arange(4.0)
+    f(x, x)
+    own = f.with_vjp(f.vjp())
+    with pytest.raises(tc.CallError, match="TC654"):
+        own(x, x[:3])
+    chunks = pytest.importorskip("dask.array").from_array(x, chunks=2)
+    assert own(chunks, chunks).compute().tolist() == [0, 1, 4, 9]
 
 
 def test_a_derivative_cannot_call_itself():

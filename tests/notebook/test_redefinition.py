@@ -188,6 +188,23 @@ def test_other_engines_and_schedules_follow(session):
         np.testing.assert_array_equal(session.names[name](X), 3 * X + 1)
 
 
+@pytest.mark.parametrize("dims", [".", "*"])
+def test_schedules_of_the_other_language_follow_for_their_ranks(session, dims):
+    """The cell ended in an error of ours where ranks are open, and elsewhere the checks of calls were gone."""
+    session(f("X(i) * 2"))
+    session(f"%%sac\nfloat[{dims}] k(float[{dims}] a, float[.] b) {{ return f(b) + a; }}")
+    session.names["k"](X, X)
+    session("with_steps = k.with_schedule(k.schedule())")
+    session(f("X(i) * 3"))
+    with_steps = session.names["with_steps"]
+    np.testing.assert_array_equal(with_steps(X, X), 4 * X)
+    with pytest.raises(tc.CallError, match="TC654"):
+        with_steps(X, X[:4])
+    session("%%tc\ndef f(float(N, M) X) -> (Y) { Y(i, j) = X(i, j) }")
+    with pytest.raises(tc.CallError, match="TC615"):
+        with_steps(X, X)
+
+
 def test_a_circle_is_refused_and_nothing_changes(session):
     for cell in (f("X(i) * 2"), G, H):
         session(cell)

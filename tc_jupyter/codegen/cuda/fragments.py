@@ -42,12 +42,24 @@ from tc_jupyter.loops import (
     expressions,
     simplify_expr,
     sub_blocks,
-    variables,
     walk_statements,
     with_blocks,
 )
 from tc_jupyter.loops.rewrite import only
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, factors_of, int64, rewrite, walk
+from tc_jupyter.program import (
+    Binary,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    factors_of,
+    int64,
+    rewrite,
+    variables,
+    walk,
+)
 from tc_jupyter.program.integers import index_names, times
 
 from .launch import Range, bounds, loop_range

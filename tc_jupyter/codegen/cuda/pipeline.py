@@ -41,12 +41,11 @@ from tc_jupyter.loops import (
     Store,
     block_with_expressions,
     simplify_expr,
-    variables,
     walk_statements,
     with_blocks,
     with_expressions,
 )
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite, variables
 from tc_jupyter.program.integers import conjunction, has_read, index_names
 from tc_jupyter.schedule import GPU_AXES
 

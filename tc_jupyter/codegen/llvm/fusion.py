@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import block_with_expressions, flat, variables, with_blocks, with_body
-from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.loops.rewrite import block_with_expressions, flat, with_blocks, with_body
+from tc_jupyter.program import IndexVar, Read, variables, walk
 
 MOST_REDUCTIONS = 4
 """Reductions of one loop: all their partial results are to stay in registers."""

@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
+from tc_jupyter.loops.rewrite import block_with_expressions, with_blocks, with_body
 from tc_jupyter.loops.simplify import first_rule
-from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
+from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, variables, walk
 from tc_jupyter.program.integers import ceil_div, has_read, reads_elements, times
 from tc_jupyter.program.integers import minimum as smaller
 from tc_jupyter.ranges import (

@@ -27,7 +27,7 @@ from tc_jupyter.runtime.kernel import pitched, root_of
 from tc_jupyter.runtime.launch import RECORD, python_text
 
 from .checks import SEEN, Looked, Looks
-from .failures import Condition, c_string, of_check, of_failure, of_item
+from .failures import Condition, c_string, of_check, of_failure, of_item, of_places
 from .integers import c_integer, c_size, c_steps
 from .processor import Processor
 from .signature import ELEMENTS, Parameter, Signature
@@ -72,8 +72,11 @@ class Calls:
         items = (*definition.numbers.items, *definition.numbers.at_zero)
         self.items = items if self.checked == "all" else ()
         self.conditions: list[Condition] = [of_failure(self.bind, each) for each in self.bind.failures]
-        self.first_item = len(self.conditions)
-        self.conditions += [of_check(each) for each in self.items]
+        self.of_items: list[range] = []  # the places of the conditions of each check on data
+        for each in self.items:
+            found = of_places(each) if isinstance(each, UniqueCheck) else [of_check(each)]
+            self.of_items.append(range(len(self.conditions), len(self.conditions) + len(found)))
+            self.conditions += found
         self.helpers: dict[str, None] = {}
         self.text: list[str] = []
         self.looked: dict[int, Looked] = {}
@@ -205,12 +208,11 @@ class Calls:
             f"{_PAD}(void)c;",
         ]
         lines += [f"{_PAD}switch (errors[0] - 1) {{"]
-        for number, item in enumerate(self.items):
-            condition = self.conditions[self.first_item + number]
-            words = [f"(long long)errors[{2 + word}]" for word in condition.words]
-            if isinstance(item, UniqueCheck):
-                words[1] = 'errors[3] ? "by no statement" : "twice"'
-            lines.append(f"{_PAD}case {number}: return {self.failed(self.first_item + number, words)};")
+        for number, places in enumerate(self.of_items):
+            told = ([f"(long long)errors[{2 + word}]" for word in self.conditions[place].words] for place in places)
+            first, *second = map(self.failed, places, told)
+            chosen = f"errors[3] ? {second[0]} : {first}" if second else first
+            lines.append(f"{_PAD}case {number}: return {chosen};")
         return [*lines, f"{_PAD}}}", f"{_PAD}return TC_UNSUPPORTED;", "}", ""]
 
     # sizes -----------------------------------------------------------------------------------------------------------------------
@@ -493,9 +495,10 @@ class Calls:
         """With a size of 0 every access of a statement that still runs is looked at again, as `Bind` does."""
         before: list[str] = []
         body = ["int over = 0;", "(void)over; (void)c;"]
+        subscripts = self.found.conditions.subscripts()
         for statement in self.program.statements:
             inner: list[str] = []
-            for item in self.found.conditions.subscripts(statement.name):
+            for item in subscripts.get(statement.name, ()):
                 assert item.bound is not None
                 access, dimension = item.bound.access, item.bound.dimension
                 on_data = item.kind in ("DATA", "POINTWISE")

@@ -13,7 +13,7 @@ from tc_jupyter.compiler.call_numbers import points_of
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.ranges import Bind, Precondition, divided_by, range_text, to_python
 from tc_jupyter.ranges.at_call import Failure
-from tc_jupyter.ranges.data import AnyCheck, UniqueCheck
+from tc_jupyter.ranges.data import DataCheck, EndCheck, PointCheck, UniqueCheck
 from tc_jupyter.ranges.preconditions import needed
 
 
@@ -71,12 +71,17 @@ def of_item(bind: Bind, item: Precondition) -> Condition:
     return _sized(bind, codes.PRECONDITION_FAILED, text, names)
 
 
-def of_check(item: AnyCheck) -> Condition:
+def of_places(item: UniqueCheck) -> list[Condition]:
+    """What may be wrong with the elements that a statement writes; of two, the record of the check tells which."""
+    twice = f"{codes.NOT_UNIQUE.number}: an element of `{item.points.tensor}` is written twice"
+    none = f"{codes.UNWRITTEN_ELEMENT.number}: no statement writes an element of `{item.points.tensor}`"
+    said = [*([twice] if item.unique else ()), *([none] if item.covers else ())]
+    return [Condition(text, (), ": number %lld in row order", (0,)) for text in said]
+
+
+def of_check(item: DataCheck | PointCheck | EndCheck) -> Condition:
     """A condition on data."""
     points = points_of(item)
-    if isinstance(item, UniqueCheck):
-        text = f"{codes.NOT_UNIQUE.number}: elements of `{points.tensor}` are not written once each"
-        return Condition(text, (), ": element %lld (in row order) is written %s", (0, 1))
     at = "".join(f", {r.index} = %lld" for r in points.ranges)
     first = f"; first at {at[2:]}" if at else ""
     places = tuple(range(3, 3 + len(points.ranges)))

@@ -41,13 +41,13 @@ from .calls import Calls, Entry
 from .cuda import SUPPORT as CUDA_SUPPORT
 from .cuda import CudaCalls, kernel_file, table
 from .example import example
+from .own_files import foreign, note
 from .processor import Processor, level_text
 from .signature import SUFFIXES, Signature, signature, structs
 from .variants import Step, Variant, devices, processors, refuse, simplest, variants
 from .wanted import Wanted
 from .wheel import wheel as write_wheel
 from .wheel import wheel_name
-from .written import foreign, note
 
 _HERE = Path(__file__).parent
 _KERNELS = "kernels"
@@ -134,6 +134,7 @@ def export(
             message = f"`{folder / found}` is not as an export has left it, and would be overwritten"
             help = "name another folder; `force=True`, or `--force` of the command, overwrites it"
             refuse(codes.CHANGED_FILE, message, about, help=help)
+        (folder / _KERNELS).mkdir(parents=True, exist_ok=True)
         try:
             made.write(folder)
             exported = _built(made.exported(folder), shared or wheel, about)
@@ -207,8 +208,7 @@ class _Files:
         return [*dict.fromkeys([*self.texts, *self.objects, *old, *libraries, *wheels])]
 
     def write(self, folder: Path) -> None:
-        """Write the files; objects of an earlier export, which the build files would take, are taken away."""
-        (folder / _KERNELS).mkdir(parents=True, exist_ok=True)
+        """Write the files into folders that are there, and take away objects of an earlier export, which build files would take."""
         for path in (folder / _KERNELS).glob("*.o"):
             path.unlink()
         for file, code in self.objects.items():

@@ -6,7 +6,7 @@ Worked example: `double[*] smooth(double[*] a)` with `ranks=(1, 2)` is `smooth_1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -46,6 +46,7 @@ def wanted(function: Definition | OpenDefinition, ranks: Sequence[int], like: Se
 
     Raises:
         CallError: TC663, nothing tells the ranks, or more than ranks and types decides what is computed; the arguments do not fit.
+        ValueError: sizes by name are not all sizes of any of several defs.
     """
     if isinstance(function, Definition):
         _refuse_special(function)
@@ -65,12 +66,15 @@ def wanted(function: Definition | OpenDefinition, ranks: Sequence[int], like: Se
         message = f"nothing tells the ranks of the arrays that `{function.name}` takes"
         _refuse(message, "`ranks=(1, 2)` tells them, or the arrays of `like=[(a,)]`", function.source)
     named = [call for call in like if isinstance(call, Mapping)]
-    several = len(found) > 1
-    for key, each in found.items():
+    lost = [call for call in named if len(found) > 1 and all({*call} != each.sizes for each in found.values())]
+    names = _names([*found.values()])
+    for (key, each), name in zip(found.items(), names, strict=True):
         _refuse_special(each.definition)
-        name = f"{each.name}_{_ranks(each.definition)}" if several else each.name
-        own = [call for call in named if not several or {*call} == each.sizes]
+        own = [call for call in named if len(found) == 1 or {*call} == each.sizes]
         found[key] = replace(each, name=name, like=(*each.like, *own))
+    if lost:
+        known = "; ".join(f"of `{each.name}` {', '.join(sorted(each.sizes)) or 'none'}" for each in found.values())
+        raise ValueError(f"like={dict(lost[0])!r}: these are not all sizes of any def; the sizes are {known}")
     return [*found.values()]
 
 
@@ -81,9 +85,22 @@ def _key(definition: Definition) -> object:
     return definition.special and definition.special.signature
 
 
-def _ranks(definition: Definition) -> str:
-    ranks = [each.rank for each in definition.written if each.rank]
-    return "_".join(f"{rank}d" for rank in (ranks[:1] if len({*ranks}) == 1 else ranks)) or "0d"
+def _names(defs: Sequence[Wanted]) -> list[str]:
+    """A name for each def of a function: with its ranks where there are several, and with its types where that is not enough."""
+    if len(defs) == 1:
+        return [defs[0].name]
+    ranks = [_joined(f"{p.rank}d" for p in each.definition.written if p.rank) or "0d" for each in defs]
+    types = [_joined(p.dtype.value for p in each.definition.written) for each in defs]
+    return [
+        f"{each.name}_{rank}_{dtype}" if ranks.count(rank) > 1 else f"{each.name}_{rank}"
+        for each, rank, dtype in zip(defs, ranks, types, strict=True)
+    ]
+
+
+def _joined(words: Iterable[str]) -> str:
+    """The words with lines between them; of equal ones the first."""
+    all_words = [*words]
+    return "_".join(all_words[:1] if len({*all_words}) == 1 else all_words)
 
 
 def _refuse_special(definition: Definition) -> None:
