@@ -152,7 +152,8 @@ class LoadedKernel:
     Attributes:
         address: of the entry point.
         positions: of the sizes among the slots.
-        count: the sizes -> number of tasks, with a minus where the work is brief.
+        count: the sizes -> number of tasks, with a minus where the work is brief; in an order, `IN_ORDER` times as many
+            more as may be done at one time.
     """
 
     address: int
