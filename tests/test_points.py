@@ -290,3 +290,29 @@ def test_a_number_that_a_statement_computes_is_a_subscript_of_a_temporary(target
 def test_truth_values_as_integers_are_subscripts(target):
     f = tc.compile("def f(float(2) A, bool(N) B) -> (T) { T(i) = A(int64(B(i))) }", target=target).f
     assert f(np.float32([1, 2]), np.array([True, False, True])).tolist() == [2, 1, 2]
+
+
+@pytest.mark.parametrize("size", [5, 6, 8, 9, 40])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "T(i, j) +=! max(0, (A(i, i) > 1 ? A(i, (i + k)%5) : 2)) where i in 0:N, j in 0:N, k in 0:N",
+        "T(i) +=! (A(i, i) > 1 ? A((i + k)%5, i) : 2) where i in 0:N, k in 0:3",
+        "T(i, j) +=! X(j) * (A(i, i) > 1 ? A(i, k%5) : 2) where i in 0:N, j in 0:N, k in 0:N",
+    ],
+)
+def test_what_sizes_prove_is_taken_apart_without_its_checks(statement, size):
+    """Data decides whether an element is read that is there whenever the size is large enough."""
+    text = f"def f(float(N, N) A, float(N) X) -> (T) {{ {statement} }}"
+    arguments = 3 * np.random.default_rng(size).random((size, size), np.float32), np.arange(size, dtype=np.float32)
+    fast, slow = (tc.compile(text, target=target, allow=["TC322"]).f for target in ("cpu", "interpreter"))
+    np.testing.assert_allclose(fast(*arguments), slow(*arguments), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 9, 70, 9000])
+def test_a_short_loop_inside_of_a_condition_ends_no_loop_around_it(size):
+    text = "def f(int64(N) Id, float(N) X) -> (float(3, 6) T) { T(Id(j), j + 3) max=! X(j) where j > N - 5, j + 3 < 6 }"
+    arguments = np.arange(size) % 3, np.random.default_rng(1).random(size, np.float32)
+    allowed = [each.code.number for each in tc.analyze(text).diagnostics]
+    fast, slow = (tc.compile(text, target=target, allow=allowed).f for target in ("cpu", "interpreter"))
+    np.testing.assert_array_equal(fast(*arguments), slow(*arguments))

@@ -112,7 +112,8 @@ def build(
     later = lower_later(bounds)
     if checks is not None and checks.items:
         inside = checks.in_kernel(lower(bounds))
-        later = lower_later(bounds, _inlined(checks.loop_checks(inside), schedule.graph))
+        loop_checks = checks.loop_checks(inside, dict(layout.constants))
+        later = lower_later(bounds, _inlined(loop_checks, schedule.graph))
     known = layout.facts if target.kind == "cpu" else ()
 
     def made(number: int) -> Kernel:

@@ -161,10 +161,16 @@ class CallNumbers:
         late = {root_of(self.program, self.program.statement(name).target) for name in kernel.statements}
         return all(root_of(self.program, name) in ready - late for name in _tensors(item))
 
-    def loop_checks(self, inside: Iterable[int]) -> tuple[LoopCheck, ...]:
-        """The given checks for `lower`, which puts later ones around earlier ones: what a check reads is checked around it."""
+    def loop_checks(self, inside: Iterable[int], constants: Mapping[str, int]) -> tuple[LoopCheck, ...]:
+        """The given checks for `lower`, which puts later ones around earlier ones: what a check reads is checked around it; none
+        for what always holds where some sizes are numbers.
+        """
         numbers = sorted(inside, key=lambda number: -_reads_in(self.items[number]))
-        return tuple(loop_check(number, points_of(self.items[number])) for number in numbers)
+        found = {number: self.items[number] for number in numbers}
+        asked = (
+            n for n, item in found.items() if isinstance(item, UniqueCheck) or not points_of(item).is_proved(constants)
+        )
+        return tuple(loop_check(number, points_of(found[number])) for number in asked)
 
     def scans(self, kernel: Kernel, inside: frozenset[int]) -> tuple[int, ...]:
         """The checks to run before a kernel."""

@@ -352,11 +352,11 @@ def _cut(nest: _Nest, guard: _Guard) -> tuple[int, _Spread | None, _Spread | Non
         return None
     names = index_names(guard.condition)
     used = [number for number, loop in enumerate(nest.loops) if loop.var in names]
-    inside = [number for number in used if nest.loops[number].kind != "serial"]
     serial = [number for number in used if nest.loops[number].kind == "serial" and not _is_short(nest.loops[number])]
-    if not serial or not inside or inside[0] < serial[-1]:
+    place = serial[-1] if serial else len(nest.loops)
+    inside = [number for number in used if number > place]
+    if not inside or any(nest.loops[number].kind != "serial" for number in used if number < place):
         return None
-    place = serial[-1]
     ends = _ends(guard.condition, nest.loops[place].var)
     if ends is None:
         return None

@@ -39,16 +39,17 @@ from tc_jupyter.program import (
     random_numbers,
     walk,
 )
+from tc_jupyter.program.integers import has_read
 
 from .accesses import Access, guards_of, write_access
-from .convert import from_expr, to_expr
+from .convert import Scope, from_expr, to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
 from .left_sides import is_injective, written_by
 from .preconditions import Precondition, Preconditions, c_division, in_the_text, index_limits
 from .search import used_names
-from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, on_sizes
+from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, nonnegative, on_sizes
 
 CHUNK = 1 << 20  # points evaluated at a time, to bound the memory of a check
 
@@ -89,6 +90,27 @@ class PointCheck:
     def lower_moves(self) -> bool:
         """Whether the lower limit is that of a point."""
         return any(isinstance(node, IndexVar | Read) for node in walk(self.lower))
+
+    def is_proved(self, constants: Mapping[str, int]) -> bool:
+        """Whether it holds at every point, whatever the guards say, where some sizes are numbers.
+
+        A schedule may take a statement apart where that is so (`schedule.subscripts.is_inside`): no loop may have all of the
+        indices of the check then.
+        """
+        if self.kind != "subscript" or self.lower_moves:
+            return False
+        known = {name: constant(value) for name, value in constants.items()}
+        box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+        for each in self.ranges:
+            if each.lower is None or each.upper is None:
+                return False
+            box[each.index] = (each.lower.substitute(known), each.upper.substitute(known) - 1)
+        scope = Scope(self.sizes, wraps=has_read(self.index))
+        index, lower, upper = (from_expr(e, scope).substitute(known) for e in (self.index, self.lower, self.upper))
+        found = interval(index, box)
+        if found.lower is None or found.upper is None:
+            return False
+        return nonnegative(found.lower - lower) and nonnegative(upper - 1 - found.upper)
 
 
 @dataclass(frozen=True, slots=True)
