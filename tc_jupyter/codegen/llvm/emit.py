@@ -142,7 +142,7 @@ def _tasks(work: Work) -> Work:
 
 def _parts(work: Work) -> Work:
     flat = work.flat
-    kernel, width = parts(work.kernel, lambda loop: operation_lanes(loop, flat, work.target))
+    kernel, width = parts(work.kernel, lambda loop: operation_lanes(loop, flat, work.target), work.target)
     return replace(work, kernel=kernel, width=width)
 
 

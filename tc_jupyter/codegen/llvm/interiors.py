@@ -206,11 +206,14 @@ def _is_around(stmt: Stmt) -> bool:
             return (
                 (length is None or length > FEW)
                 and any(isinstance(each, For) for each in inside)
-                and any(
-                    mentions(index, stmt.var)
-                    for each in inside
-                    if isinstance(each, Store) and each.buffer not in own
-                    for index in each.indices
+                and (
+                    any(
+                        mentions(index, stmt.var)
+                        for each in inside
+                        if isinstance(each, Store) and each.buffer not in own
+                        for index in each.indices
+                    )
+                    or any(isinstance(each, For) and mentions(each.min, stmt.var) and _is_around(each) for each in inside)
                 )
             )
         case Block():
@@ -257,7 +260,7 @@ def _borders_of(node: Expr) -> Iterator[_Border]:
         case Read():
             for subscript in node.indices:
                 position = from_expr(subscript)
-                for name in sorted(position.indices) if not has_read(subscript) else ():
+                for name in sorted(position.indices) if not (has_read(subscript) or _is_in_turns(subscript)) else ():
                     found = interior(position, name)
                     if found is not None and found.conditions:
                         yield _Border(subscript, to_expr(found.value), found.conditions)
@@ -268,6 +271,12 @@ def _borders_of(node: Expr) -> Iterator[_Border]:
                     yield from _mostly(test)
         case _:
             pass
+
+
+def _is_in_turns(subscript: Expr) -> bool:
+    """Whether a few elements are taken in turns, as those of the steps that are in memory: most are beyond the first round."""
+    rounds = (constant_value(node.right) for node in walk(subscript) if isinstance(node, Binary) and node.op == "%")
+    return any(each is not None and each <= FEW for each in rounds)
 
 
 def _mostly(test: Binary) -> Iterator[_Border]:

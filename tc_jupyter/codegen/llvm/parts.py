@@ -17,25 +17,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tc_jupyter.loops import Allocate, Block, For, If, Kernel, Stmt, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import block_with_expressions, with_blocks, with_body
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Select, Size, int64, rewrite
 from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum, minimum, plus, times
+from tc_jupyter.schedule.target import Target
 
 from .polynomial import constant_value
 from .prepare import GRAIN, PARTS, Lanes, work_of
+from .time_tiles import SHARES, Tiled, time_tiled
 
 PART = 4_000_000
 """Operations of a part of a serial loop: 2 to 20 milliseconds."""
 ROUND = 4 * GRAIN
 """Operations of the smallest round that threads share, 40 microseconds of one thread; to begin one takes about 5."""
-SHARES = 32
-"""Tasks of a round, which do not depend on the threads: of the smallest one, more than a microsecond each."""
-
 _ZERO, _ONE = int64(0), int64(1)
 
 
-def parts(kernel: Kernel, lanes: Lanes) -> tuple[Kernel, Expr]:
-    """Cut the loop around everything of a kernel with an order into tasks, if it is serial; and how many are done at one time."""
+def parts(kernel: Kernel, lanes: Lanes, target: Target) -> tuple[Kernel, Expr]:
+    """Cut the loop around everything of a kernel with an order into tasks, if it is serial; and how many are done at one time.
+
+    Where arrays leave the caches, the tasks are those of several steps (`time_tiles`).
+    """
     loop = _outermost(kernel.body)
     if loop is not None and kernel.ordered:
         kernel, loop = _over_sizes(kernel, loop)
@@ -48,7 +50,25 @@ def parts(kernel: Kernel, lanes: Lanes) -> tuple[Kernel, Expr]:
     phases = () if constant_value(work) is not None else _phases(loop.body)
     width = _width(work, len(phases)) if phases else _ONE
     outer = _tasks(loop, phases or (loop.body,), width, work)
+    tiled = time_tiled(kernel, loop, phases, target) if phases else None
+    if tiled is not None:
+        outer, width = _either(tiled, outer, width)
     return replace(kernel, body=with_body(kernel.body, (outer,))), width
+
+
+def _either(tiled: Tiled, plain: For, width: Expr) -> tuple[For, Expr]:
+    """The tasks of groups of steps, where they are worth while, or those of single steps; and how many are done at one time."""
+    rounds, which = int64(SHARES), tiled.worthwhile
+    groups = replace(_tasks(tiled.loop, _phases(tiled.loop.body), rounds, _ONE), var=plain.var)
+    body = block_with_expressions(groups.body, lambda node: IndexVar(plain.var) if node == _number(tiled.loop) else None)
+    extent = Select(which, groups.extent, plain.extent, DType.INT64)
+    both = replace(plain, extent=extent, body=Block((If(which, body, plain.body),)))
+    return both, Select(which, rounds, width, DType.INT64)
+
+
+def _number(loop: For) -> IndexVar:
+    """The number of a task."""
+    return IndexVar(f"{loop.var}.part")
 
 
 def _phases(block: Block) -> tuple[Stmt, ...]:
@@ -69,7 +89,7 @@ def _width(work: Expr, phases: int) -> Expr:
 
 def _tasks(loop: For, phases: tuple[Stmt, ...], width: Expr, work: Expr) -> For:
     """Some iterations at a time, each time one task; where several are done together, one iteration is a round of each phase."""
-    number, length = IndexVar(f"{loop.var}.part"), _length(work)
+    number, length = _number(loop), _length(work)
     if width == _ONE:
         tasks, place, body = _ONE, number, Block(tuple(map(_serial, phases)))
     else:
