@@ -367,7 +367,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     lower, upper = ranges.boxes[access.tensor].bounds[dimension]
     index = access.read.indices[dimension]
     found = _points(statement, ranges, access, index, to_expr(lower), to_expr(upper))
-    text = c_division(ranges.program, access) or in_the_text(access.text, access.read.span, ranges)
+    text = c_division(ranges.program, access) or in_the_text(access.text, access.index, access.read.span, ranges)
     active = (*(r.extent for r in ranges.points(statement.name)), *found.active)
     writes = all(access is not other for other in ranges.accesses[statement.name])
     return replace(found, dimension=dimension, text=text, active=active, writes=writes)

@@ -199,8 +199,11 @@ class Ranges:
 
     def points(self, statement: str) -> tuple[IndexRange, ...]:
         """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
-        computed = {item.name for item, _ in self.program.statement(statement).computed}
-        return tuple(found for found in self.indices[statement] if found.index not in computed)
+        return tuple(found for found in self.indices[statement] if not self.is_computed(found))
+
+    def is_computed(self, found: IndexRange) -> bool:
+        """Whether an index is that of a dimension whose subscript is computed, so that nobody has written it."""
+        return any(found.index == item.name for item, _ in self.program.statement(found.statement).computed)
 
     def written(self, statement: str) -> tuple[IndexRange, ...]:
         """The ranges of the indices that stand in the text: all but that of the two parts of a complex number."""

@@ -317,7 +317,8 @@ class _Checker:
         if verdict.conditions and verdict.kind in ("SIZE", "SIZE_SET", "DATA"):
             text = " and ".join(dict.fromkeys(condition_text(c) for c in verdict.conditions))
         elif verdict.kind in ("SIZE_SET", "POINTWISE"):
-            text = f"{bound.access.text} stays inside {bound.access.tensor}"
+            shown = in_the_text(bound.access.text, bound.access.index, bound.access.read.span, self.ranges)
+            text = f"{shown} stays inside {bound.access.tensor}"
         else:
             text = bound.text
         return Precondition(
@@ -634,8 +635,10 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     item = items[0]
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
-    source = c_division(checker.ranges.program, access)
-    where = f"`{source or in_the_text(access.text, access.read.span, checker.ranges)}`"
+    shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
+    quotient = c_division(checker.ranges.program, access)
+    source = quotient or (shown if has_opaque((e,)) else None)
+    where = f"`{source or shown}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -671,7 +674,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             help_text = f"the call checks it; {larger}"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        help_text, fix = ("the call checks it" if source is not None else help_text), None
+        help_text, fix = ("the call checks it" if quotient is not None else help_text), None
         remainder = remainder_help(checker.ranges.program, access, bound.dimension)
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
@@ -773,7 +776,7 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     if ranges.program.language != "sac":
         written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
-        inside = in_the_text(written, place.span, ranges)
+        inside = in_the_text(written, (access.index[dimension],), place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
         return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
@@ -784,11 +787,16 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     return "clamp it with `max` and `min`"
 
 
-def in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
-    """What is shown of an expression, or its text where this is not in the language: floats in an index have types there."""
+def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ranges) -> str:
+    """What is shown of subscripts, or their text where a part is no size expression: nobody has written it as it is kept."""
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
-    return program.source.slice(span) if ":" in shown and inside else shown
+    return " ".join(program.source.slice(span).split()) if has_opaque(index) and inside else shown
+
+
+def has_opaque(index: Iterable[SizeExpr]) -> bool:
+    """Whether a part of subscripts is kept as an expression of the program: arithmetic on floats, a narrow cast."""
+    return any(isinstance(atom, Opaque) for each in index for atom in each.atoms())
 
 
 def _begin_help(checker: _Checker, bound: Bound) -> str | None:

@@ -293,9 +293,8 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
     _leaf(graph, old, axis)
     problem = _annotation_problem(graph, old, axis, annotation)
     if problem is not None:
-        raise refuse(
-            graph, codes.BAD_ANNOTATION, old, f"`{stage}[{axis}]` cannot be `{annotation}`: {problem[0]}", problem[1]
-        )
+        message = f"`{stage}[{axis}]` cannot take `{annotation}`: {problem[0]}"
+        raise refuse(graph, codes.BAD_ANNOTATION, old, message, problem[1])
     new = graph.replace_stage(replace(old, annotations=(*old.annotations, (axis, annotation))))
     return _keeps_steps(graph, new, old, "annotate another loop")
 

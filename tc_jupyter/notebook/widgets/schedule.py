@@ -42,6 +42,7 @@ from .picture import (
     BAD,
     LINE,
     LISTING,
+    MUTED,
     Content,
     Control,
     Picture,
@@ -369,7 +370,7 @@ class ScheduleView(Picture):
                 [code(name), str(need.visits), str(need.elements), str(need.hull), str(need.tvm), str(sum(need.computed_per_visit)),
                  f"{held} B" if held else "-", str(again) if again else "0", "✓ exact" if need.exact else "computes more than needed"]
             )  # fmt: skip
-        head = ["stage", "visits", "exact", "hull", "TVM", "computed", "memory held", "computed again", ""]
+        head = ["stage", "visits", "exact", "hull", "TVM", "computed", "memory held", "computed again", "result"]
         return table(head, rows, "elements that every stage must compute, over all visits")
 
     def _region(self, bounds: Bounds, need: Need, live: bool) -> str:
@@ -453,7 +454,9 @@ class ScheduleView(Picture):
     def _python(self, python: str, live: bool) -> str:
         style = LISTING
         copy = '<button type="button" data-copy="python">copy as Python</button>' if live else ""
-        return f'<div><b>as Python</b> {copy}</div><pre data-python="" style="{style};margin:2px 0;overflow:auto">{escape(python)}</pre>'
+        shown = f'<pre data-python="" style="{style};margin:2px 0;overflow:auto">{escape(python)}</pre>'
+        used = marked(f"`{self.function.__name__}.with_schedule(...)` makes a function of it")
+        return f'<div><b>as Python</b> {copy}</div>{shown}<div style="{MUTED}">{used}</div>'
 
     def _generated(self) -> str:
         try:
