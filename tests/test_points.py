@@ -316,3 +316,16 @@ def test_a_short_loop_inside_of_a_condition_ends_no_loop_around_it(size):
     allowed = [each.code.number for each in tc.analyze(text).diagnostics]
     fast, slow = (tc.compile(text, target=target, allow=allowed).f for target in ("cpu", "interpreter"))
     np.testing.assert_array_equal(fast(*arguments), slow(*arguments))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_both_ends_of_every_range_are_there(target):
+    """Whether a row has an element does not matter, nor whether another range has one."""
+    text = "def f(int32(R) Ptr, float(Z) V) -> (Y) { Y(i) +=! V(k) where k in Ptr(i):Ptr(i + 1), i in 0:R }"
+    with pytest.raises(tc.CompileError, match="`Ptr\\(i \\+ 1\\)` leaves `Ptr` for all sizes"):
+        tc.compile(text, target=target)
+    text = "def f(uint8(N) L, float(N) X) -> (Y) { Y(i) +=! X(l) * X(k) where i in 0:8, k in i:N, l in 0:L(i) }"
+    f = tc.compile(text, target=target, allow=["TC322", "TC323"]).f
+    assert f(np.uint8([2] * 8), np.ones(8, "f")).tolist() == [16, 14, 12, 10, 8, 6, 4, 2]
+    with pytest.raises(tc.CallError, match="`N >= 8` is false"):
+        f(np.uint8([0] * 4), np.ones(4, "f"))
