@@ -329,3 +329,22 @@ def test_both_ends_of_every_range_are_there(target):
     assert f(np.uint8([2] * 8), np.ones(8, "f")).tolist() == [16, 14, 12, 10, 8, 6, 4, 2]
     with pytest.raises(tc.CallError, match="`N >= 8` is false"):
         f(np.uint8([0] * 4), np.ones(4, "f"))
+
+
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "T(i) +=! (j*j <= 2 ? A(j*j) : 2) where j in 0:N, i in 0:3",
+        "T(i) +=! A(i) * (j*j <= 2 ? A(j*j) : 2) where j in 0:N, i in 0:3",
+        "T(i) +=! A(k) * (i*k <= 2 ? A(i*k) : 2) where i in 0:N, k in 0:3",
+        "T(i) +=! X(j) where j in 0:N, i in 0:3, (j*j <= 2 ? A(j*j) : 2) != 2",
+        "U(j) = (j*j <= 2 ? A(j*j) : 2) where j in 0:N  T(i) +=! U(j) * A(i) where i in 0:3",
+    ],
+)
+def test_no_statement_is_taken_apart_of_which_each_point_is_looked_at(statement, size):
+    """No element decides what is read, and yet it is not proved to be there."""
+    text = f"def f(float(3) A, float(N) X) -> (T) {{ {statement} }}"
+    arguments = np.float32([1, 2, 3]), np.arange(size, dtype=np.float32)
+    fast, slow = (tc.compile(text, target=target, allow=["TC234"]).f for target in ("cpu", "interpreter"))
+    np.testing.assert_allclose(fast(*arguments), slow(*arguments), rtol=1e-5)

@@ -5,7 +5,7 @@ Worked example: `analyze_program(program)` of `o(i) = A(i)` gives `0 <= i < N`, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.diagnostics.work import allowed
@@ -55,6 +55,7 @@ def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis
     with allowed(STEPS):
         ranges = infer_ranges(program)
         conditions = preconditions(program, ranges)
+    ranges = replace(ranges, at_points=conditions.at_points)
     said = (*lost_literals(program), *ranges.diagnostics, *conditions.diagnostics)
     ok = ok and not any(diagnostic.is_error for diagnostic in said)
     return FunctionAnalysis(program, ranges, conditions, ok), said

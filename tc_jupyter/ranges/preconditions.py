@@ -130,6 +130,11 @@ class Preconditions:
                 proved[key] = proved.get(key, True) and item.kind == "PROVED"
         return sum(proved.values()), len(proved)
 
+    @property
+    def at_points(self) -> frozenset[str]:
+        """The statements with an access that each point has to look at."""
+        return frozenset(item.statement for item in self.items if item.kind == "POINTWISE")
+
     def subscripts(self) -> Mapping[str, Iterable[Precondition]]:
         """By statement: what is known of every subscript that could leave its dimension."""
         found: dict[str, dict[tuple[int, int], Precondition]] = {}
