@@ -85,6 +85,8 @@ LARGEST_STEP = 2**40
 
 MOST_TERMS = 8
 """Terms that are written out: coordinates of a point, colours of a pixel, a short window."""
+MOST_OF_TYPE = 1 << 16
+"""Iterations up to which the largest number of a scalar's type is a constant length: all of `uint16`."""
 MOST_READERS = 3
 """Readers outside of a loop that the help of a refusal moves."""
 
@@ -1783,9 +1785,12 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
 
 
 def _longest(stage: Stage, axis: str) -> int | None:
-    """The most iterations of an axis, if that is a constant."""
+    """The most iterations of an axis, if that is a constant: where a scalar ends it, all that its type holds, if they are few."""
     fixed = constant_extent(stage, axis)
-    return lineage(stage, default_domain(stage), str).extents[axis].limits[1] if fixed is None else fixed
+    if fixed is not None:
+        return fixed
+    most = lineage(stage, default_domain(stage), str).extents[axis].limits[1]
+    return most if most is not None and most <= MOST_OF_TYPE else None
 
 
 def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:

@@ -91,6 +91,11 @@ def refused(
     if what == "statement" and position == 0 and token.type == "WHERE":
         help = "it belongs to a statement and stands behind its value, as in `Y(i) = X(i) where i in 0:N`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "no statement stands before this `where`", help=help)
+    after = piece[position + 1].type if position + 1 < len(piece) else ""
+    if what == "statement" and position == 0 and token.type in _RESERVED and after in ("NAME", "COLON", "LBRACE"):
+        help = _PYTHON_WORDS.get(token.text, "it begins with what it writes, as in `Y(i) = X(i)`")
+        message = f"no statement begins with `{token.text}`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=help)
     if token.text == "if" and (found := _choice(piece, position)):
         return found
     if what == "statement" and (found := _quantified(piece, position)):
