@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.diagnostics.work import allowed
-from tc_jupyter.program import Program, lost_literals
+from tc_jupyter.program import Program, lost_literals, narrow_literals
 from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
 
 from .laws import without_broken_folds
@@ -56,6 +56,6 @@ def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis
         ranges = infer_ranges(program)
         conditions = preconditions(program, ranges)
     ranges = replace(ranges, at_points=conditions.at_points)
-    said = (*lost_literals(program), *ranges.diagnostics, *conditions.diagnostics)
+    said = (*lost_literals(program), *narrow_literals(program), *ranges.diagnostics, *conditions.diagnostics)
     ok = ok and not any(diagnostic.is_error for diagnostic in said)
     return FunctionAnalysis(program, ranges, conditions, ok), said
