@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -348,3 +350,18 @@ def test_no_statement_is_taken_apart_of_which_each_point_is_looked_at(statement,
     arguments = np.float32([1, 2, 3]), np.arange(size, dtype=np.float32)
     fast, slow = (tc.compile(text, target=target, allow=["TC234"]).f for target in ("cpu", "interpreter"))
     np.testing.assert_allclose(fast(*arguments), slow(*arguments), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_a_statement_is_not_written_out_whose_points_look_at_where_they_go(size):
+    text = """def f(float(N, M) A, float(M) w, int32(N) Id) -> (float(M) H, V) {
+        V(i, j) = A(i, j) * w(j)
+        H(Id(i)) +=! V(i, j) where V(i, j) > 0
+    }"""
+    arguments = np.ones((1, size), "f"), np.arange(size, dtype=np.float32), np.int32([size - 1])
+    allowed = [each.code.number for each in tc.analyze(text).diagnostics]
+    for target in TARGETS:
+        f = tc.compile(text, target=target, allow=allowed).f
+        assert f(*arguments)[0].tolist() == [0] * (size - 1) + [sum(range(size))]
+        with pytest.raises(tc.CallError, match="TC604") if size > 1 else contextlib.nullcontext():
+            f(*arguments[:2], np.int32([-1]))

@@ -1069,9 +1069,14 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
 
 
 def _looks_at_points(graph: StageGraph, stage: Stage) -> bool:
-    """Whether each point has to look at an access, with all of its indices, and some read is not inside whatever they are."""
+    """Whether each point has to look at an access, with all of its indices: at where it goes, or a read that is not inside whatever
+    they are.
+    """
+    if stage.evaluates not in graph.at_points:
+        return False
     reads = (read for read in stage.statement.reads() if read.indices)
-    return stage.evaluates in graph.at_points and not all(is_inside(graph.boxes, stage, read) for read in reads)
+    is_placed = bool(graph.base.statement(stage.evaluates).computed)
+    return is_placed or not all(is_inside(graph.boxes, stage, read) for read in reads)
 
 
 def is_plain(graph: StageGraph, stage: Stage) -> bool:
