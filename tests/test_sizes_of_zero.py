@@ -132,6 +132,7 @@ def test_an_integer_of_0_that_is_no_size_has_the_code_of_other_integers():
         ("H(Id(i)) +=! X(j) where X(i) > 0, X(j) > 0", "5"),
         ("H(Id(i), d) +=! A(i, d) where X(i) > 0", "5, D"),
         ("H(d, Id(i)) max=! A(i, d) where A(i, d) > 0", "D, 5"),
+        ("H(Id(i)) max=! A(j, 0) where i in 0:N, j in 0:N, X(i) > 0, Id(j)*i >= 0, X(j) > 0", "5"),
         ("H(Id(i) + Id(j)) +=! X(i) where i in 0:N, j in 0:N", "11"),
         ("H(Id(i), d) +=! 1 where X(i) > 0, d == Id(j), d in 0:D, j in 0:N", "5, D"),
     ],

@@ -327,7 +327,10 @@ def _parts(nest: _Nest, around: tuple[For, ...]) -> tuple[list[_Nest], int]:
     Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, for some until `k < 8*o + 8`, and
     for none behind that.
     """
-    cuts = {number: cut for number, guard in enumerate(nest.guards) if (cut := _cut(nest, guard)) is not None}
+    movable = (
+        n for n, guard in enumerate(nest.guards) if all(nest.may_pass(guard, other) for other in nest.guards[:n])
+    )
+    cuts = {number: cut for number in movable if (cut := _cut(nest, nest.guards[number])) is not None}
     places = {place for place, *_ in cuts.values()}
     if nest.zeros or len(places) != 1:
         return [nest], 0
@@ -461,10 +464,12 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
 def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
     """Inside how many of the loops each guard is decided."""
     fixed = max((number + 1 for number, loop in enumerate(nest.loops) if loop.kind not in MOVABLE), default=0)
-    maybe_empty = max((n + 1 for n in range(len(nest.loops)) if not _runs(nest, n, around)), default=0)
+    placed = nest.placed
+    counted = (n for n, loop in enumerate(nest.loops) if loop.var not in placed)
+    maybe_empty = max((n + 1 for n in counted if not _runs(nest, n, around)), default=0)
     found: list[int] = []
     inside = len(nest.loops)  # of the loops of points
-    while nest.zeros and inside and nest.loops[inside - 1].var in nest.placed:
+    while nest.zeros and inside and nest.loops[inside - 1].var in placed:
         inside -= 1
     for number, guard in enumerate(nest.guards):
         parts = (guard.condition, *guard.values) if isinstance(guard, Check) else (guard.condition,)
