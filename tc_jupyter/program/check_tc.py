@@ -2632,6 +2632,10 @@ class _StatementChecker:
         own = info.dtype
         if own is None or not own.is_complex:
             return value
+        told = len(self.scope.diagnostics)
+        self.narrows(value, other.dtype, own)
+        if len(self.scope.diagnostics) > told:
+            return None
         self.operator = "="
         sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
         dtype = common(own, other.dtype)
