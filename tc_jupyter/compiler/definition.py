@@ -73,7 +73,7 @@ from .build import Build, build
 from .call_numbers import CallNumbers
 from .derivatives import Derivation, Kind, checked, derivation, differentiable, worth_saving
 from .function_analysis import FunctionAnalysis
-from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
+from .stored_builds import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
 
 @dataclass(frozen=True, slots=True)
