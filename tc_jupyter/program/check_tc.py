@@ -1498,11 +1498,6 @@ class _DefChecker:
                 help = f"in Python `{program.name}.iterate(n)` applies it"
             self.scope.report(codes.STATE, count.span, message, help=help)
             return None
-        if any(program.tensor(name).element.is_complex for name in program.results):
-            message = "a power of a def whose results are complex numbers is not part of this version"
-            help = f"in Python `{program.name}.iterate(n)` applies it; or let the def have the two parts as arrays"
-            self.scope.report(codes.UNSUPPORTED, count.span, message, help=help)
-            return None
         if count.name.isdigit():
             return int64(int(count.name))
         self.mentioned.add(count.name)

@@ -40,6 +40,11 @@ class IterVar:
     kind: str
     dom: tuple[SizeExpr, SizeExpr]
 
+    @property
+    def extent(self) -> SizeExpr:
+        """Its iterations."""
+        return self.dom[1] - self.dom[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -438,7 +443,7 @@ def constant_extent(stage: Stage, axis: str) -> int | None:
     """Largest number of iterations of an axis if it does not depend on sizes, else `None`."""
     for root in stage.roots:
         if root.name == axis:
-            extent = root.dom[1] - root.dom[0]
+            extent = root.extent
             return extent.constant if extent.is_constant else None
     for relation in stage.relations:
         if isinstance(relation, Split) and axis in (relation.outer, relation.inner):

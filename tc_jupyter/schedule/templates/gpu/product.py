@@ -145,7 +145,7 @@ def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
     }
 
     def rank(name: str) -> tuple[bool, bool, int]:
-        extent = stage.root(name).dom[1] - stage.root(name).dom[0]
+        extent = stage.root(name).extent
         return name not in moving, not extent.is_constant or extent.constant > 8, names.index(name)
 
     return max(names, key=rank)
