@@ -2407,9 +2407,35 @@ class _StatementChecker:
         """A condition as a clause."""
         typed = self.expressions.value(clause.condition)
         if typed is not None and typed.dtype is not BOOL:
-            self.no_truth(clause.condition, typed, "a condition is a truth value")
+            if not self.is_range_of_several(clause):
+                self.no_truth(clause.condition, typed, "a condition is a truth value")
             return None
         return None if typed is None else settle(typed).expr
+
+    def is_range_of_several(self, clause: tree.Filter) -> bool:
+        """Whether a range behind an index is meant for it, too, as in `i, j in 0:3`; after a message."""
+        index, clauses = clause.condition, self.node.clauses
+        behind = clauses[next(n for n, each in enumerate(clauses) if each is clause) + 1 :]
+        where = next((each for each in behind if not isinstance(each, tree.Filter)), None)
+        between = behind[: behind.index(where)] if where in behind else ()
+        alone = all(isinstance(each, tree.Filter) and isinstance(each.condition, tree.Name) for each in between)
+        if (
+            not isinstance(index, tree.Name)
+            or not isinstance(where, tree.Where)
+            or not alone
+            or where.index.name == index.name
+        ):
+            return False
+        if index.name not in self.names.indices:
+            return False
+        text = self.scope.source.slice(Span(where.index.span.end, where.span.end))
+        edit = Edit(Span(index.span.end, index.span.end), text)
+        message = f"the range of `{index.name}` is missing"
+        help = f"each index has a range of its own: `{index.name}{text}, {where.index.name}{text}`"
+        self.scope.report(
+            codes.RANGE_BRACKETS, index.span, message, help=help, fix=Fix(f"write `{index.name}{text}`", (edit,))
+        )
+        return True
 
     def unused_lets(self) -> None:
         for name, let in self.names.lets.items():
