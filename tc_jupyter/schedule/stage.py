@@ -225,6 +225,7 @@ class StageGraph:
         stages: one per statement, in program order (producers first).
         base: the program as written.
         most: sizes that no call exceeds: (name, number).
+        unchecked: steps follow of which only the last graph is looked at (`Schedule.followed_by`).
     """
 
     program: Program
@@ -232,6 +233,7 @@ class StageGraph:
     stages: tuple[Stage, ...]
     base: Program
     most: tuple[tuple[str, int], ...] = ()
+    unchecked: bool = field(default=False, compare=False)
 
     def stage(self, name: str) -> Stage:
         """The stage of that name; raises `KeyError`."""
@@ -255,9 +257,19 @@ class StageGraph:
 
     def storage_name(self, tensor: str) -> str:
         """The tensor whose elements these are: itself, or what it is a view of."""
-        while (owner := self.program.tensor(tensor).view_of) is not None:
-            tensor = owner
-        return tensor
+        return self._owners.get(tensor, tensor)
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        """Every view and whose elements it has."""
+        found: dict[str, str] = {}
+        for view in self.program.tensors:
+            tensor = view
+            while tensor.view_of is not None:
+                tensor = self.program.tensor(tensor.view_of)
+            if tensor is not view:
+                found[view.name] = tensor.name
+        return found
 
     def stages_on(self, tensor: str) -> tuple[Stage, ...]:
         """All stages that write the storage of `tensor`, in order."""
@@ -265,7 +277,8 @@ class StageGraph:
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
         """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence."""
-        return tuple(dict.fromkeys(map(self.storage_name, stage.statement.tensors_read())))
+        found = stage.statement.tensors_read
+        return tuple(dict.fromkeys(map(self.storage_name, found))) if self._owners else found
 
     def consumers(self, name: str) -> tuple[Stage, ...]:
         """The later stages that read what `name` writes, stages on the same tensor excluded."""
@@ -362,12 +375,22 @@ class StageGraph:
 
     def attach_path(self, name: str) -> tuple[tuple[str, str], ...]:
         """The loops around a stage, innermost first, as (stage, leaf) (TVM: CreateAttachPath)."""
-        stage = self.stage(name)
-        if stage.attach.kind not in ("at", "with"):
-            return ()
-        consumer = self.stage(stage.attach.stage)
-        around = consumer.leaves[: consumer.leaves.index(stage.attach.axis) + 1]
+        found = self._paths.get(name)
+        if found is None:
+            stage = self.stage(name)
+            found = () if stage.attach.kind not in ("at", "with") else self._path_in(stage.attach)
+            self._paths[name] = found
+        return found
+
+    def _path_in(self, attach: Attach) -> tuple[tuple[str, str], ...]:
+        consumer = self.stage(attach.stage)
+        around = consumer.leaves[: consumer.leaves.index(attach.axis) + 1]
         return (*((consumer.name, leaf) for leaf in reversed(around)), *self.attach_path(consumer.name))
+
+    @cached_property
+    def _paths(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """The loops around the stages that were asked for."""
+        return {}
 
 
 def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
