@@ -2056,15 +2056,21 @@ class _StatementChecker:
         )
         (first, place), ranks = whole[0], {info.rank for info, _ in whole}
         rank = first.rank or 0
-        free = [each for each in "ijklmnpqrs" if scope.taken(each) is None][:rank]
-        left = [index.name for index in node.indices or () if isinstance(index, tree.Name)]
-        used = left if len(left) == len(node.indices or ()) == rank else free
+        written = [
+            index for index in node.indices or () if index.span != node.target.span
+        ]  # no text shows the step of a block
+        in_block = len(written) != len(node.indices or ())
+        steps = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
+        free = [each for each in "ijklmnpqrs" if scope.taken(each) is None and each not in steps][:rank]
+        left = [index.name for index in written if isinstance(index, tree.Name)]
+        used = left if len(left) == len(written) == rank else free
         fix = None
         if (
             len(ranks) == 1
             and len(used) == rank
-            and (used is left or node.indices is None)
+            and (used is left or not written)
             and len(scope.diagnostics) == count
+            and (not in_block or all(info.is_input for info, _ in whole))
         ):
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
@@ -2073,6 +2079,8 @@ class _StatementChecker:
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
         help = f"read an element, as in `{first.name}({', '.join(letters(rank))})`"
+        if in_block:
+            help = "inside of a block, expressions have their indices, as in `Q(i, j) = 2*P(i, j)`"
         scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
 
     def has_call(self) -> bool:
@@ -2619,6 +2627,10 @@ class _StatementChecker:
         own = info.dtype
         if own is None or not own.is_complex:
             return value
+        told = len(self.scope.diagnostics)
+        self.narrows(value, other.dtype, own)
+        if len(self.scope.diagnostics) > told:
+            return None
         self.operator = "="
         sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
         dtype = common(own, other.dtype)

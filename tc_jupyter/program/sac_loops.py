@@ -117,6 +117,9 @@ class Loops(Calls):
         test = self.condition(node.condition, env, context)
         if not isinstance(test, Const):
             self.demand(test)
+            if self.in_turns:
+                message = f"how often the `{node.word}` inside of them runs differs from round to round"
+                raise NotInOrder(f"its rounds cannot be done in order: {message}")
             self.refuse(
                 codes.UNKNOWN_ROUNDS,
                 node.head,

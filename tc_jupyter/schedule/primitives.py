@@ -27,7 +27,6 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     Unary,
-    children,
     factors_of,
     identity_of,
     int64,
@@ -86,6 +85,8 @@ LARGEST_STEP = 2**40
 
 MOST_TERMS = 8
 """Terms that are written out: coordinates of a point, colours of a pixel, a short window."""
+MOST_OF_TYPE = 1 << 16
+"""Iterations up to which the largest number of a scalar's type is a constant length: all of `uint16`."""
 MOST_READERS = 3
 """Readers outside of a loop that the help of a refusal moves."""
 
@@ -553,7 +554,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
     problem = None
     if stage in graph.outputs:
         problem = "it is a result"
-    elif any(_decides_reads(graph, each) for each in family):
+    elif any(_looks_at_points(graph, each) or _decides_reads(graph, each) for each in family):
         problem = "where it reads depends on data, which is checked per statement"
     elif old.statement.needs_points:
         problem = "where it is stored it is checked that there is a position"
@@ -1067,32 +1068,19 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
     return _valid(graph, graph.replace_stage(new), old)
 
 
-def _depends_on_elements(graph: StageGraph, stage: Stage) -> bool:
-    """Whether elements decide if another one is read that may not be there: a check at each point asks for that."""
-    always, sometimes = set[Read](), set[Read]()
-
-    def look(node: Expr, found: set[Read]) -> None:
-        match node:
-            case Read():
-                found.add(node)
-            case Select(condition=condition):
-                look(condition, found)
-                inner = sometimes if has_read(condition) else found
-                look(node.then, inner)
-                look(node.otherwise, inner)
-            case Binary(op="&&" | "||", left=left):
-                look(left, found)
-                look(node.right, sometimes if has_read(left) else found)
-            case _:
-                for each in children(node):
-                    look(each, found)
-
-    look(stage.statement.value, always)
-    return not all(is_inside(graph.boxes, stage, read) for read in sometimes - always)
+def _looks_at_points(graph: StageGraph, stage: Stage) -> bool:
+    """Whether each point has to look at an access, with all of its indices: at where it goes, or a read that is not inside whatever
+    they are.
+    """
+    if stage.evaluates not in graph.at_points:
+        return False
+    reads = (read for read in stage.statement.reads() if read.indices)
+    is_placed = bool(graph.base.statement(stage.evaluates).computed)
+    return is_placed or not all(is_inside(graph.boxes, stage, read) for read in reads)
 
 
 def is_plain(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a stage is as it was written, computes in the type of its results, and no element decides about what is read."""
+    """Whether a stage is as it was written, computes in the type of its results, and no point decides about what is read."""
     statement, dtype = stage.statement, graph.program.tensor(stage.target).dtype
     return (
         graph.is_free(stage.name)
@@ -1107,7 +1095,7 @@ def is_plain(graph: StageGraph, stage: Stage) -> bool:
         )
         and statement.value.dtype is dtype.compute is dtype
         and not any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
-        and not _depends_on_elements(graph, stage)
+        and not _looks_at_points(graph, stage)
     )
 
 
@@ -1811,9 +1799,12 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
 
 
 def _longest(stage: Stage, axis: str) -> int | None:
-    """The most iterations of an axis, if that is a constant."""
+    """The most iterations of an axis, if that is a constant: where a scalar ends it, all that its type holds, if they are few."""
     fixed = constant_extent(stage, axis)
-    return lineage(stage, default_domain(stage), str).extents[axis].limits[1] if fixed is None else fixed
+    if fixed is not None:
+        return fixed
+    most = lineage(stage, default_domain(stage), str).extents[axis].limits[1]
+    return most if most is not None and most <= MOST_OF_TYPE else None
 
 
 def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:

@@ -226,6 +226,7 @@ class StageGraph:
         base: the program as written.
         most: sizes that no call exceeds: (name, number).
         unchecked: steps follow of which only the last graph is looked at (`Schedule.followed_by`).
+        at_points: the statements of the program as written with an access that each point has to look at.
     """
 
     program: Program
@@ -234,6 +235,7 @@ class StageGraph:
     base: Program
     most: tuple[tuple[str, int], ...] = ()
     unchecked: bool = field(default=False, compare=False)
+    at_points: frozenset[str] = frozenset()
 
     def stage(self, name: str) -> Stage:
         """The stage of that name; raises `KeyError`."""
@@ -414,7 +416,8 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             first.setdefault(
                 statement.block, Attach("with", statement.name, leaves[len(outside) + len(statement.steps) - 1])
             )
-    return StageGraph(program, dict(ranges.boxes), (), program).with_stages(tuple(stages))
+    graph = StageGraph(program, dict(ranges.boxes), (), program, at_points=ranges.at_points)
+    return graph.with_stages(tuple(stages))
 
 
 def independent_in_blocks(program: Program, ranges: Ranges) -> dict[str, tuple[str, ...]]:
