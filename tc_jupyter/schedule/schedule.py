@@ -79,6 +79,10 @@ class Schedule:
         """Make one loop of two neighbours; see `primitives.fuse`."""
         return self._do("fuse", stage, outer, inner)
 
+    def skew(self, stage: str, outer: str, inner: str, factor: int = 1) -> Schedule:
+        """Go through two neighbours by wavefronts; see `primitives.skew`."""
+        return self._do("skew", stage, outer, inner, factor)
+
     def reorder(self, stage: str, *axes: str) -> Schedule:
         """Permute loops in their places; see `primitives.reorder`."""
         return self._do("reorder", stage, *axes)

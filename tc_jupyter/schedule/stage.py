@@ -1,7 +1,7 @@
 """Stages and the relations between their loops: the data model of TVM's schedules ("InferBound Pass", Schedule, Stage, IterVar).
 
-One statement is one stage. Its root axes are the statement's indices; `split` and `fuse` derive axes; the axes that are neither
-split nor fused any more are its leaves, ordered from the outermost loop inwards. Relations carry the minimum of their parent
+One statement is one stage. Its root axes are the statement's indices; `split`, `fuse` and `skew` derive axes; those of which no
+other is derived are its leaves, ordered from the outermost loop inwards. Relations carry the minimum of their parent
 (TVM's third relation, rebase, is not needed for that reason), so derived axes start at 0.
 
 Worked example: `C(i,j) +=! A(i,k) * B(k,j)` after `split("C", "i", 16)` has roots `i, j, k`, one `Split("i", "i.outer", "i.inner",
@@ -69,7 +69,18 @@ class Fuse:
     fused: str
 
 
-Relation: TypeAlias = Split | Fuse
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """`front = factor*outer + inner`, and `place`, which counts the values of `outer` on one front from its first one."""
+
+    outer: str
+    inner: str
+    factor: int
+    front: str
+    place: str
+
+
+Relation: TypeAlias = Split | Fuse | Skew
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +215,8 @@ def children_of(relation: Relation) -> tuple[str, ...]:
             return (relation.outer, relation.inner)
         case Fuse():
             return (relation.fused,)
+        case Skew():
+            return (relation.front, relation.place)
 
 
 def parents_of(relation: Relation) -> tuple[str, ...]:
@@ -211,7 +224,7 @@ def parents_of(relation: Relation) -> tuple[str, ...]:
     match relation:
         case Split():
             return (relation.parent,)
-        case Fuse():
+        case Fuse() | Skew():
             return (relation.outer, relation.inner)
 
 
@@ -482,4 +495,10 @@ def constant_extent(stage: Stage, axis: str) -> int | None:
         if isinstance(relation, Fuse) and axis == relation.fused:
             outer, inner = constant_extent(stage, relation.outer), constant_extent(stage, relation.inner)
             return None if outer is None or inner is None else outer * inner
+        if isinstance(relation, Skew) and axis in (relation.front, relation.place):
+            outer, inner = constant_extent(stage, relation.outer), constant_extent(stage, relation.inner)
+            if outer is None or inner is None:
+                return None
+            is_front = axis == relation.front
+            return relation.factor * (outer - 1) + inner if is_front else min(outer, -(-inner // relation.factor))
     return None
