@@ -73,9 +73,9 @@ class _Around:
 
     def inside(self, loop: For) -> _Around:
         """Inside one more loop."""
-        first = from_expr(loop.min)
-        ends = tuple(first + extent - 1 for extent in parts_of(from_expr(loop.extent)))
-        return _Around({**self.loops, loop.var: (first, ends)})
+        first, extent = from_expr(loop.min), from_expr(loop.extent)
+        ends = dict.fromkeys(end for part in parts_of(extent) for end in parts_of(first + part))
+        return _Around({**self.loops, loop.var: (first, tuple(end - 1 for end in ends))})
 
     def always(self, e: SizeExpr) -> bool:
         """Whether `e >= 0` in all iterations."""

@@ -401,11 +401,11 @@ def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sched
     if found is not None or roles.step != 1:
         return found
     try:
-        made = _scheduled(schedule, name, user, roles, target, facts)
+        made = schedule.together(lambda each: _scheduled(each, name, user, roles, target, facts))
     except CompileError:
         if user is None:
             return None
-        made, user = _scheduled(schedule, name, None, roles, target, facts), None
+        made, user = schedule.together(lambda each: _scheduled(each, name, None, roles, target, facts)), None
     for tensor in (*roles.row_reads, *roles.panels):
         made = _with_factor(made, stage, user or name, tensor, roles, target, facts)
     return made

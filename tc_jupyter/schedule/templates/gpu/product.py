@@ -179,7 +179,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return None
 
     def whole(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule | None:
-        found = _scheduled(schedule, name, user, roles, tile)
+        found = schedule.together(lambda each: _scheduled(each, name, user, roles, tile))
         return found if fits_shared(found) else None
 
     tiles = _tiles(stage, roles, sizes)
