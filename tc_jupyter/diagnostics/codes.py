@@ -60,6 +60,9 @@ NARROW_SUM = Code("TC235", "narrow-sum", _N, "a sum or product in 8 or 16 bit in
 MIXED_SIGN = Code("TC236", "mixed-sign", _W, "`uint64` meets a signed type")
 RENAMED_DEF = Code("TC237", "renamed-def", _W, "the name of a def is no Python name")
 PLAIN_UPDATE = Code("TC238", "plain-update", _N, "an operator with `!` has nothing to combine")
+NARROW_FLOAT = Code(
+    "TC239", "narrow-float", _W, "literals and integers are computed in `float32` before they meet a wider type"
+)
 INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers that meets a float is rounded down")
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")

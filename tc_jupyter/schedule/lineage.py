@@ -56,7 +56,7 @@ class Lineage:
 
 def default_domain(stage: Stage) -> dict[str, tuple[SizeExpr, SizeExpr]]:
     """The default range of every root, as minimum and extent."""
-    return {root.name: (root.dom[0], root.dom[1] - root.dom[0]) for root in stage.roots}
+    return {root.name: (root.dom[0], root.extent) for root in stage.roots}
 
 
 def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lineage:

@@ -27,7 +27,6 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     Unary,
-    children,
     factors_of,
     identity_of,
     int64,
@@ -88,6 +87,8 @@ LARGEST_STEP = 2**40
 
 MOST_TERMS = 8
 """Terms that are written out: coordinates of a point, colours of a pixel, a short window."""
+MOST_OF_TYPE = 1 << 16
+"""Iterations up to which the largest number of a scalar's type is a constant length: all of `uint16`."""
 MOST_READERS = 3
 """Readers outside of a loop that the help of a refusal moves."""
 
@@ -623,7 +624,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
     problem = None
     if stage in graph.outputs:
         problem = "it is a result"
-    elif any(_decides_reads(graph, each) for each in family):
+    elif any(_looks_at_points(graph, each) or _decides_reads(graph, each) for each in family):
         problem = "where it reads depends on data, which is checked per statement"
     elif old.statement.needs_points:
         problem = "where it is stored it is checked that there is a position"
@@ -1137,32 +1138,19 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
     return _valid(graph, graph.replace_stage(new), old)
 
 
-def _depends_on_elements(graph: StageGraph, stage: Stage) -> bool:
-    """Whether elements decide if another one is read that may not be there: a check at each point asks for that."""
-    always, sometimes = set[Read](), set[Read]()
-
-    def look(node: Expr, found: set[Read]) -> None:
-        match node:
-            case Read():
-                found.add(node)
-            case Select(condition=condition):
-                look(condition, found)
-                inner = sometimes if has_read(condition) else found
-                look(node.then, inner)
-                look(node.otherwise, inner)
-            case Binary(op="&&" | "||", left=left):
-                look(left, found)
-                look(node.right, sometimes if has_read(left) else found)
-            case _:
-                for each in children(node):
-                    look(each, found)
-
-    look(stage.statement.value, always)
-    return not all(is_inside(graph.boxes, stage, read) for read in sometimes - always)
+def _looks_at_points(graph: StageGraph, stage: Stage) -> bool:
+    """Whether each point has to look at an access, with all of its indices: at where it goes, or a read that is not inside whatever
+    they are.
+    """
+    if stage.evaluates not in graph.at_points:
+        return False
+    reads = (read for read in stage.statement.reads() if read.indices)
+    is_placed = bool(graph.base.statement(stage.evaluates).computed)
+    return is_placed or not all(is_inside(graph.boxes, stage, read) for read in reads)
 
 
 def is_plain(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a stage is as it was written, computes in the type of its results, and no element decides about what is read."""
+    """Whether a stage is as it was written, computes in the type of its results, and no point decides about what is read."""
     statement, dtype = stage.statement, graph.program.tensor(stage.target).dtype
     return (
         graph.is_free(stage.name)
@@ -1177,7 +1165,7 @@ def is_plain(graph: StageGraph, stage: Stage) -> bool:
         )
         and statement.value.dtype is dtype.compute is dtype
         and not any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
-        and not _depends_on_elements(graph, stage)
+        and not _looks_at_points(graph, stage)
     )
 
 
@@ -1779,6 +1767,8 @@ def _order_problem(graph: StageGraph) -> Problem | None:
 
 def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
     """The new graph, if everything in it runs in a legal order."""
+    if new.unchecked:
+        return new
     problem = graph_problem(new)
     if problem is None:
         order = _order_problem(new)
@@ -1791,13 +1781,20 @@ def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
     raise refuse(old, found.code, stage, f"`{name}` cannot run there: {found.message}", f"legal: {points}")
 
 
+def is_legal(old: StageGraph, new: StageGraph) -> bool:
+    """Whether what some steps made of a graph keeps all rules that each step by itself is asked for."""
+    if graph_problem(new) is not None or _order_problem(new) is not None:
+        return False
+    return grid_problem(new) is None and _early_problem(new) is None and changed_order(old, new) is None
+
+
 def check_grid(old: StageGraph, new: StageGraph) -> None:
     """Refuse nests in which GPU axes stand where they cannot run; see `grid.grid_problem`.
 
     Raises:
         CompileError: TC401.
     """
-    problem = grid_problem(new) or _early_problem(new)
+    problem = None if new.unchecked else grid_problem(new) or _early_problem(new)
     if problem is not None:
         name, reason, help = problem
         known = next((stage for stage in old.stages if stage.name == name), None)
@@ -1823,7 +1820,7 @@ def check_order(old: StageGraph, new: StageGraph) -> None:
     Raises:
         CompileError: TC407.
     """
-    found = changed_order(old, new)
+    found = None if new.unchecked else changed_order(old, new)
     if found is not None:
         stage, problem = found
         raise refuse(old, problem.code, stage, problem.message, problem.help)
@@ -1872,9 +1869,12 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
 
 
 def _longest(stage: Stage, axis: str) -> int | None:
-    """The most iterations of an axis, if that is a constant."""
+    """The most iterations of an axis, if that is a constant: where a scalar ends it, all that its type holds, if they are few."""
     fixed = constant_extent(stage, axis)
-    return lineage(stage, default_domain(stage), str).extents[axis].limits[1] if fixed is None else fixed
+    if fixed is not None:
+        return fixed
+    most = lineage(stage, default_domain(stage), str).extents[axis].limits[1]
+    return most if most is not None and most <= MOST_OF_TYPE else None
 
 
 def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:

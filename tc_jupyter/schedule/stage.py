@@ -40,6 +40,11 @@ class IterVar:
     kind: str
     dom: tuple[SizeExpr, SizeExpr]
 
+    @property
+    def extent(self) -> SizeExpr:
+        """Its iterations."""
+        return self.dom[1] - self.dom[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -233,6 +238,8 @@ class StageGraph:
         stages: one per statement, in program order (producers first).
         base: the program as written.
         most: sizes that no call exceeds: (name, number).
+        unchecked: steps follow of which only the last graph is looked at (`Schedule.followed_by`).
+        at_points: the statements of the program as written with an access that each point has to look at.
     """
 
     program: Program
@@ -240,6 +247,8 @@ class StageGraph:
     stages: tuple[Stage, ...]
     base: Program
     most: tuple[tuple[str, int], ...] = ()
+    unchecked: bool = field(default=False, compare=False)
+    at_points: frozenset[str] = frozenset()
 
     def stage(self, name: str) -> Stage:
         """The stage of that name; raises `KeyError`."""
@@ -263,9 +272,19 @@ class StageGraph:
 
     def storage_name(self, tensor: str) -> str:
         """The tensor whose elements these are: itself, or what it is a view of."""
-        while (owner := self.program.tensor(tensor).view_of) is not None:
-            tensor = owner
-        return tensor
+        return self._owners.get(tensor, tensor)
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        """Every view and whose elements it has."""
+        found: dict[str, str] = {}
+        for view in self.program.tensors:
+            tensor = view
+            while tensor.view_of is not None:
+                tensor = self.program.tensor(tensor.view_of)
+            if tensor is not view:
+                found[view.name] = tensor.name
+        return found
 
     def stages_on(self, tensor: str) -> tuple[Stage, ...]:
         """All stages that write the storage of `tensor`, in order."""
@@ -273,7 +292,8 @@ class StageGraph:
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
         """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence."""
-        return tuple(dict.fromkeys(map(self.storage_name, stage.statement.tensors_read())))
+        found = stage.statement.tensors_read
+        return tuple(dict.fromkeys(map(self.storage_name, found))) if self._owners else found
 
     def consumers(self, name: str) -> tuple[Stage, ...]:
         """The later stages that read what `name` writes, stages on the same tensor excluded."""
@@ -370,12 +390,22 @@ class StageGraph:
 
     def attach_path(self, name: str) -> tuple[tuple[str, str], ...]:
         """The loops around a stage, innermost first, as (stage, leaf) (TVM: CreateAttachPath)."""
-        stage = self.stage(name)
-        if stage.attach.kind not in ("at", "with"):
-            return ()
-        consumer = self.stage(stage.attach.stage)
-        around = consumer.leaves[: consumer.leaves.index(stage.attach.axis) + 1]
+        found = self._paths.get(name)
+        if found is None:
+            stage = self.stage(name)
+            found = () if stage.attach.kind not in ("at", "with") else self._path_in(stage.attach)
+            self._paths[name] = found
+        return found
+
+    def _path_in(self, attach: Attach) -> tuple[tuple[str, str], ...]:
+        consumer = self.stage(attach.stage)
+        around = consumer.leaves[: consumer.leaves.index(attach.axis) + 1]
         return (*((consumer.name, leaf) for leaf in reversed(around)), *self.attach_path(consumer.name))
+
+    @cached_property
+    def _paths(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """The loops around the stages that were asked for."""
+        return {}
 
 
 def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
@@ -399,7 +429,8 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             first.setdefault(
                 statement.block, Attach("with", statement.name, leaves[len(outside) + len(statement.steps) - 1])
             )
-    return StageGraph(program, dict(ranges.boxes), (), program).with_stages(tuple(stages))
+    graph = StageGraph(program, dict(ranges.boxes), (), program, at_points=ranges.at_points)
+    return graph.with_stages(tuple(stages))
 
 
 def independent_in_blocks(program: Program, ranges: Ranges) -> dict[str, tuple[str, ...]]:
@@ -448,7 +479,7 @@ def constant_extent(stage: Stage, axis: str) -> int | None:
     """Largest number of iterations of an axis if it does not depend on sizes, else `None`."""
     for root in stage.roots:
         if root.name == axis:
-            extent = root.dom[1] - root.dom[0]
+            extent = root.extent
             return extent.constant if extent.is_constant else None
     for relation in stage.relations:
         if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
