@@ -177,6 +177,7 @@ class Ranges:
         divisors: per statement (and under `""` for given boxes), expressions that must not be 0 at the call.
         sizes: meaning of every size name, also of extents of computed tensors (`T.0`).
         scope: names for `from_expr`, without indices.
+        at_points: the statements with an access that each point has to look at, once `preconditions` has found them.
     """
 
     program: Program
@@ -189,6 +190,7 @@ class Ranges:
     sizes: Mapping[str, SizeExpr]
     scope: Scope
     diagnostics: tuple[Diagnostic, ...]
+    at_points: frozenset[str] = frozenset()
 
     def range(self, statement: str, index: str) -> IndexRange:
         """The range of an index of a statement; raises `KeyError`."""

@@ -130,6 +130,11 @@ class Preconditions:
                 proved[key] = proved.get(key, True) and item.kind == "PROVED"
         return sum(proved.values()), len(proved)
 
+    @property
+    def at_points(self) -> frozenset[str]:
+        """The statements with an access that each point has to look at."""
+        return frozenset(item.statement for item in self.items if item.kind == "POINTWISE")
+
     def subscripts(self) -> Mapping[str, Iterable[Precondition]]:
         """By statement: what is known of every subscript that could leave its dimension."""
         found: dict[str, dict[tuple[int, int], Precondition]] = {}
@@ -166,7 +171,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
-        diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong)), *wrong]
+        diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong, program)), *wrong]
         diagnostics.extend(order_messages(program, ranges))
         left_sides = left_side_messages(program, ranges)
         diagnostics.extend(left_sides)
@@ -1237,10 +1242,14 @@ def _equalities(
     return tuple(checks), definitions, diagnostics
 
 
-def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic]) -> bool:
-    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have."""
+def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic], program: Program) -> bool:
+    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have.
+
+    All that a call computes is written where the call is; a message about the whole def is about more.
+    """
     sizes = [each.span for each in wrong if each.code is codes.SIZE_MISMATCH]
-    return any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
+    within = any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
+    return within and any(each.span == each.value.span == message.span for each in program.statements)
 
 
 def _defines(e: SizeExpr, bound: set[str], definitions: Mapping[str, SizeExpr]) -> bool:
