@@ -80,6 +80,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
     from tc_jupyter.compiler.library import Exported, Wanted
     from tc_jupyter.compiler.open_definition import OpenDefinition
+    from tc_jupyter.gradient import Ties
     from tc_jupyter.program.sac_rewrites import Rewrites
 
 CHECKS = ("all", "sizes", "none")
@@ -770,30 +771,37 @@ class Function:
 
     # derivatives -----------------------------------------------------------------------------------------------------------------
 
-    def vjp(self, wrt: str | Iterable[str] | None = None, save: str | Iterable[str] = ()) -> Function:
+    def vjp(
+        self, wrt: str | Iterable[str] | None = None, save: str | Iterable[str] = (), ties: Ties = "first"
+    ) -> Function:
         """The function of the parameters and the derivatives of the results, whose results are the derivatives by parameters.
 
         Args:
             wrt: the parameters; by default all floats.
             save: results and temporaries that it takes behind the parameters, and does not compute again.
+            ties: of the points that attain a `max=!` or `min=!`, the `first` one gets the derivative; or `split`, all of them the
+                same share.
 
         Raises:
             CompileError: TC250, there is no derivative.
             CallError: TC606, a name is none of a parameter of floats, of a result or of a temporary.
+            ValueError: `ties` is another word.
         """
-        return self._derived("vjp", wrt, save)
+        return self._derived("vjp", wrt, save, ties)
 
-    def jvp(self, wrt: str | Iterable[str] | None = None) -> Function:
+    def jvp(self, wrt: str | Iterable[str] | None = None, ties: Ties = "first") -> Function:
         """The function of the parameters and a direction for each of `wrt`: the results, each with its derivative behind it.
 
         Args:
             wrt: the parameters; by default all floats.
+            ties: as those of `vjp`; `split` gives the mean of the derivatives at these points.
 
         Raises:
             CompileError: TC250, there is no derivative.
             CallError: TC606, a name is none of a parameter of floats.
+            ValueError: `ties` is another word.
         """
-        return self._derived("jvp", wrt, ())
+        return self._derived("jvp", wrt, (), ties)
 
     def with_vjp(self, rule: Function, check: bool = True) -> Function:
         """The same function with a derivative of your own, as `f.vjp()` would be, which PyTorch and cells then use.
@@ -845,9 +853,11 @@ class Function:
                     )
             return
 
-    def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str]) -> Function:
+    def _derived(self, kind: Kind, wrt: str | Iterable[str] | None, save: str | Iterable[str], ties: Ties) -> Function:
         """The function of a derived def; the same one as long as the def is the same."""
-        definition = self._known().derived(kind, wrt, save)
+        if ties not in ("first", "split"):
+            raise ValueError(f'{kind}: ties is "first" or "split", not {shown_value(ties)}')
+        definition = self._known().derived(kind, wrt, save, ties)
         found = self._derivatives.get(definition)
         if found is None:
             options = definition.options

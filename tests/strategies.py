@@ -403,7 +403,7 @@ def random_schedule(data: st.DataObject, schedule, steps: int = 6):
 
 def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...]):
     kind = data.draw(st.sampled_from(
-        ("split", "split", "fuse", "reorder", "compute_at", "compute_at", "compute_inline", "cache_read", "cache_write", "separate",
+        ("split", "split", "fuse", "skew", "reorder", "compute_at", "compute_at", "compute_inline", "cache_read", "cache_write", "separate",
          "rfactor", "annotate", "compute_with", "layout", "scope", "bind")
     ))  # fmt: skip
     stages = schedule.stages
@@ -423,9 +423,9 @@ def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...
         if data.draw(st.integers(0, 4)) == 0:
             return schedule.split(stage, leaf, nparts=factor)
         return schedule.split(stage, leaf, factor=factor)
-    if kind == "fuse":
+    if kind in ("fuse", "skew"):
         number = leaves.index(leaf)
-        return schedule.fuse(stage, leaf, leaves[min(number + 1, len(leaves) - 1)])
+        return getattr(schedule, kind)(stage, leaf, leaves[min(number + 1, len(leaves) - 1)])
     if kind == "reorder":
         return schedule.reorder(stage, *data.draw(st.permutations(leaves)))
     if kind in ("compute_at", "compute_with"):

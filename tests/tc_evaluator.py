@@ -1625,7 +1625,10 @@ class Run:
         found = {name: where[name] for name in order if name in where}
         held = [(e, True) for e in (*ends, *filters)]
         around = [tuple(held)] * (len(s.places) + 1) + [tuple(held[: len(ends)])] * len(s.exists)
-        around += [tuple(held[:k]) for k in range(len(held))]
+        around += [
+            tuple(pair for pair in held[:k] if k >= len(ends) or set(self.in_order(pair[0])) <= self.needed(s, e))
+            for k, (e, _) in enumerate(held)
+        ]
         sides = [side for e, guards in zip(inside, around, strict=True) for side in self.sides(e, guards)]
         later = {name: e for name, e in moving.items() if not any(map(self.has_data, e))}
         self.follow(later, found)
@@ -1701,23 +1704,41 @@ class Run:
                 return False
         return True
 
+    def needed(self, s, condition):
+        """The indices that the ends of the range need which a condition is about."""
+        moving = self.moving(s)
+        name = condition.right.name if condition.op == "<=" else condition.left.name
+        return self.needed_for(moving, moving[name])
+
+    def needed_for(self, moving, ends):
+        needed, more = set(), {n for e in ends for n in self.indices_in(e)}
+        while more - needed:
+            needed |= more
+            more = {n for m in needed & moving.keys() for e in moving[m] for n in self.indices_in(e)}
+        return needed
+
     def look_at_ends(self, s, ranges):
         """Ranges that elements end begin before they end, and stay inside."""
         moving = self.moving(s)
+        empty = any(low >= high for low, high in ranges.values())
         for name, ends in moving.items():
             if not any(map(self.has_data, ends)):
                 continue
-            needed, more = set(), {n for e in ends for n in self.indices_in(e)}
-            while more - needed:
-                needed |= more
-                more = {n for m in needed & moving.keys() for e in moving[m] for n in self.indices_in(e)}
+            needed = self.needed_for(moving, ends)
             names = [n for n in ranges if n in needed]
             conditions = [e for e in self.conditions(s)[0] if set(self.in_order(e)) <= needed]
             tests, codes = [self.compiled(e, "") for e in conditions], [self.compile_subscript(e) for e in ends]
             for point in itertools.product(*(range(*ranges[n]) for n in names)):
                 env = dict(zip(names, point, strict=True))
                 if self.all_hold(tests, env):
-                    low, high = (code(env)[0] for code in codes)
+                    try:
+                        low, high = (code(env)[0] for code in codes)
+                    except Refused as reason:
+                        if empty:
+                            raise Unclear(
+                                "ends of ranges that are not there, where another range has no point"
+                            ) from reason
+                        raise
                     if not ranges[name][0] <= low <= high <= ranges[name][1]:
                         raise Refused("ends")
 

@@ -185,7 +185,7 @@ def test_deep_quotients_are_shown_or_refused(levels):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_sample_of_hostile_texts_is_answered_in_bounded_time(seed):
     warm()
     texts = [(name, language, made[name]) for language, made in LANGUAGES.items() for name in sorted(made)]

@@ -700,6 +700,13 @@ def test_every_program_of_the_reference_is_laid_out_without_change(references):
         assert parse(SourceText(told["text"])).unit == parse(SourceText(text)).unit
 
 
+def test_reads_of_a_tensor_whose_name_begins_with_a_digit_are_renamed():
+    text = "def f(float(N) 3x) -> (2y) { 2y(i) = 2 * 3x(i) + 3x(0) }"
+    told = ide.rename(text, {"line": 0, "character": text.index("3x")}, "zzq", "tc")
+    assert told is not None
+    assert changed(text, told["edits"]) == text.replace("3x", "zzq")
+
+
 def test_renaming_means_the_same_everywhere_in_the_reference(references):
     # likely typos, and names that Python cannot spell
     told_by_name = {"TC233", "TC237"}

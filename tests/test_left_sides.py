@@ -207,3 +207,25 @@ def test_a_statement_that_needs_what_is_there_writes_no_element(then, target):
     assert np.isfinite(g(*given)).all()
     found = tc.analyze(f"def f(float(N) A) -> (Y) {{ Y(2*i) = A(i) {then} where i in 0:2*N - 1 }}")
     assert "TC222" in [each.code.number for each in found.diagnostics]
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "H(2*i) +=! X(i) where Id(i) > 0",
+        "H(2*i) +=! X(j) where i in 0:N, j in 0:N, j < Id(i)",
+        "H(i + j) max=! X(j) where i in 0:N, j in 0:N, Id(i) > 0",
+    ],
+)
+def test_no_condition_ends_a_loop_before_a_place_outside_is_seen(statement, target):
+    text = f"def f(int32(N) Id, float(N) X) -> (float(3) H) {{ {statement} }}"
+    allowed = [each.code.number for each in tc.analyze(text).diagnostics]
+    f = tc.compile(text, target=target, allow=allowed).f
+    for size in (2, 3, 9, 40):
+        arguments = np.full(size, size, np.int32), np.ones(size, "f")
+        if size == 2:
+            assert f(*arguments).shape == (3,)
+            continue
+        with pytest.raises(tc.CallError, match="TC604"):
+            f(*arguments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -249,7 +251,7 @@ def test_engines_compute_what_the_pages_say(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2000, 2300))
+@pytest.mark.parametrize("seed", range(2000, 2200))
 def test_engines_compute_what_the_pages_say_many(seed):
     judge(*drawn_points(seed))
 
@@ -316,3 +318,50 @@ def test_a_short_loop_inside_of_a_condition_ends_no_loop_around_it(size):
     allowed = [each.code.number for each in tc.analyze(text).diagnostics]
     fast, slow = (tc.compile(text, target=target, allow=allowed).f for target in ("cpu", "interpreter"))
     np.testing.assert_array_equal(fast(*arguments), slow(*arguments))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_both_ends_of_every_range_are_there(target):
+    """Whether a row has an element does not matter, nor whether another range has one."""
+    text = "def f(int32(R) Ptr, float(Z) V) -> (Y) { Y(i) +=! V(k) where k in Ptr(i):Ptr(i + 1), i in 0:R }"
+    with pytest.raises(tc.CompileError, match="`Ptr\\(i \\+ 1\\)` leaves `Ptr` for all sizes"):
+        tc.compile(text, target=target)
+    text = "def f(uint8(N) L, float(N) X) -> (Y) { Y(i) +=! X(l) * X(k) where i in 0:8, k in i:N, l in 0:L(i) }"
+    f = tc.compile(text, target=target, allow=["TC322", "TC323"]).f
+    assert f(np.uint8([2] * 8), np.ones(8, "f")).tolist() == [16, 14, 12, 10, 8, 6, 4, 2]
+    with pytest.raises(tc.CallError, match="`N >= 8` is false"):
+        f(np.uint8([0] * 4), np.ones(4, "f"))
+
+
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "T(i) +=! (j*j <= 2 ? A(j*j) : 2) where j in 0:N, i in 0:3",
+        "T(i) +=! A(i) * (j*j <= 2 ? A(j*j) : 2) where j in 0:N, i in 0:3",
+        "T(i) +=! A(k) * (i*k <= 2 ? A(i*k) : 2) where i in 0:N, k in 0:3",
+        "T(i) +=! X(j) where j in 0:N, i in 0:3, (j*j <= 2 ? A(j*j) : 2) != 2",
+        "U(j) = (j*j <= 2 ? A(j*j) : 2) where j in 0:N  T(i) +=! U(j) * A(i) where i in 0:3",
+    ],
+)
+def test_no_statement_is_taken_apart_of_which_each_point_is_looked_at(statement, size):
+    """No element decides what is read, and yet it is not proved to be there."""
+    text = f"def f(float(3) A, float(N) X) -> (T) {{ {statement} }}"
+    arguments = np.float32([1, 2, 3]), np.arange(size, dtype=np.float32)
+    fast, slow = (tc.compile(text, target=target, allow=["TC234"]).f for target in ("cpu", "interpreter"))
+    np.testing.assert_allclose(fast(*arguments), slow(*arguments), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_a_statement_is_not_written_out_whose_points_look_at_where_they_go(size):
+    text = """def f(float(N, M) A, float(M) w, int32(N) Id) -> (float(M) H, V) {
+        V(i, j) = A(i, j) * w(j)
+        H(Id(i)) +=! V(i, j) where V(i, j) > 0
+    }"""
+    arguments = np.ones((1, size), "f"), np.arange(size, dtype=np.float32), np.int32([size - 1])
+    allowed = [each.code.number for each in tc.analyze(text).diagnostics]
+    for target in TARGETS:
+        f = tc.compile(text, target=target, allow=allowed).f
+        assert f(*arguments)[0].tolist() == [0] * (size - 1) + [sum(range(size))]
+        with pytest.raises(tc.CallError, match="TC604") if size > 1 else contextlib.nullcontext():
+            f(*arguments[:2], np.int32([-1]))

@@ -28,6 +28,34 @@ def test_powers_are_calls_in_a_loop(target):
     assert module.solve(np.zeros((0, 3), np.float32), 4).shape == (0, 3)
 
 
+COMPLEX = """def turn(complex64(N) Z, float(N) P) -> (Y, Q) { Y(i) = Z(N-1-i) * P(i) + Z(i) * Z(i)   Q(i) = abs(Z(i)) - P(i) }
+def turned(complex64(N) Z, float(N) P, int32 n) -> (Y, Q) { Y, Q = turn^n(complex64(0, 1) * Z, P) }
+def orbit(complex128 z, complex128 c) -> (w) { w = z*z + c }
+def number(complex128 z, complex128 c) -> (w) { w = orbit^5(z, c) }"""
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+@pytest.mark.parametrize("target", ["interpreter", "cpu", "simulator"])
+def test_powers_of_defs_of_complex_numbers(target, steps):
+    """A number is a pair along a dimension more, which a step reads both parts of."""
+    module = tc.compile(COMPLEX, target="cuda" if target == "simulator" else target)
+    random = np.random.default_rng(0)
+    z = (random.standard_normal(5) + 1j * random.standard_normal(5)).astype(np.complex64) / 2
+    p = random.random(5, np.float32)
+    y, q = 1j * z, p
+    for _ in range(steps):
+        y, q = y[::-1] * q + y * y, np.abs(y) - q
+    f = module.turned
+    found = f.simulate(z, p, steps).outputs if target == "simulator" else f(z, p, steps)
+    np.testing.assert_allclose(found[0], y, rtol=1e-4)
+    np.testing.assert_allclose(found[1], q, rtol=1e-4, atol=1e-6)
+    if target != "simulator":
+        w = 0.5j
+        for _ in range(5):
+            w = w * w + (0.1 + 0.2j)
+        assert module.number(0.5j, 0.1 + 0.2j) == pytest.approx(w)
+
+
 def test_two_steps_are_in_memory():
     loops = tc.compile(JACOBI, target="cpu").solve.source("loops")
     assert "jacobi.V[2, N, M]" in loops

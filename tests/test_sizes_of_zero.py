@@ -122,3 +122,34 @@ def test_an_integer_of_0_that_is_no_size_has_the_code_of_other_integers():
     ).f
     A, B = np.ones((4, 70), np.float32), np.ones((70, 80), np.float32)
     assert f.source("loops", A, B, 0) == f.source("loops", A, B, 3)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize(
+    ("statement", "extents"),
+    [
+        ("H(Id(i)) +=! 1 where X(i) > 0", "5"),
+        ("H(Id(i)) +=! X(j) where X(i) > 0, X(j) > 0", "5"),
+        ("H(Id(i), d) +=! A(i, d) where X(i) > 0", "5, D"),
+        ("H(d, Id(i)) max=! A(i, d) where A(i, d) > 0", "D, 5"),
+        ("H(Id(i)) max=! A(j, 0) where i in 0:N, j in 0:N, X(i) > 0, Id(j)*i >= 0, X(j) > 0", "5"),
+        ("H(Id(i) + Id(j)) +=! X(i) where i in 0:N, j in 0:N", "11"),
+        ("H(Id(i), d) +=! 1 where X(i) > 0, d == Id(j), d in 0:D, j in 0:N", "5, D"),
+    ],
+)
+def test_where_points_go_is_looked_at_though_some_other_size_is_0(target, statement, extents):
+    text = f"""def f(int32(N) Id, float(N) X, float(N, D) A, float(Z) W) -> (float({extents}) H, s) {{
+        {statement}
+        s +=! W(z)
+    }}"""
+    f = tc.compile(text, target=target, allow=QUIET).f
+    X, A = np.ones(3, "f"), np.arange(6, dtype=np.float32).reshape(3, 2)
+    for ids in ([1, 0, 2], [1, -7, 1], [1, 12, 1]):
+        found = []
+        for size in (0, 1):
+            try:
+                found.append(f(np.int32(ids), X, A, np.zeros(size, "f"))[0].tolist())
+            except CallError as refused:
+                found.append(refused.diagnostic.message)
+        assert found[0] == found[1]
+        assert isinstance(found[0], str) == (ids[1] != 0)

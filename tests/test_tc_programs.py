@@ -8,7 +8,7 @@ from tests.literate import CASES, DOCS, read_cases
 from tests.tc_evaluator import Refused, Rejected, evaluate
 from tests.tc_programs import agree, called, drawn, drawn_complex, drawn_orders, expected_of, judge
 
-FIRST, QUICK, MANY = 100_000, 4, 60
+FIRST, QUICK, MANY = 100_000, 4, 40
 """Seeds: the first one, and how many a test takes."""
 
 

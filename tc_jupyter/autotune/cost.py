@@ -29,7 +29,7 @@ def estimate(schedule: Schedule, sizes: Mapping[str, int], target: Target) -> fl
     for stage in bounds.graph.stages:
         points = 1.0
         for root in stage.roots:
-            extent = (root.dom[1] - root.dom[0]).substitute(known)
+            extent = root.extent.substitute(known)
             points *= max(1, extent.constant) if extent.is_constant else 64
         kinds = {note for _, note in stage.annotations}
         around = {

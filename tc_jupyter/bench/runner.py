@@ -313,7 +313,7 @@ def _contracts(workload: Workload) -> bool:
     program = found.program
 
     def factors(statement: Statement) -> int:
-        tensors = map(program.tensor, statement.tensors_read())
+        tensors = map(program.tensor, statement.tensors_read)
         return sum(tensor.dtype.is_float and tensor.rank > 0 for tensor in tensors)
 
     return any(s.operator == "+" and s.reduction_indices and factors(s) > 1 for s in program.statements)

@@ -20,6 +20,7 @@ import numpy as np
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import CompileError, Diagnostic, codes
+from tc_jupyter.gradient import Ties
 from tc_jupyter.program import Expr, Index, Program, Signature, Size, Specialized, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
@@ -73,7 +74,7 @@ from .build import Build, build
 from .call_numbers import CallNumbers
 from .derivatives import Derivation, Kind, checked, derivation, differentiable, worth_saving
 from .function_analysis import FunctionAnalysis
-from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
+from .stored_builds import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class Definition:
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
         self._families: dict[bool, Family | None] = {}
         self._derived: dict[
-            tuple[Kind, tuple[str, ...] | None, tuple[str, ...], bool], tuple[Definition, Derivation]
+            tuple[Kind, tuple[str, ...] | None, tuple[str, ...], bool, Ties], tuple[Definition, Derivation]
         ] = {}
         self._backwards: dict[tuple[int, ...], autograd.Backward] = {}
         self.rule: Definition | None = None if options.rule is None else options.rule.definition()
@@ -495,7 +496,13 @@ class Definition:
 
     # derivatives -----------------------------------------------------------------------------------------------------------------
 
-    def derived(self, kind: Kind, wrt: str | Iterable[str] | None = None, save: str | Iterable[str] = ()) -> Definition:
+    def derived(
+        self,
+        kind: Kind,
+        wrt: str | Iterable[str] | None = None,
+        save: str | Iterable[str] = (),
+        ties: Ties = "first",
+    ) -> Definition:
         """The def of derivatives; the same one each time.
 
         Raises:
@@ -505,17 +512,17 @@ class Definition:
         wrt, save = checked(self.program, wrt, save)
         if self.rule is not None and kind == "vjp" and not save and wrt in (None, differentiable(self.program)):
             return self.rule
-        return self._derivation(kind, wrt, save, lean=False)[0]
+        return self._derivation(kind, wrt, save, lean=False, ties=ties)[0]
 
     def _derivation(
-        self, kind: Kind, wrt: Sequence[str] | None, save: Sequence[str], lean: bool
+        self, kind: Kind, wrt: Sequence[str] | None, save: Sequence[str], lean: bool, ties: Ties = "first"
     ) -> tuple[Definition, Derivation]:
         """A def that is derived from this one, and what it takes; the same one each time."""
-        key = kind, None if wrt is None else tuple(wrt), tuple(save), lean
+        key = kind, None if wrt is None else tuple(wrt), tuple(save), lean, ties
         found = self._derived.get(key)
         if found is None:
             with MAKING:
-                made = derivation(self.program, self.found.ranges, kind, wrt, save, lean)
+                made = derivation(self.program, self.found.ranges, kind, wrt, save, lean, ties)
                 options = replace(
                     self.options,
                     text=made.text,

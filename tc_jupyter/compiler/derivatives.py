@@ -15,7 +15,7 @@ import numpy as np
 from tc_jupyter.diagnostics import codes, nearest, shown_value
 from tc_jupyter.diagnostics.values import one_or_more
 from tc_jupyter.diagnostics.work import TooMuchWork, allowed
-from tc_jupyter.gradient import Derived, Steps, batched, jvp, reads, refuse, root, steps_of, takes, text_of, vjp
+from tc_jupyter.gradient import Derived, Steps, Ties, batched, jvp, reads, refuse, root, steps_of, takes, text_of, vjp
 from tc_jupyter.program import Program, Tensor
 from tc_jupyter.ranges import Ranges, from_expr
 from tc_jupyter.runtime.arguments import fail
@@ -60,6 +60,7 @@ def derivation(
     wrt: Iterable[str] | None = None,
     save: Iterable[str] = (),
     lean: bool = False,
+    ties: Ties = "first",
 ) -> Derivation:
     """The def of the derivatives backwards (`vjp`) or forwards (`jvp`, without the results `tangent`), or of many calls (`batch`).
 
@@ -68,6 +69,7 @@ def derivation(
             there are many of.
         save: results and temporaries that are taken as parameters and not computed again, as `checked` gives them.
         lean: leave parameters out that nothing reads.
+        ties: which of the points that attain an extreme value get its derivative.
 
     Raises:
         CompileError: TC250, there is nothing to derive, or a function without a derivative.
@@ -81,7 +83,7 @@ def derivation(
     try:
         with allowed(STEPS):
             steps = steps_of(program, ranges)
-            made = replace(_made(steps, kind, f"{program.name}_{kind}", chosen, saved), lean=lean)
+            made = replace(_made(steps, kind, f"{program.name}_{kind}", chosen, saved, ties), lean=lean)
             text = text_of(made)
     except (TooMuchWork, RecursionError):
         raise refuse(program, "it would take too long to find") from None
@@ -90,12 +92,12 @@ def derivation(
     return Derivation(text, takes(made), reads(made))
 
 
-def _made(steps: Steps, kind: Kind, name: str, chosen: Sequence[str], saved: Sequence[str]) -> Derived:
+def _made(steps: Steps, kind: Kind, name: str, chosen: Sequence[str], saved: Sequence[str], ties: Ties) -> Derived:
     match kind:
         case "vjp":
-            return vjp(steps, name, chosen, saved)
+            return vjp(steps, name, chosen, saved, ties)
         case "jvp" | "tangent":
-            return jvp(steps, name, chosen, saved, alone=kind == "tangent")
+            return jvp(steps, name, chosen, saved, kind == "tangent", ties)
         case "batch":
             return batched(steps, name, chosen)
 

@@ -5,11 +5,11 @@ Worked example: `analyze_program(program)` of `o(i) = A(i)` gives `0 <= i < N`, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.diagnostics.work import allowed
-from tc_jupyter.program import Program, lost_literals
+from tc_jupyter.program import Program, lost_literals, narrow_literals
 from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
 
 from .laws import without_broken_folds
@@ -55,6 +55,7 @@ def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis
     with allowed(STEPS):
         ranges = infer_ranges(program)
         conditions = preconditions(program, ranges)
-    said = (*lost_literals(program), *ranges.diagnostics, *conditions.diagnostics)
+    ranges = replace(ranges, at_points=conditions.at_points)
+    said = (*lost_literals(program), *narrow_literals(program), *ranges.diagnostics, *conditions.diagnostics)
     ok = ok and not any(diagnostic.is_error for diagnostic in said)
     return FunctionAnalysis(program, ranges, conditions, ok), said

@@ -256,7 +256,7 @@ class Spread:
     def _of_some_terms(self, number: int, terms: int) -> bool:
         """Whether only some terms of a reduction are disturbed, since all of them would take too long."""
         point = _Point(self, number)
-        computed = sum(name not in self.arrays for name in point.statement.tensors_read())
+        computed = sum(name not in self.arrays for name in point.statement.tensors_read)
         return point.picks and (point.cost + computed * self.kept) * terms > FULL
 
     @property
@@ -365,7 +365,7 @@ class _Point(OnArrays):
         computed = [
             node for node in nodes if node.dtype.is_float and isinstance(node, Binary | Call) and not self.keeps(node)
         ]
-        given = all(name in self.spread.arrays for name in self.statement.tensors_read())
+        given = all(name in self.spread.arrays for name in self.statement.tensors_read)
         plain = float(len(nodes) + SLOW * rare)
         if given and not computed:
             return plain, False

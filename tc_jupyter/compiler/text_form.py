@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.program import CallSite, Program, Statement, Tensor
-from tc_jupyter.ranges import IndexRange, Precondition, to_python
+from tc_jupyter.ranges import IndexRange, Precondition, Ranges, given_by, to_python
 
 from .analysis import Analysis, FunctionAnalysis
 from .analysis_json import LEVELS, dimensions
@@ -104,12 +104,12 @@ def temporaries(found: FunctionAnalysis) -> tuple[str, ...]:
     return tuple(shape_text(tensor, found) for tensor in computed)
 
 
-def because(index: IndexRange, language: str = "tc") -> str:
+def because(index: IndexRange, ranges: Ranges) -> str:
     """Why an index has its range, in one phrase."""
     if index.lower is None or index.source == "open":
         return "not known"
     if index.source == "where":
-        return "given by the bounds" if language == "sac" else "given by `where`"
+        return f"given by {'the bounds' if ranges.program.language == 'sac' else given_by(ranges, index)}"
     if index.source == "target":
         return "the range of the tensor that is updated"
     return " and ".join(index.reasons)
@@ -136,7 +136,7 @@ def _call(call: CallSite) -> StatementRows:
 def _statement(statement: Statement, program: Program, found: FunctionAnalysis) -> StatementRows:
     indices = found.ranges.written(statement.name)
     rows = tuple(
-        IndexRow(index.text, index.kind, because(index, program.language), index.round, _is_declared(index, program))
+        IndexRow(index.text, index.kind, because(index, found.ranges), index.round, _is_declared(index, program))
         for index in indices
     )
     written = statement.text or program.source.slice(statement.span) or statement.name

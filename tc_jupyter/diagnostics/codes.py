@@ -60,6 +60,9 @@ NARROW_SUM = Code("TC235", "narrow-sum", _N, "a sum or product in 8 or 16 bit in
 MIXED_SIGN = Code("TC236", "mixed-sign", _W, "`uint64` meets a signed type")
 RENAMED_DEF = Code("TC237", "renamed-def", _W, "the name of a def is no Python name")
 PLAIN_UPDATE = Code("TC238", "plain-update", _N, "an operator with `!` has nothing to combine")
+NARROW_FLOAT = Code(
+    "TC239", "narrow-float", _W, "literals and integers are computed in `float32` before they meet a wider type"
+)
 INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers that meets a float is rounded down")
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")
@@ -117,7 +120,7 @@ BOUND_LENGTH = Code("TC356", "bound-length", _E, "bound and index differ in leng
 BAD_ATTACH = Code("TC401", "bad-attach", _E, "a stage cannot be computed at this place")
 BOUND_NOT_EXACT = Code("TC402", "bound-not-exact", _N, "more elements are computed than needed")
 UNKNOWN_AXIS = Code("TC403", "unknown-axis", _E, "no such loop in the stage")
-FUSE_NOT_ADJACENT = Code("TC404", "fuse-not-adjacent", _E, "the loops to fuse are not neighbours")
+FUSE_NOT_ADJACENT = Code("TC404", "fuse-not-adjacent", _E, "the loops to fuse or skew are not neighbours")
 BAD_FACTOR = Code("TC405", "bad-factor", _E, "a factor is not a positive integer")
 MIXED_FUSE = Code("TC406", "mixed-fuse", _E, "an output loop is fused with a reduction loop")
 ILLEGAL_ORDER = Code("TC407", "illegal-order", _E, "a dependence would run backwards, or this cannot be excluded")

@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from .batch import batched
 from .draft import Derived
+from .extremes import Ties
 from .forward import jvp
 from .reverse import vjp
 from .steps import Steps, refuse, root
 from .text import reads, takes, text_of
 from .unfolding import steps_of
 
-__all__ = ["Derived", "Steps", "batched", "jvp", "reads", "refuse", "root", "steps_of", "takes", "text_of", "vjp"]
+__all__ = [
+    "Derived",
+    "Steps",
+    "Ties",
+    "batched",
+    "jvp",
+    "reads",
+    "refuse",
+    "root",
+    "steps_of",
+    "takes",
+    "text_of",
+    "vjp",
+]

@@ -1,24 +1,28 @@
 """What `max`, `min` and `*` need beside the values: where the extreme value is, and a product without its zeros.
 
 Worked example: for `M(n) max=! X(n, d)` it is `M_at(n) min=! X(n, d) == M(n) || ... ? d : 9223372036854775807`, the first position
-at which `M(n)` is attained; a NaN is attained by a NaN.
+at which `M(n)` is attained; a NaN is attained by a NaN. Where all such positions share the derivative, it is
+`M_ties(n) +=! X(n, d) == M(n) || ... ? 1 : 0`, how many there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, int64
 from tc_jupyter.program.extremes import is_exact
 from tc_jupyter.program.positions import NO_POSITION
 from tc_jupyter.ranges import constant, nonnegative, to_expr
 
-from .arithmetic import compared, guarded, number
+from .arithmetic import compared, guarded, number, over
 from .steps import Array, Bounds, Point, Step
 
 Named = Callable[[str, DType, tuple[Bounds, ...]], str]
 """Makes a tensor with a name like the given one, of a type and a box."""
+Ties = Literal["first", "split"]
+"""Which of the points that attain an extreme value get its derivative: the first one, or all of them the same share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +31,27 @@ class Found:
 
     Attributes:
         steps: what computes it.
-        at: the number of the point, at the left side of the step.
-        here: the number of a point.
-        points: for each reduced index, its value at the extreme point.
-        known: says that there is a point, where that is not certain.
         best: the extreme value of this step alone, at the left side of the step.
+        here: says of a point that it gets something; none where each element has one point.
+        points: for each reduced index, its value at the extreme point, if there is but one.
+        known: says that there is a point, where that is not certain.
+        ties: how many points share the derivative, at the left side of the step, if they do.
     """
 
     steps: tuple[Step, ...]
-    at: Expr
-    here: Expr
-    points: dict[str, Expr]
-    known: tuple[Expr, ...]
     best: Expr
+    here: tuple[Expr, ...] = ()
+    points: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    known: tuple[Expr, ...] = ()
+    ties: Expr | None = None
+
+    def share(self, value: Expr) -> Expr:
+        """What one point gets of a derivative."""
+        return value if self.ties is None else over(value, self.ties)
 
 
-def found(step: Step, array: Array, name: Named) -> Found:
-    """Where the extreme value of a step is, first in the order of its points.
+def found(step: Step, array: Array, name: Named, ties: Ties) -> Found:
+    """Where the extreme value of a step is; the first place is that in the order of its points.
 
     Args:
         name: makes a tensor with a name like the given one, of a type and a box.
@@ -52,7 +60,7 @@ def found(step: Step, array: Array, name: Named) -> Found:
     outputs = {at.name for at in step.left if isinstance(at, IndexVar)}
     reduced = [point for point in step.points if point.name not in outputs]
     if not reduced and step.indices is not None and not step.conditions:  # each element has one point
-        return Found((), here=int64(0), at=int64(0), points={}, known=(), best=value)
+        return Found((), value)
     exact = is_exact(value)
     if not exact:
         box = tuple(point.bounds for point in step.points)
@@ -68,19 +76,24 @@ def found(step: Step, array: Array, name: Named) -> Found:
         held = name(f"{target}_best", value.dtype, array.box)
         steps.append(replace(step, target=held, fresh=True, value=value, order=(), block=""))
         best = Read(held, step.left, value.dtype)
-    here = _number(reduced)
-    at = name(f"{target}_at", DType.INT64, array.box)
     same: Expr = compared("==", value, best)
     if value.dtype.is_float:
         unknown = Binary("&&", compared("!=", best, best), compared("!=", value, value), DType.BOOL)
         same = Binary("||", same, unknown, DType.BOOL)
+    if ties == "split":
+        count = name(f"{target}_ties", value.dtype, array.box)
+        one = Select(same, number(1, value.dtype), number(0, value.dtype), value.dtype)
+        steps.append(replace(step, target=count, operator="+", fresh=True, value=one, order=(), block=""))
+        return Found(tuple(steps), best, (same,), ties=Read(count, step.left, value.dtype))
+    here = _number(reduced)
+    at = name(f"{target}_at", DType.INT64, array.box)
     chosen = Select(same, here, Const(NO_POSITION, DType.INT64), DType.INT64)
     steps.append(replace(step, target=at, operator="min", fresh=True, value=chosen, order=(), block=""))
     where = Read(at, step.left, DType.INT64)
     known = tuple(test for point in reduced if (test := point.some) is not None)
     if step.conditions or not all(nonnegative(point.upper - point.lower - 1) for point in reduced):
         known = (compared("<", where, int64(NO_POSITION)),)
-    return Found(tuple(steps), where, here, _points(reduced, where), known, best)
+    return Found(tuple(steps), best, (compared("==", here, where),), _points(reduced, where), known)
 
 
 def _number(reduced: list[Point]) -> Expr:

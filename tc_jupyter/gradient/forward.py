@@ -13,21 +13,29 @@ from tc_jupyter.ranges import SizeExpr
 
 from .arithmetic import cast, compared, guarded, is_number, number, times
 from .draft import Derived, Draft, at_elements
-from .extremes import at_left, factor_of, found, product_of
+from .extremes import Ties, at_left, factor_of, found, product_of
 from .invariance import active_tensors
 from .partials import Underivable, tangent
 from .steps import Array, Bounds, Step, Steps, circles, refuse, root, version
 from .transpose import without_idle
 
 
-def jvp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = (), alone: bool = False) -> Derived:
+def jvp(
+    about: Steps,
+    name: str,
+    wrt: Sequence[str],
+    saved: Sequence[str] = (),
+    alone: bool = False,
+    ties: Ties = "first",
+) -> Derived:
     """The def of the results and their derivatives along those of some parameters; `alone`: of the derivatives."""
-    return _Forward(about, wrt, saved, alone).run(name)
+    return _Forward(about, wrt, saved, alone, ties).run(name)
 
 
 class _Forward:
-    def __init__(self, about: Steps, wrt: Sequence[str], saved: Sequence[str], alone: bool) -> None:
+    def __init__(self, about: Steps, wrt: Sequence[str], saved: Sequence[str], alone: bool, ties: Ties) -> None:
         self.about, self.wrt, self.saved, self.alone = about, tuple(wrt), tuple(saved), alone
+        self.ties: Ties = ties
         self.draft = Draft(about, frozenset(saved))
         self.active = active_tensors(about, wrt)
         self.tangents: dict[str, str] = {}
@@ -165,11 +173,11 @@ class _Forward:
         return cast(Read(own, tuple(left), dtype), dtype.compute)
 
     def extreme(self, step: Step, own: str, value: Expr) -> None:
-        """The derivative at the first point that attains the extreme value."""
+        """The derivative at the first point that attains the extreme value, or the mean of those at all of them."""
         array = self.about.arrays[root(step.target)]
-        where = found(step, array, self.draft.array)
+        where = found(step, array, self.draft.array, self.ties)
         self.draft.steps += where.steps
-        conditions = [compared("==", where.here, where.at)] if where.steps else []
+        value, conditions = where.share(value), list(where.here)
         if not step.fresh:
             worse = "<" if step.operator == "max" else ">"
             points, left = at_elements(step, array, self.draft.index)

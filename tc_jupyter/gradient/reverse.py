@@ -26,7 +26,7 @@ from tc_jupyter.ranges import nonnegative, to_expr
 
 from .arithmetic import both, cast, compared, either, is_number, number, plus, shifted, times
 from .draft import Derived, Draft, at_elements
-from .extremes import Found, at_left, factor_of, found, product_of
+from .extremes import Found, Ties, at_left, factor_of, found, product_of
 from .invariance import active_tensors
 from .partials import MOST_TERMS, Part, Underivable, depends, parts
 from .residues import Residue, Stride, residues, stride_of
@@ -59,22 +59,24 @@ class _Plan:
     where: Found | None = None
 
 
-def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = ()) -> Derived:
+def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = (), ties: Ties = "first") -> Derived:
     """The def of the derivatives by some parameters.
 
     Args:
         wrt: the parameters, each a float.
         saved: results and temporaries whose last version is a parameter, not computed again.
+        ties: which of the points that attain an extreme value get its derivative.
 
     Raises:
         CompileError: TC250, a function without a derivative, or an order that cannot be turned around.
     """
-    return _Reverse(about, wrt, saved).run(name)
+    return _Reverse(about, wrt, saved, ties).run(name)
 
 
 class _Reverse:
-    def __init__(self, about: Steps, wrt: Sequence[str], saved: Sequence[str]) -> None:
+    def __init__(self, about: Steps, wrt: Sequence[str], saved: Sequence[str], ties: Ties) -> None:
         self.about, self.wrt, self.saved = about, tuple(wrt), tuple(saved)
+        self.ties: Ties = ties
         self.draft = Draft(about, frozenset(saved))
         self.active = active_tensors(about, wrt)
         self.pending: dict[str, _Pending] = {}
@@ -304,7 +306,13 @@ class _Reverse:
         array = self.about.arrays[name]
         term = self.term(step, part, array)
         plain = step.indices is not None  # else the left side does not say which element a point belongs to
-        if where is not None and where.steps and plain and not (term.is_gather and all(map(is_short, term.reduced))):
+        if (
+            where is not None
+            and where.here
+            and where.ties is None
+            and plain
+            and not (term.is_gather and all(map(is_short, term.reduced)))
+        ):
             at, own = at_point(step, part, where)
             term = transposed(at, own, array, self.about.size, self.draft.index)
         self.of(name).terms.append(term)
@@ -419,15 +427,15 @@ class _Reverse:
         return cast(Read(version(name, int(count) - 1), tuple(left), dtype), dtype.compute)
 
     def extreme(self, step: Step, whole: str, bar: Expr) -> _Plan:
-        """The first point that attains the extreme value gets the derivative, or the content before, if that does."""
+        """The points that attain the extreme value get the derivative, or the content before, if that does."""
         array = self.about.arrays[root(step.target)]
         if step.fresh and not depends(step.value, self.is_active):
             return _Plan([], lambda: self.before(step, whole))
-        where = found(step, array, self.draft.array)
+        where = found(step, array, self.draft.array, self.ties)
         self.draft.steps += where.steps
-        here = (compared("==", where.here, where.at),) if where.steps else ()
+        bar = where.share(bar)
         if step.fresh:
-            return _Plan(self.parts(step, bar, here), lambda: self.before(step, whole), where)
+            return _Plan(self.parts(step, bar, where.here), lambda: self.before(step, whole), where)
         worse = "<" if step.operator == "max" else ">"
         wins = compared(worse, self.old(step, step.left), where.best)
 
@@ -437,7 +445,7 @@ class _Reverse:
             zero = number(0, array.dtype.compute)
             self.masked(step, whole, points, left, Select(loses, zero, self.element(whole, left), zero.dtype))
 
-        return _Plan(self.parts(step, bar, (*here, wins)), before, where)
+        return _Plan(self.parts(step, bar, (*where.here, wins)), before, where)
 
     def product(self, step: Step, whole: str, bar: Expr) -> _Plan:
         """Each factor gets the product of the others."""

@@ -97,7 +97,7 @@ class _Unfolding:
 
     def begun(self, statements: Sequence[Statement]) -> list[Step]:
         """Copies of what the views show that are roots, before the first statements with them."""
-        names = {self.place(name)[0] for each in statements for name in (each.target, *each.tensors_read())}
+        names = {self.place(name)[0] for each in statements for name in (each.target, *each.tensors_read)}
         found = list[Step]()
         for name in sorted(names - self.count.keys()):
             source, shift = self.seen(name)

@@ -281,7 +281,7 @@ class _TcDef:
 
     def applied(self, name: tree.Name, lets: frozenset[str]) -> None:
         """A name before `(`, or how often a def is applied: `6` in `f^6(x)`."""
-        if name.name[:1].isdigit():
+        if name.name[:1].isdigit() and name.name not in self.kinds:
             return
         if name.name in SCALAR_TYPES:
             self.add(name, "type", ("type", name.name))

@@ -120,6 +120,25 @@ class _Nest:
         stores = self.store.body if isinstance(self.store, Block) else (self.store,)
         return frozenset(each.buffer for each in stores if isinstance(each, Store))
 
+    @property
+    def placed(self) -> frozenset[str]:
+        """The variables of loops over dimensions whose subscripts are computed and looked at: a point has one place there, or none,
+        where it is outside. They are no loops of points.
+        """
+        looked = [guard.values[0] for guard in self.guards if isinstance(guard, Check)]
+        tests = (guard.condition for guard in self.guards if isinstance(guard, _Test))
+        found: set[str] = set()
+        for test in tests:
+            match test:
+                case (
+                    Binary(op="==", left=IndexVar(name=name), right=place)
+                    | Binary(op="==", left=place, right=IndexVar(name=name))
+                ):
+                    found |= {name} if place in looked else set()
+                case _:
+                    pass
+        return frozenset(found)
+
     def may_pass(self, guard: _Guard, other: _Guard) -> bool:
         """Whether a guard may stand before one that it stands behind.
 
@@ -201,7 +220,18 @@ class _Moves:
         opened = _opened(stmt)
         if opened is None:
             return None
-        return _Nest(tuple(loops), tuple(comments), *opened, self.checked, self.zeros, self.shapes, around)
+        nest = _Nest(tuple(loops), tuple(comments), *opened, self.checked, self.zeros, self.shapes, around)
+        return _with_places_inmost(nest) if self.zeros else nest
+
+
+def _with_places_inmost(nest: _Nest) -> _Nest:
+    """Loops over what a point looks at as its place stand inside of all others, so that a check may stand around them alone."""
+    placed = nest.placed
+    order = sorted(range(len(nest.loops)), key=lambda number: nest.loops[number].var in placed)
+    loops = tuple(nest.loops[number] for number in order)
+    if any(placed & (index_names(loop.min) | index_names(loop.extent)) for loop in loops):
+        return nest
+    return replace(nest, loops=loops, comments=tuple(nest.comments[number] for number in order))
 
 
 def _moves(guard: _Guard, nest: _Nest) -> bool:
@@ -297,7 +327,10 @@ def _parts(nest: _Nest, around: tuple[For, ...]) -> tuple[list[_Nest], int]:
     Worked example: `k < 8*o + i + 1` holds for all rows `i in 0:8` of a tile where `k < 8*o + 1`, for some until `k < 8*o + 8`, and
     for none behind that.
     """
-    cuts = {number: cut for number, guard in enumerate(nest.guards) if (cut := _cut(nest, guard)) is not None}
+    movable = (
+        n for n, guard in enumerate(nest.guards) if all(nest.may_pass(guard, other) for other in nest.guards[:n])
+    )
+    cuts = {number: cut for number in movable if (cut := _cut(nest, nest.guards[number])) is not None}
     places = {place for place, *_ in cuts.values()}
     if nest.zeros or len(places) != 1:
         return [nest], 0
@@ -416,7 +449,7 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
             kept.append(guard.condition)
             continue
         else:
-            tests = _nonempty(nest, depth, around) if isinstance(guard, Check) else None
+            tests = _nonempty(nest, depth, around) if isinstance(guard, Check) and not nest.zeros else None
             placed[depth] += [*map(_Test, tests or ()), guard]
         changed = changed or depth < inmost or ended is not None
     if not changed:
@@ -431,17 +464,22 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
 def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
     """Inside how many of the loops each guard is decided."""
     fixed = max((number + 1 for number, loop in enumerate(nest.loops) if loop.kind not in MOVABLE), default=0)
-    maybe_empty = max((n + 1 for n in range(len(nest.loops)) if not _runs(nest, n, around)), default=0)
+    placed = nest.placed
+    counted = (n for n, loop in enumerate(nest.loops) if loop.var not in placed)
+    maybe_empty = max((n + 1 for n in counted if not _runs(nest, n, around)), default=0)
     found: list[int] = []
+    inside = len(nest.loops)  # of the loops of points
+    while nest.zeros and inside and nest.loops[inside - 1].var in placed:
+        inside -= 1
     for number, guard in enumerate(nest.guards):
         parts = (guard.condition, *guard.values) if isinstance(guard, Check) else (guard.condition,)
         used = [n + 1 for n, loop in enumerate(nest.loops) if any(loop.var in index_names(part) for part in parts)]
         depth = max(fixed, *used, 0)
         before = list(zip(nest.guards[:number], found, strict=True))
         if nest.zeros and not _picks(guard.condition, nest):
-            depth = len(nest.loops)
+            depth = max(depth, inside)
         alone = depth and isinstance(guard, _Test) and _alone(nest, nest.loops, guard.condition, depth, around)
-        if isinstance(guard, Check):
+        if isinstance(guard, Check) and not nest.zeros:
             depth = next(n for n in range(depth, len(nest.loops) + 1) if _nonempty(nest, n, around) is not None)
         elif nest.reads_elsewhere(guard.condition) and not alone:
             depth = max(depth, maybe_empty)
@@ -596,6 +634,9 @@ def _alone(
     inside = {each.var for each in nest.loops[depth - 1 :]}
     for number in range(depth - 1, len(nest.loops)):
         is_rest = bool(inside & index_names(nest.loops[number].extent))  # of a split: the other loop says it
+        is_rest = is_rest or (
+            number >= depth and nest.loops[number].var in nest.placed
+        )  # a point is looked at without a place, too
         if not is_rest and not _runs(nest, number, around):
             tests.append(Binary("<", int64(0), nest.loops[number].extent, DType.BOOL))
     (low, high), end = limits_of(here), _sum(loop.min, loop.extent)

@@ -52,6 +52,7 @@ from tc_jupyter.ranges import (
     constant,
     floor_div,
     from_expr,
+    index,
     interval,
     keeps_its_form,
     maximum,
@@ -66,6 +67,7 @@ from tc_jupyter.schedule import (
     THREAD_AXES,
     ExactSets,
     MatrixStep,
+    Skew,
     Split,
     Stage,
     StageBounds,
@@ -78,6 +80,7 @@ from tc_jupyter.schedule import (
     first_reduction,
     is_copy,
     loop_extent,
+    on_front,
     open_constraints,
     operands,
     proved_copied,
@@ -88,6 +91,7 @@ from tc_jupyter.schedule import (
     total_dimensions,
     variable,
     view_shift,
+    waiting_loop,
     window_of,
     with_safe_padding,
 )
@@ -183,6 +187,7 @@ class _Nest:
     places: dict[str, _Place] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     windows: dict[str, Window | None] = field(default_factory=dict)
+    starts: dict[str, SizeExpr] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
 
     @property
@@ -202,6 +207,7 @@ class _Nest:
         self.scope = scope_of(self.graph)
         members = [stage for stage in self.graph.stages if self._belongs(stage)]
         self._name_loops(members)
+        self._start_loops(members)
         body = self._produce((self.root,))
         used = _used_buffers(body)
         buffers = tuple(
@@ -234,6 +240,22 @@ class _Nest:
                 name = leaf if leaf not in taken else f"{stage.name}.{leaf}"
                 taken.add(name)
                 self.names[variable(stage.name, leaf)] = name
+
+    def _start_loops(self, members: list[Stage]) -> None:
+        """Let loops along a wavefront count as the loop does that it takes its values from: subscripts are simple then."""
+        for stage in members:
+            related = self.bounds[stage.name].lineage
+            for relation in stage.relations if stage.attach.kind != "with" else ():
+                if not isinstance(relation, Skew) or stage.annotation(relation.place) not in (None, "parallel"):
+                    continue
+                if relation.place not in stage.leaves or any(
+                    each.attach.kind == "with" for each in self.graph.attached(stage.name)
+                ):
+                    continue
+                first, _ = on_front(relation, related.extents, related.values[relation.front])
+                inside = stage.leaves[stage.leaves.index(relation.place) :]
+                if not first.indices & {variable(stage.name, leaf) for leaf in inside}:
+                    self.starts[variable(stage.name, relation.place)] = first
 
     def _shared_leaves(self, stage: Stage) -> tuple[str, ...]:
         """The leaves of the other stage whose loops this one shares (`compute_with`)."""
@@ -376,7 +398,8 @@ class _Nest:
 
     def expr(self, value: SizeExpr) -> Expr:
         """A size expression over symbolic loop variables as an expression over the kernel's loop variables."""
-        return rewrite(loop_expr(value), self._rename)
+        counted = {name: index(name) - first for name, first in self.starts.items() if name in value.indices}
+        return rewrite(loop_expr(value.substitute(counted)), self._rename)
 
     def _rename(self, expr: Expr) -> Expr | None:
         if isinstance(expr, IndexVar) and expr.name in self.names:
@@ -472,7 +495,7 @@ class _Nest:
         ]
         steps = stage.statement.steps if stage.attach.kind == "root" else ()
         waits = leaf in {name for name, _ in steps[-1:]} and self._has_threads((stage, *with_it))
-        if waits:
+        if waits or leaf == waiting_loop(stage):
             block = with_body(block, (*block.body, Barrier()))
         if not families and not with_it:
             return block
@@ -732,7 +755,11 @@ class _StageLoops:
         # the registers of a fragment and of a window need constant indices
         repeats = (self._is_in_fragments and leaf in self._inner_outputs()) or self._is_private_window
         kind = self.stage.annotation(leaf) or ("unroll" if repeats else "serial")
-        var = self.nest.names[variable(self.stage.name, leaf)]
+        name = variable(self.stage.name, leaf)
+        var = self.nest.names[name]
+        if name in self.nest.starts:
+            first, length = (self.nest.expr(each) for each in (self.nest.starts[name], extent))
+            return Block((For(var, first, length, body, kind, leaf),))
         start = constant(0)
         window = self.nest.window(self.stage)
         if window is not None and leaf == window.axis and not self._is_private_window:
@@ -847,9 +874,9 @@ class _StageLoops:
         nest, values, tests = self.nest, self.bounds.lineage.values, list[Expr]()
         box = nest.graph.boxes[self.statement.target].bounds
         proved = proved_copied(nest.bounds, self.stage)
-        for index, (low, high), (starts, ends) in zip(self.statement.output_indices, box, proved, strict=True):
-            tests += [] if starts else [self._below(low - 1, values[index.name])]
-            tests += [] if ends else [self._below(values[index.name], high)]
+        for own, (low, high), (starts, ends) in zip(self.statement.output_indices, box, proved, strict=True):
+            tests += [] if starts else [self._below(low - 1, values[own.name])]
+            tests += [] if ends else [self._below(values[own.name], high)]
         inside = _joined("&&", tests)
         return value if inside is None else Select(inside, value, identity_of("+", value.dtype), value.dtype)
 

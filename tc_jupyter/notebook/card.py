@@ -86,6 +86,10 @@ _MOST_RANGES = 8
 """Ranges that a card lists; of more, those that are as declared are folded."""
 _SHORT = 40
 """Letters of a cell of a table that stay in one line: on a narrow page every word would have a line of its own."""
+_NARROWEST = 26
+"""Letters that a line of a statement has at least in the table of ranges: on a narrow page the table is scrolled."""
+_LETTER = 0.57
+"""Width in `em` of a letter of code."""
 _TAG = re.compile(r"<[^>]*>")
 _CELL = "padding:1px 16px 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
 _TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"
@@ -189,7 +193,8 @@ def _block(block: StatementRows) -> str:
     if not block.rows:
         return _row([_code(block.text), "", "", ""])
     rows = [[_code(row.range), row.kind, _because(row)] for row in block.rows]
-    statement = f'<td rowspan="{len(rows)}" style="{_CELL};white-space:pre-wrap">{_code(block.text)}</td>'
+    width = f"min-width:{_LETTER * min(len(block.text), _NARROWEST):.0f}em"
+    statement = f'<td rowspan="{len(rows)}" style="{_CELL};white-space:pre-wrap;{width}">{_code(block.text)}</td>'
     first, *rest = (
         "".join(cell(content, f"{_CELL};{_MUTED}" if number == 1 else _CELL) for number, content in enumerate(row))
         for row in rows

@@ -36,7 +36,7 @@ from .extents import solutions
 from .factoring import Factored, product_of, summed_first
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
-from .literals import lost_literals
+from .literals import lost_literals, narrow_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
 from .orders import order_clause
 from .positions import LARGEST_POSITION, NO_POSITION, in_32_bits, positions
@@ -91,6 +91,7 @@ __all__ = [
     "keeps",
     "keeps_values",
     "lost_literals",
+    "narrow_literals",
     "python_name",
     "COMPARISONS",
     "LOGICAL",

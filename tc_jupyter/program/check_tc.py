@@ -1498,11 +1498,6 @@ class _DefChecker:
                 help = f"in Python `{program.name}.iterate(n)` applies it"
             self.scope.report(codes.STATE, count.span, message, help=help)
             return None
-        if any(program.tensor(name).element.is_complex for name in program.results):
-            message = "a power of a def whose results are complex numbers is not part of this version"
-            help = f"in Python `{program.name}.iterate(n)` applies it; or let the def have the two parts as arrays"
-            self.scope.report(codes.UNSUPPORTED, count.span, message, help=help)
-            return None
         if count.name.isdigit():
             return int64(int(count.name))
         self.mentioned.add(count.name)
@@ -2061,15 +2056,21 @@ class _StatementChecker:
         )
         (first, place), ranks = whole[0], {info.rank for info, _ in whole}
         rank = first.rank or 0
-        free = [each for each in "ijklmnpqrs" if scope.taken(each) is None][:rank]
-        left = [index.name for index in node.indices or () if isinstance(index, tree.Name)]
-        used = left if len(left) == len(node.indices or ()) == rank else free
+        written = [
+            index for index in node.indices or () if index.span != node.target.span
+        ]  # no text shows the step of a block
+        in_block = len(written) != len(node.indices or ())
+        steps = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
+        free = [each for each in "ijklmnpqrs" if scope.taken(each) is None and each not in steps][:rank]
+        left = [index.name for index in written if isinstance(index, tree.Name)]
+        used = left if len(left) == len(written) == rank else free
         fix = None
         if (
             len(ranks) == 1
             and len(used) == rank
-            and (used is left or node.indices is None)
+            and (used is left or not written)
             and len(scope.diagnostics) == count
+            and (not in_block or all(info.is_input for info, _ in whole))
         ):
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
@@ -2078,6 +2079,8 @@ class _StatementChecker:
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
         help = f"read an element, as in `{first.name}({', '.join(letters(rank))})`"
+        if in_block:
+            help = "inside of a block, expressions have their indices, as in `Q(i, j) = 2*P(i, j)`"
         scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
 
     def has_call(self) -> bool:
@@ -2404,9 +2407,35 @@ class _StatementChecker:
         """A condition as a clause."""
         typed = self.expressions.value(clause.condition)
         if typed is not None and typed.dtype is not BOOL:
-            self.no_truth(clause.condition, typed, "a condition is a truth value")
+            if not self.is_range_of_several(clause):
+                self.no_truth(clause.condition, typed, "a condition is a truth value")
             return None
         return None if typed is None else settle(typed).expr
+
+    def is_range_of_several(self, clause: tree.Filter) -> bool:
+        """Whether a range behind an index is meant for it, too, as in `i, j in 0:3`; after a message."""
+        index, clauses = clause.condition, self.node.clauses
+        behind = clauses[next(n for n, each in enumerate(clauses) if each is clause) + 1 :]
+        where = next((each for each in behind if not isinstance(each, tree.Filter)), None)
+        between = behind[: behind.index(where)] if where in behind else ()
+        alone = all(isinstance(each, tree.Filter) and isinstance(each.condition, tree.Name) for each in between)
+        if (
+            not isinstance(index, tree.Name)
+            or not isinstance(where, tree.Where)
+            or not alone
+            or where.index.name == index.name
+        ):
+            return False
+        if index.name not in self.names.indices:
+            return False
+        text = self.scope.source.slice(Span(where.index.span.end, where.span.end))
+        edit = Edit(Span(index.span.end, index.span.end), text)
+        message = f"the range of `{index.name}` is missing"
+        help = f"each index has a range of its own: `{index.name}{text}, {where.index.name}{text}`"
+        self.scope.report(
+            codes.RANGE_BRACKETS, index.span, message, help=help, fix=Fix(f"write `{index.name}{text}`", (edit,))
+        )
+        return True
 
     def unused_lets(self) -> None:
         for name, let in self.names.lets.items():
@@ -2624,6 +2653,10 @@ class _StatementChecker:
         own = info.dtype
         if own is None or not own.is_complex:
             return value
+        told = len(self.scope.diagnostics)
+        self.narrows(value, other.dtype, own)
+        if len(self.scope.diagnostics) > told:
+            return None
         self.operator = "="
         sides = Typed(self.own_element(node.target.name, self.names.left, own), own), other
         dtype = common(own, other.dtype)

@@ -125,6 +125,8 @@ class _Iterated(Steps):
         """What the caller receives of a state: the last step, or the argument where there is none."""
         name, span = f"{result.name}.last", given.span
         letters = [f"i{k}" for k in range(len(given.stored.dims))]
+        if result.pairs:
+            letters[-1] = "part"
         indices = tuple(
             Index(letter, "output", (int64(0), extent), span)
             for letter, extent in zip(letters, given.stored.dims, strict=True)
@@ -138,7 +140,7 @@ class _Iterated(Steps):
         start = Read(marker, at, result.dtype, span) if number is None else number
         some = Binary(">", self.count, int64(0), _BOOL)
         value = Select(some, cast(made, kind), cast(start, kind), kind, span)
-        tensor = Tensor(name, result.dtype, len(letters), "temporary", span=span)
+        tensor = Tensor(name, result.dtype, len(letters), "temporary", span=span, pairs=result.pairs)
         statement = Statement(name, name, indices, "=", False, False, value, text=f"{name} after all steps", span=span)
         return tensor, statement
 

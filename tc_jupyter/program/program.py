@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import index
 from typing import SupportsIndex
 
@@ -102,7 +102,7 @@ class Reducer:
     lifted: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
     """`target(indices) operator value`: one independent point per value of the output indices, combined over the others.
 
@@ -158,12 +158,12 @@ class Statement:
     block: str = ""
     ahead: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def output_indices(self) -> tuple[Index, ...]:
         """Indices on the left side, in order of the target's dimensions."""
         return tuple(index for index in self.indices if index.kind == "output")
 
-    @property
+    @cached_property
     def reduction_indices(self) -> tuple[Index, ...]:
         """Indices that are combined over."""
         return tuple(index for index in self.indices if index.kind == "reduction")
@@ -186,7 +186,7 @@ class Statement:
         pairs = zip(self.output_indices, self.left, strict=False)
         return tuple((index, at) for index, at in pairs if not (isinstance(at, IndexVar) and at.name == index.name))
 
-    @property
+    @cached_property
     def inside(self) -> tuple[Expr, ...]:
         """What holds at the points of ranges that differ from point to point, as `k < i + 1`; what others need is first."""
         found: list[Expr] = []
@@ -245,9 +245,10 @@ class Statement:
         """Whether elements of a tensor are made in order while this statement runs: by itself, or by its block."""
         return bool(self.order) and (tensor == self.target or tensor in self.ahead)
 
+    @cached_property
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""
-        return _tensors_read((*self.left, self.value, *self.conditions))
+        return tuple(dict.fromkeys(read.tensor for read in self.reads()))
 
 
 def turns(block: str, order: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
@@ -287,11 +288,6 @@ def as_size(name: str, value: object, *, signed: bool = False) -> int:
     if not low <= number <= high:
         raise ValueError(f"{name}={shown_value(number)}: a size has at most 64 bits")
     return number
-
-
-@lru_cache(maxsize=1 << 10)
-def _tensors_read(exprs: tuple[Expr, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node.tensor for expr in exprs for node in walk(expr) if isinstance(node, Read)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from tc_jupyter.diagnostics import NO_SPAN, Span
 from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Size, Unary, int64, rewrite, walk
+from .integers import index_names
 from .sac_sizes import (
     ONE,
     ZERO,
@@ -25,7 +26,6 @@ from .sac_sizes import (
     build,
     ends,
     floordiv,
-    index_names,
     is_nonnegative,
     linear,
     maximum,

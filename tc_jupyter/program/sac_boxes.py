@@ -11,12 +11,13 @@ from tc_jupyter.diagnostics import Label, Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Select
+from .integers import index_names
 from .program import Partition
 from .sac_bounds import is_empty, subtract
 from .sac_builtins import Builtins
 from .sac_emit import Draft, rename_reads, zero
 from .sac_helpers import clipped_box, covers, intersected, is_whole
-from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, same, sub, substitute
+from .sac_sizes import ONE, ZERO, Interval, fold, is_nonnegative, same, sub, substitute
 from .sac_values import Kind, Piece, Value, compute, convert, promote, weight
 from .sac_work import MOST_PIECES, MOST_PIECES_WITH_NUMBERS, Context, NeedMore, Part
 

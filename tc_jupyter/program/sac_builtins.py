@@ -16,6 +16,7 @@ from tc_jupyter.syntax.sac_tree import Apply, SacExpression
 
 from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
 from .functions import FUNCTIONS
+from .integers import index_names
 from .sac_emit import negate, zero
 from .sac_helpers import chained, is_literal, negative, several, still_wide
 from .sac_selection import Selections
@@ -26,7 +27,6 @@ from .sac_sizes import (
     add,
     floordiv,
     fold,
-    index_names,
     is_nonnegative,
     maximum,
     modulo,

@@ -33,13 +33,14 @@ from tc_jupyter.syntax.sac_tree import (
 from .expr import COMPARISONS, Const, DType, Expr, IndexVar, Read, Size, int64
 from .functions import FUNCTIONS
 from .inline import cannot_be_called
+from .integers import index_names
 from .program import Program
 from .sac_emit import NotSolvable, negate, with_call
 from .sac_helpers import Uses, accepts, closeness, count_uses, several
 from .sac_inline import inline_program
 from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, Cell, Signature, fits_shape
-from .sac_sizes import ZERO, constant, index_names, same
+from .sac_sizes import ZERO, constant, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, compute, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops

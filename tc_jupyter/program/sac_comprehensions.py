@@ -15,12 +15,13 @@ from tc_jupyter.syntax.sac_tree import Dot, Generator, PartitionClause, Pattern,
 from tc_jupyter.syntax.tree import Name
 
 from .expr import Binary, Const, DType, Expr, IndexVar
+from .integers import index_names
 from .sac_bounds import fill_pending, open_names, pending, solve_round
 from .sac_boxes import Boxes
 from .sac_helpers import component_names, filled_draft, rank_of, several, with_bounds_filled
 from .sac_ranks import index_lengths
 from .sac_signature import SolvedPartition
-from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, is_zero, sub
+from .sac_sizes import ONE, ZERO, Interval, fold, is_nonnegative, is_zero, sub
 from .sac_values import Piece, Value, Weak, rename_axes, scalar, vector
 from .sac_work import Context, Env, Part, Refused
 

@@ -14,6 +14,7 @@ from tc_jupyter.diagnostics import NO_SPAN, Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Read, int64, walk
+from .integers import index_names
 from .program import Statement
 from .sac_emit import Draft, NotSolvable, zero
 from .sac_helpers import item_or_single, memory_order, read
@@ -24,7 +25,6 @@ from .sac_sizes import (
     add,
     constant,
     ends,
-    index_names,
     is_nonnegative,
     maximum,
     same,

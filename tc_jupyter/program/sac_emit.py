@@ -16,6 +16,7 @@ from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
 from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, rewrite, walk
+from .integers import index_names
 from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor, made_from
 from .sac_sizes import (
     ONE,
@@ -23,7 +24,6 @@ from .sac_sizes import (
     add,
     ends,
     fold,
-    index_names,
     is_nonnegative,
     maximum,
     same,

@@ -18,11 +18,12 @@ from tc_jupyter.syntax.tree import Binary as BinaryNode
 from tc_jupyter.syntax.tree import Name
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Select, int64
+from .integers import index_names
 from .program import Statement
 from .sac_calls import Block, Calls, Later
 from .sac_emit import Draft, mentioned, negate
 from .sac_helpers import read
-from .sac_sizes import ONE, ZERO, add, floordiv, fold, index_names, is_nonnegative, maximum, mul, same, sub, substitute
+from .sac_sizes import ONE, ZERO, add, floordiv, fold, is_nonnegative, maximum, mul, same, sub, substitute
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Value, Weak, convert, is_integer, kind_text, promote, scalar, storage, to_index, weight
 from .sac_work import HEAVY, MOST_ROUNDS, Context, Env
@@ -116,6 +117,9 @@ class Loops(Calls):
         test = self.condition(node.condition, env, context)
         if not isinstance(test, Const):
             self.demand(test)
+            if self.in_turns:
+                message = f"how often the `{node.word}` inside of them runs differs from round to round"
+                raise NotInOrder(f"its rounds cannot be done in order: {message}")
             self.refuse(
                 codes.UNKNOWN_ROUNDS,
                 node.head,

@@ -36,6 +36,7 @@ from .expr import (
     rebuild,
     rewrite,
 )
+from .integers import index_names
 from .typing import number_in, wrap
 
 Linear: TypeAlias = tuple[dict[Expr, int], int]
@@ -410,18 +411,6 @@ def is_zero(expr: Expr) -> bool:
 def same(left: Expr, right: Expr) -> bool:
     """Whether both are equal for all sizes, by their form."""
     return left == right or is_zero(sub(left, right))
-
-
-def index_names(expr: Expr) -> frozenset[str]:
-    """Names of all indices in `expr`."""
-    found: set[str] = set()
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, IndexVar):
-            found.add(node.name)
-        stack.extend(children(node))
-    return frozenset(found)
 
 
 def ends(expr: Expr, box: Mapping[str, Interval]) -> tuple[Expr, Expr] | None:

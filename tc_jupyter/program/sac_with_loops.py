@@ -24,11 +24,12 @@ from tc_jupyter.syntax.sac_tree import (
 from tc_jupyter.syntax.tree import Name
 
 from .expr import DType, Expr, IndexVar, Read, int64
+from .integers import index_names
 from .program import FOLD_LEFT, FOLD_RIGHT
 from .sac_comprehensions import Comprehensions
 from .sac_emit import identity, zero
 from .sac_helpers import component_names, is_zero_like, known_operator, ordered_box, several
-from .sac_sizes import ONE, ZERO, Interval, add, floordiv, index_names, maximum, mul, sub
+from .sac_sizes import ONE, ZERO, Interval, add, floordiv, maximum, mul, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, arithmetic, compute, convert, kind_text, promote, scalar
 from .sac_work import MOST_PIECES, Context, Env, Part, Refused

@@ -17,13 +17,13 @@ from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Fix, Label, Span, 
 from tc_jupyter.syntax.sac_tree import SacExpression, SacFunction, Statement
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Size
-from .integers import sizes_of
+from .integers import index_names, sizes_of
 from .program import Equality
 from .sac_bounds import Constraint, slack
 from .sac_emit import Emitter, negate
 from .sac_helpers import expr_text, read
 from .sac_signature import Cell, Check, Signature, SolvedPartition
-from .sac_sizes import ONE, ZERO, Interval, ends, fold, index_names, is_nonnegative, same, sub
+from .sac_sizes import ONE, ZERO, Interval, ends, fold, is_nonnegative, same, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value
 

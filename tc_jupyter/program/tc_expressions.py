@@ -305,10 +305,17 @@ class ExpressionChecker:
         if rest in ("f", "F"):
             fix = Fix(f"write `{number}.f`", (Edit(node.span, f"{number}.f"),))
             help = "a `float32` literal has a point: `7.f`"
+        elif rest in ("i", "j", "I", "J") and rest not in self.names.indices and self._has_complex():
+            fix = Fix(f"write `complex64(0, {number})`", (Edit(node.span, f"complex64(0, {number})"),))
+            help = "an imaginary number is made of its parts"
         else:
             fix = Fix(f"write `{number}*{rest}`", (Edit(node.span, f"{number}*{rest}"),))
             help = "a product is written with `*`"
         self._mistaken(node, codes.DIGIT_NAME, f"`{node.name}` starts with a digit and is no variable", (), help, fix)
+
+    def _has_complex(self) -> bool:
+        """Whether the def has complex numbers."""
+        return any(info.dtype is not None and info.dtype.is_complex for info in self.scope.tensors.values())
 
     def _let_value(self, node: tree.Name, let: LetInfo) -> Typed | None:
         let.used = True
@@ -569,7 +576,7 @@ class ExpressionChecker:
     def _power(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> Typed | None:
         """`x^n`."""
         if exponent.weak == "float" or not exponent.dtype.is_integer:
-            return self._no_exponent(node, exponent)
+            return self._no_exponent(node, base, exponent)
         number = exponent.exact if exponent.weak else None
         if number is None and isinstance(exponent.expr, Const):
             number = int(exponent.expr.value)
@@ -592,7 +599,7 @@ class ExpressionChecker:
         arguments = base.expr, convert(exponent, dtype).expr
         return Typed(Call("pow", arguments, dtype.compute, node.span), dtype)
 
-    def _no_exponent(self, node: tree.Binary[tree.Expression], exponent: Typed) -> None:
+    def _no_exponent(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> None:
         source = self.scope.source
         kind = settle(exponent).dtype.value
         text = f"pow({source.slice(node.left.span)}, {source.slice(node.right.span)})"
@@ -600,8 +607,10 @@ class ExpressionChecker:
         if is_euler and "e" not in self.names.left and "e" not in self.names.lets:
             text = f"exp({source.slice(node.right.span)})"
         fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 and exponent.dtype.is_float else None
-        message = f"the exponent of `^` is an integer, not `{kind}`"
-        self.scope.report(codes.TYPE_MISMATCH, node.right.span, message, f"this is `{kind}`", fix=fix)
+        message, help = f"the exponent of `^` is an integer, not `{kind}`", None
+        if base.dtype.is_complex:
+            fix, help = None, f"a root is `sqrt(z)`; `pow` is for real numbers, not for `{base.dtype.value}`"
+        self.scope.report(codes.TYPE_MISMATCH, node.right.span, message, f"this is `{kind}`", help=help, fix=fix)
 
     def _integer_power(self, node: tree.Binary[tree.Expression], base: Typed, number: int | None) -> Typed | None:
         text = self.scope.source.slice(node.left.span)

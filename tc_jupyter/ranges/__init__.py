@@ -9,7 +9,7 @@ from .at_call import Bind, BoundNumbers, at_sizes, borders, make_bind
 from .convert import Scope, divided_by, from_expr, keeps_its_form, to_condition, to_expr
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_python
-from .explain import Explanation, Step, explain, summary
+from .explain import Explanation, Step, explain, given_by
 from .facts import MANY, Fact, Facts, exactly, fact_of, facts_of, value_at
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
 from .interiors import Interior, interior, step_of, tightest
@@ -101,6 +101,7 @@ __all__ = [
     "divided_by",
     "element_text",
     "explain",
+    "given_by",
     "exactly",
     "extreme",
     "fact_of",
@@ -133,7 +134,6 @@ __all__ = [
     "size",
     "solve",
     "step_of",
-    "summary",
     "symbol",
     "tightest",
     "to_condition",

@@ -8,7 +8,7 @@ Source: `docs/ranges.md`, 'One statement, step by step' and 'Guards'.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
@@ -27,6 +27,7 @@ from tc_jupyter.program import (
     Statement,
     Unary,
 )
+from tc_jupyter.program.integers import index_names
 
 from .convert import Scope, from_expr, to_condition
 from .display import element_text, to_python
@@ -187,15 +188,47 @@ def _is_known(
 
 
 def guards_of(statement: Statement, scope: Scope) -> list[tuple[tuple[Guard, ...], Scope]]:
-    """The guards around each condition of a statement, which are those before it, and around the value, the last ones."""
-    guards: tuple[Guard, ...] = ()
-    found: list[tuple[tuple[Guard, ...], Scope]] = [(guards, scope)]
-    count = len(statement.inside)
+    """The guards around each condition of a statement, which are those before it, and around the value, the last ones.
+
+    Around an end of a range they are those on the indices that it needs: each call looks at all ends, also where another range
+    leaves no point, or where this one begins behind all that it may be.
+    """
+    ends = {each.name: each.ends for each in statement.indices if each.ends is not None}
+    held: list[Guard] = []
+    found: list[tuple[tuple[Guard, ...], Scope]] = []
     for number, condition in enumerate(statement.conditions):
-        guard = Guard(condition, True, to_condition(condition, scope), number < count)
-        guards, scope = (*guards, guard), scope.under(guard.holds)
-        found.append((guards, scope))
-    return found
+        of_range = number < len(statement.inside)
+        needed = needed_names(ends[_ended(condition)], ends) if of_range else None
+        kept = [guard for guard in held if needed is None or index_names(guard.condition) <= needed]
+        found.append((tuple(kept), _under(scope, kept)))
+        held.append(Guard(condition, True, to_condition(condition, found[-1][1]), of_range))
+    return [*found, (tuple(held), _under(scope, held))]
+
+
+def _under(scope: Scope, guards: Iterable[Guard]) -> Scope:
+    for guard in guards:
+        scope = scope.under(guard.holds)
+    return scope
+
+
+def _ended(condition: Expr) -> str:
+    """The index whose range ends at `condition`, one of `Statement.inside`."""
+    match condition:
+        case Binary(op="<=", right=IndexVar(name=name)) | Binary(op="<", left=IndexVar(name=name)):
+            return name
+        case _:
+            raise AssertionError(f"{condition} is no end of a range")
+
+
+def needed_names(exprs: Iterable[Expr], ends: Mapping[str, tuple[Expr, Expr]]) -> frozenset[str]:
+    """The indices in expressions, and those that say where the ranges of these begin and end."""
+    names = frozenset[str]().union(*map(index_names, exprs))
+    while (
+        more := frozenset[str]().union(*(index_names(end) for name in names & ends.keys() for end in ends[name]))
+        - names
+    ):
+        names |= more
+    return names
 
 
 def _index(read: Read, scope: Scope) -> tuple[SizeExpr, ...]:

@@ -41,7 +41,7 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.program.integers import has_read
 
-from .accesses import Access, guards_of, write_access
+from .accesses import Access, guards_of, needed_names, write_access
 from .convert import Scope, from_expr, to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
@@ -272,8 +272,7 @@ def _end_checks(statement: Statement, ranges: Ranges) -> Iterator[EndCheck]:
             continue
         begin, end = index.ends
         first = statement.inside.index(Binary("<=", begin, IndexVar(r.index), DType.BOOL))
-        needed = _needed([begin, end], {each.name: each.ends for each in statement.indices if each.ends is not None})
-        guards = tuple(g for g in around[first][0] if used_names([g.condition]) <= needed)
+        guards = around[first][0]
         behind, rows = to_expr(r.upper + 1), _rows(statement, ranges, begin, end)
         for place, lower in ((begin, to_expr(r.lower)), (end, begin)):
             read = Read(r.index, (place,), DType.INT64, place.span)
@@ -367,7 +366,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     lower, upper = ranges.boxes[access.tensor].bounds[dimension]
     index = access.read.indices[dimension]
     found = _points(statement, ranges, access, index, to_expr(lower), to_expr(upper))
-    text = c_division(ranges.program, access) or in_the_text(access.text, access.read.span, ranges)
+    text = c_division(ranges.program, access) or in_the_text(access.text, access.index, access.read.span, ranges)
     active = (*(r.extent for r in ranges.points(statement.name)), *found.active)
     writes = all(access is not other for other in ranges.accesses[statement.name])
     return replace(found, dimension=dimension, text=text, active=active, writes=writes)
@@ -377,7 +376,7 @@ def _points(statement: Statement, ranges: Ranges, access: Access, index: Expr, l
     """`lower <= index < upper` at the points at which an access is made, of the indices that say so."""
     guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
     ends = {each.name: each.ends for each in statement.indices if each.ends is not None}
-    names = _needed([index, lower, *(guard for guard, _ in guards)], ends)
+    names = needed_names([index, lower, *(guard for guard, _ in guards)], ends)
     points = [r for r in ranges.points(statement.name) if r.index in names]
     points.sort(key=lambda r: _rank(r.index, ends))
     return PointCheck(
@@ -396,14 +395,6 @@ def _points(statement: Statement, ranges: Ranges, access: Access, index: Expr, l
         access.span,
         ends={name: pair for name, pair in ends.items() if name in names},
     )
-
-
-def _needed(exprs: Sequence[Expr], ends: Mapping[str, tuple[Expr, Expr]]) -> frozenset[str]:
-    """The indices in expressions, and those that say where the ranges of these begin and end."""
-    names = used_names(exprs)
-    while more := used_names([end for name in names & ends.keys() for end in ends[name]]) - names:
-        names |= more
-    return names
 
 
 def _rank(name: str, ends: Mapping[str, tuple[Expr, Expr]]) -> int:

@@ -49,13 +49,18 @@ def explain(ranges: Ranges, statement: str, index: str) -> Explanation:
     """
     steps: list[Step] = []
     _steps(ranges, statement, index, steps, set())
-    return Explanation(statement, index, summary(ranges.range(statement, index)), tuple(steps))
+    return Explanation(statement, index, _summary(ranges, ranges.range(statement, index)), tuple(steps))
 
 
-def summary(r: IndexRange) -> str:
+def given_by(ranges: Ranges, r: IndexRange) -> str:
+    """What gives a range that no read shaped: `where`, or for a computed dimension how large the target is."""
+    return f"the extent of `{r.statement.split('#')[0]}`" if ranges.is_computed(r) else "`where`"
+
+
+def _summary(ranges: Ranges, r: IndexRange) -> str:
     """`0 <= 2*i < I and 0 <= 2*i + 1 < I  ->  0 <= i < I//2 (round 1)`."""
     if r.source == "where":
-        return f"where  ->  {r.text}"
+        return f"{given_by(ranges, r).replace('`', '')}  ->  {r.text}"
     if r.source == "target":
         return f"the box of {r.statement.split('#')[0]}  ->  {r.text}"
     if r.source == "open":
@@ -72,7 +77,7 @@ def _steps(ranges: Ranges, statement: str, index: str, steps: list[Step], seen: 
     for other in sorted({name for b in r.because for name in b.expr.indices if name != index}):
         _steps(ranges, statement, other, steps, seen)
     if r.source == "where":
-        steps.append(Step(0, f"`where` gives `{r.text}`", (r.span,)))
+        steps.append(Step(0, f"{given_by(ranges, r)} gives `{r.text}`", (r.span,)))
     elif r.source == "target":
         target = statement.split("#")[0]
         steps.append(

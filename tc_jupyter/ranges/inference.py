@@ -177,6 +177,7 @@ class Ranges:
         divisors: per statement (and under `""` for given boxes), expressions that must not be 0 at the call.
         sizes: meaning of every size name, also of extents of computed tensors (`T.0`).
         scope: names for `from_expr`, without indices.
+        at_points: the statements with an access that each point has to look at, once `preconditions` has found them.
     """
 
     program: Program
@@ -189,6 +190,7 @@ class Ranges:
     sizes: Mapping[str, SizeExpr]
     scope: Scope
     diagnostics: tuple[Diagnostic, ...]
+    at_points: frozenset[str] = frozenset()
 
     def range(self, statement: str, index: str) -> IndexRange:
         """The range of an index of a statement; raises `KeyError`."""
@@ -199,8 +201,11 @@ class Ranges:
 
     def points(self, statement: str) -> tuple[IndexRange, ...]:
         """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
-        computed = {item.name for item, _ in self.program.statement(statement).computed}
-        return tuple(found for found in self.indices[statement] if found.index not in computed)
+        return tuple(found for found in self.indices[statement] if not self.is_computed(found))
+
+    def is_computed(self, found: IndexRange) -> bool:
+        """Whether an index is that of a dimension whose subscript is computed, so that nobody has written it."""
+        return any(found.index == item.name for item, _ in self.program.statement(found.statement).computed)
 
     def written(self, statement: str) -> tuple[IndexRange, ...]:
         """The ranges of the indices that stand in the text: all but that of the two parts of a complex number."""

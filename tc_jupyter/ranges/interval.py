@@ -30,6 +30,7 @@ from .size_expr import (
     constant,
     extreme,
     floor_div,
+    is_known_at_call,
     maximum,
     minimum,
     mod,
@@ -138,22 +139,8 @@ def _opposite(direction: int) -> int:
 def _varies(atom: Atom, walk: _Walk) -> bool:
     if isinstance(atom, Name):
         return atom.kind == "index" and atom.name in walk.box
-    return isinstance(atom, Datum | Opaque | Choice) or any(
-        part.indices & walk.box.keys() or any(isinstance(a, Datum | Opaque | Choice) for a in part.atoms())
-        for part in _parts(atom)
-    )
-
-
-def _parts(atom: Atom) -> tuple[SizeExpr, ...]:
-    match atom:
-        case FloorDiv() | Mod():
-            return (atom.numerator, atom.divisor)
-        case Extremum():
-            return atom.arguments
-        case Product():
-            return atom.factors
-        case _:
-            return ()
+    e = of_atom(atom)
+    return bool(e.indices & walk.box.keys()) or not is_known_at_call(e)
 
 
 def _monomial_ends(mono: Monomial, walk: _Walk, direction: int) -> Ends:
@@ -269,6 +256,8 @@ def _atom_ends(atom: Atom, walk: _Walk, direction: int) -> Ends:
                 walk.meet(part.indices, 3)
             return walk.data(atom)
         case Choice():
+            if not _varies(atom, walk):
+                return of_atom(atom), of_atom(atom)
             walk.meet(of_atom(atom).indices, 0)
             (a, b), (c, d) = _sum_ends(atom.then, walk, 0), _sum_ends(atom.otherwise, walk, 0)
             return None if a is None or c is None else minimum(a, c), None if b is None or d is None else maximum(b, d)
@@ -337,9 +326,7 @@ def _mod_ends(atom: Mod, walk: _Walk, direction: int) -> Ends:
             if c == 1 and len(mono) == 1 and isinstance(mono[0], Name):
                 walk.meet(numerator.indices, 2)
                 return ZERO, minimum(high, divisor - 1)
-    if not atom.numerator.indices & walk.box.keys() and not any(
-        isinstance(a, Datum | Opaque | Choice) for a in atom.numerator.atoms()
-    ):
+    if not atom.numerator.indices & walk.box.keys() and is_known_at_call(atom.numerator):
         e = mod(atom.numerator, divisor)
         return e, e
     walk.meet(atom.numerator.indices, 0)
@@ -466,7 +453,7 @@ def solve(e: SizeExpr, name: str, box: IndexBox, divisors: list[SizeExpr] | None
     if split is None:
         return None
     atom, weight = split
-    if any(isinstance(a, Datum | Opaque | Choice) for a in e.atoms()):
+    if not is_known_at_call(e) or any(isinstance(a, Choice) and of_atom(a).indices for a in e.atoms()):
         return None
     worst = interval(rest, box)
     if worst.lower is None:

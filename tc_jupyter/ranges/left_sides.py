@@ -219,7 +219,7 @@ def written_by(program: Program, ranges: Ranges, tensor: str) -> Written | None:
     before: list[Statement] = []
     order = ""  # of the statement, or block, that goes on from what is written before it
     for statement in program.statements:
-        own, reads = statement.target == tensor, tensor in statement.tensors_read()
+        own, reads = statement.target == tensor, tensor in statement.tensors_read
         goes_on = statement.is_made(tensor) or (statement.block != "" and _makes(program, statement.block, tensor))
         if order and (statement.block or statement.name) != order:
             break

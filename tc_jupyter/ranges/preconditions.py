@@ -130,6 +130,11 @@ class Preconditions:
                 proved[key] = proved.get(key, True) and item.kind == "PROVED"
         return sum(proved.values()), len(proved)
 
+    @property
+    def at_points(self) -> frozenset[str]:
+        """The statements with an access that each point has to look at."""
+        return frozenset(item.statement for item in self.items if item.kind == "POINTWISE")
+
     def subscripts(self) -> Mapping[str, Iterable[Precondition]]:
         """By statement: what is known of every subscript that could leave its dimension."""
         found: dict[str, dict[tuple[int, int], Precondition]] = {}
@@ -166,7 +171,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         diagnostics[:0] = _once_per_place(told_of)
         checks, definitions, wrong = _equalities(program, ranges)
-        diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong)), *wrong]
+        diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong, program)), *wrong]
         diagnostics.extend(order_messages(program, ranges))
         left_sides = left_side_messages(program, ranges)
         diagnostics.extend(left_sides)
@@ -317,7 +322,8 @@ class _Checker:
         if verdict.conditions and verdict.kind in ("SIZE", "SIZE_SET", "DATA"):
             text = " and ".join(dict.fromkeys(condition_text(c) for c in verdict.conditions))
         elif verdict.kind in ("SIZE_SET", "POINTWISE"):
-            text = f"{bound.access.text} stays inside {bound.access.tensor}"
+            shown = in_the_text(bound.access.text, bound.access.index, bound.access.read.span, self.ranges)
+            text = f"{shown} stays inside {bound.access.tensor}"
         else:
             text = bound.text
         return Precondition(
@@ -634,8 +640,10 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     item = items[0]
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
-    source = c_division(checker.ranges.program, access)
-    where = f"`{source or in_the_text(access.text, access.read.span, checker.ranges)}`"
+    shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
+    quotient = c_division(checker.ranges.program, access)
+    source = quotient or (shown if has_opaque((e,)) else None)
+    where = f"`{source or shown}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -671,7 +679,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             help_text = f"the call checks it; {larger}"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        help_text, fix = ("the call checks it" if source is not None else help_text), None
+        help_text, fix = ("the call checks it" if quotient is not None else help_text), None
         remainder = remainder_help(checker.ranges.program, access, bound.dimension)
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
@@ -773,7 +781,7 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     if ranges.program.language != "sac":
         written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
-        inside = in_the_text(written, place.span, ranges)
+        inside = in_the_text(written, (access.index[dimension],), place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
         return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
@@ -784,11 +792,16 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     return "clamp it with `max` and `min`"
 
 
-def in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
-    """What is shown of an expression, or its text where this is not in the language: floats in an index have types there."""
+def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ranges) -> str:
+    """What is shown of subscripts, or their text where a part is no size expression: nobody has written it as it is kept."""
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
-    return program.source.slice(span) if ":" in shown and inside else shown
+    return " ".join(program.source.slice(span).split()) if has_opaque(index) and inside else shown
+
+
+def has_opaque(index: Iterable[SizeExpr]) -> bool:
+    """Whether a part of subscripts is kept as an expression of the program: arithmetic on floats, a narrow cast."""
+    return any(isinstance(atom, Opaque) for each in index for atom in each.atoms())
 
 
 def _begin_help(checker: _Checker, bound: Bound) -> str | None:
@@ -1229,10 +1242,14 @@ def _equalities(
     return tuple(checks), definitions, diagnostics
 
 
-def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic]) -> bool:
-    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have."""
+def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic], program: Program) -> bool:
+    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have.
+
+    All that a call computes is written where the call is; a message about the whole def is about more.
+    """
     sizes = [each.span for each in wrong if each.code is codes.SIZE_MISMATCH]
-    return any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
+    within = any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
+    return within and any(each.span == each.value.span == message.span for each in program.statements)
 
 
 def _defines(e: SizeExpr, bound: set[str], definitions: Mapping[str, SizeExpr]) -> bool:

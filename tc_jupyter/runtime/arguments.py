@@ -314,13 +314,20 @@ def _conversion(view: ArrayView, dtype: DType) -> str:
     if view.dtype is not None and view.dtype.is_complex and not dtype.is_complex:
         return f"pass its real part, or declare `{view.dtype.value}`"
     if view.library.name == "torch":
-        return f"pass `.to(torch.{dtype.value})`"
+        return f"pass `.to(torch.{dtype.value})`{_declared(view, dtype)}"
     if view.dtype_name.startswith("["):
         return "pass one of its fields, as in `x['name']`"
-    cure = f'pass `.astype("{dtype.value}")`'
+    cure = f'pass `.astype("{dtype.value}")`{_declared(view, dtype)}'
     if dtype is DType.INT32 and view.dtype is DType.INT64:
         cure += "; a def whose result is made of indices gives `int64`, with `int32(...)` around its value `int32`"
     return cure
+
+
+def _declared(view: ArrayView, dtype: DType) -> str:
+    """The other cure where an array of one of the usual floats came for the other one: NumPy makes `float64`, PyTorch `float32`."""
+    names = {DType.FLOAT32: "float", DType.FLOAT64: "double"}
+    came, expected = names.get(view.dtype) if view.dtype is not None else None, names.get(dtype)
+    return f", or declare `{came}` in the place of `{expected}`" if came and expected else ""
 
 
 def read_complex(parameter: Parameter, value: object, source: SourceText) -> complex:

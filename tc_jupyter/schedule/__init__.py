@@ -9,8 +9,9 @@ from .exact_sets import ExactNeed, ExactSets, Piece
 from .extents import decided_at, loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root_of, total_dimensions
+from .lineage import on_front
 from .moves import candidates, mutate
-from .orders import steps_kept
+from .orders import steps_kept, waiting_loop
 from .padding import proved_copied, proved_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
 from .rolling import Window, window_of
@@ -24,6 +25,8 @@ from .stage import (
     Attach,
     Fuse,
     IterVar,
+    Relation,
+    Skew,
     Split,
     Stage,
     StageGraph,
@@ -51,9 +54,11 @@ __all__ = [
     "MatrixStep",
     "Piece",
     "Range",
+    "Relation",
     "Schedule",
     "SizeClasses",
     "ScheduleStore",
+    "Skew",
     "Split",
     "Stage",
     "StageBounds",
@@ -78,6 +83,7 @@ __all__ = [
     "is_copy",
     "loop_extent",
     "mutate",
+    "on_front",
     "open_constraints",
     "operands",
     "phases",
@@ -93,6 +99,7 @@ __all__ = [
     "steps_to_data",
     "total_dimensions",
     "variable",
+    "waiting_loop",
     "view_shift",
     "window_of",
     "with_safe_padding",

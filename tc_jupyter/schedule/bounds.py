@@ -32,7 +32,7 @@ from .notes import counted, exact_with_numbers, not_rolling
 from .primitives import refuse
 from .rolling import Window, window_of, window_problem
 from .sized import names_of, required_sizes, sized_graph
-from .stage import Fuse, Relation, Split, Stage, StageGraph, children_of, parents_of
+from .stage import Fuse, Relation, Skew, Split, Stage, StageGraph, children_of, parents_of
 from .visits import LIMIT, Enumeration, Need, TooManyPoints, distinct_rows
 
 Counted = TypeVar("Counted")
@@ -611,6 +611,8 @@ def _relation_json(relation: Relation) -> dict[str, Any]:
             kind = {"kind": "split", "factor": relation.factor, "nparts": relation.nparts}
         case Fuse():
             kind = {"kind": "fuse"}
+        case Skew():
+            kind = {"kind": "skew", "factor": relation.factor}
     return kind | {"parents": list(parents_of(relation)), "children": list(children_of(relation))}
 
 

@@ -37,8 +37,8 @@ from tc_jupyter.ranges import (
 
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
-from .lineage import Lineage, steps_to
-from .stage import Fuse, IterVar, Split, Stage, StageGraph
+from .lineage import Lineage, on_front, steps_to
+from .stage import Fuse, IterVar, Relation, Split, Stage, StageGraph, children_of, parents_of
 from .visits import Enumeration, TooManyPoints
 
 Alternative = tuple[SizeExpr, ...]
@@ -374,11 +374,15 @@ def axis_values(
             factor = related.factors[relation.parent]
             values[relation.outer] = floor_div(values[relation.parent], factor)
             values[relation.inner] = mod(values[relation.parent], factor)
-        else:
+        elif isinstance(relation, Fuse):
             row = related.extents[relation.inner]
             if not row.is_constant:
                 raise Unknown(f"`{relation.inner}` of `{stage.name}` is fused, and its extent is no number")
             values[relation.fused] = values[relation.outer] * row + values[relation.inner]
+        else:
+            front = values[relation.outer] * relation.factor + values[relation.inner]
+            values[relation.front] = front
+            values[relation.place] = values[relation.outer] - on_front(relation, related.extents, front)[0]
     return {axis: values[axis] for axis in wanted}
 
 
@@ -391,14 +395,12 @@ def _outputs(stage: Stage) -> tuple[IterVar, ...]:
     return tuple(root for root in stage.roots if root.kind == "output")
 
 
-def _below(stage: Stage, relation: Split | Fuse) -> frozenset[str]:
+def _below(stage: Stage, relation: Relation) -> frozenset[str]:
     """The axes that descend from what a relation derives."""
-    below = {relation.outer, relation.inner} if isinstance(relation, Split) else {relation.fused}
+    below = set(children_of(relation))
     for other in stage.relations[stage.relations.index(relation) + 1 :]:
-        if isinstance(other, Split) and other.parent in below:
-            below |= {other.outer, other.inner}
-        if isinstance(other, Fuse) and {other.outer, other.inner} & below:
-            below.add(other.fused)
+        if below & set(parents_of(other)):
+            below |= set(children_of(other))
     return frozenset(below)
 
 

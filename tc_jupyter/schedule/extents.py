@@ -43,7 +43,7 @@ def open_constraints(stage: Stage, related: Lineage, reductions: bool = True) ->
     return tuple(
         (value, limit)
         for value, limit in related.constraints
-        if (reductions or not _involves_reduction(stage, value)) and not _is_implied(stage, related, value)
+        if (reductions or not _involves_reduction(stage, value)) and not _is_implied(stage, related, value, limit)
     )
 
 
@@ -65,7 +65,7 @@ def decided_at(graph: StageGraph, stage: Stage, related: Lineage, leaf: str) -> 
     return tuple(
         (value, limit)
         for value, limit in open_constraints(stage, related)
-        if not value.indices & inside
+        if not (value.indices | limit.indices) & inside
         and not _involves_reduction(stage, value)
         and all(stage.kind(each) == "output" for each in stage.leaves[: stage.leaves.index(leaf) + 1])
     )
@@ -110,19 +110,19 @@ def _is_bounded(stage: Stage, related: Lineage, leaf: str) -> bool:
 def _tail(stage: Stage, leaf: str, placed: frozenset[str], value: SizeExpr, limit: SizeExpr) -> SizeExpr | None:
     """Largest number of iterations of `leaf` that `value < limit` admits, loops that are still open at 0."""
     name = variable(stage.name, leaf)
-    weights = _weights(stage, value)
-    if weights is None or name not in weights:
+    inside = {variable(stage.name, each) for each in stage.leaves if each not in placed}
+    weights = _weights(value, inside)
+    if weights is None or name not in weights or limit.indices & inside:
         return None
-    here = {variable(stage.name, other) for other in placed}
-    rest = value.substitute({n: constant(0) for n in weights if n not in here})
+    rest = value.substitute(dict.fromkeys(weights, constant(0)))
     factor = weights[name]
     return floor_div(limit - rest + factor - 1, factor)
 
 
-def _weights(stage: Stage, value: SizeExpr) -> dict[str, SizeExpr] | None:
-    """Per loop variable of this stage its weight, if `value` is their weighted sum with positive weights."""
+def _weights(value: SizeExpr, loops: set[str]) -> dict[str, SizeExpr] | None:
+    """Per loop variable its weight, if `value` is a weighted sum of these loops with positive weights, and of anything else."""
     weights: dict[str, SizeExpr] = {}
-    for name in sorted(value.indices & {variable(stage.name, leaf) for leaf in stage.leaves}):
+    for name in sorted(value.indices & loops):
         split = value.linear_in(name)
         if split is None or not nonnegative(split[0] - 1):
             return None
@@ -132,10 +132,12 @@ def _weights(stage: Stage, value: SizeExpr) -> dict[str, SizeExpr] | None:
     return weights
 
 
-def _is_implied(stage: Stage, related: Lineage, value: SizeExpr) -> bool:
+def _is_implied(stage: Stage, related: Lineage, value: SizeExpr, limit: SizeExpr) -> bool:
     """Whether the innermost loop of a constraint ends where the constraint says."""
-    weights = _weights(stage, value)
-    if weights is None:
+    used = [leaf for leaf in stage.leaves if variable(stage.name, leaf) in value.indices | limit.indices]
+    if not used or limit.indices & {variable(stage.name, used[-1])}:
         return False
-    last = [leaf for leaf in stage.leaves if variable(stage.name, leaf) in weights][-1]
+    last = used[-1]
+    if _weights(value, {variable(stage.name, last)}) is None:
+        return False
     return not (_is_uniform(stage, related, last) or _is_started(stage, last, value))

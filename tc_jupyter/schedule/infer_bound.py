@@ -37,8 +37,8 @@ from tc_jupyter.ranges import (
     of_atom,
 )
 
-from .lineage import Domain, Lineage, bounded, counted, default_domain, lineage
-from .stage import GPU_AXES, THREAD_AXES, Fuse, Split, Stage, StageGraph, children_of, parents_of
+from .lineage import Domain, Lineage, bounded, counted, default_domain, lineage, on_front
+from .stage import GPU_AXES, THREAD_AXES, Fuse, Skew, Split, Stage, StageGraph, children_of, parents_of
 
 Interval = tuple[SizeExpr, SizeExpr]
 """Smallest and largest value, both included."""
@@ -455,8 +455,8 @@ class AxisStep:
         ends: smallest and largest value, counted from 0 (roots: from their minimum).
         exact: the interval holds nothing else.
         case: `point` (a leaf on the path), `whole` (all leaves below are relaxed, the range is the whole one), `affine` (a split:
-            `outer * factor + inner`), `rows` and `columns` (a fuse: what a run of positions touches), or `fallback` (TVM's rule for
-            a fused axis that is no point: the whole range).
+            `outer * factor + inner`), `rows` and `columns` (a fuse: what a run of positions touches), `skewed` (what
+            fronts touch), or `fallback` (TVM's rule for a fused axis that is no point: the whole range).
     """
 
     ends: Interval
@@ -522,6 +522,8 @@ class _PassUp:
                     (fused.ends, fused.exact), related.extents[relation.inner], axis == relation.outer
                 )
                 return AxisStep(ends, exact, "rows" if axis == relation.outer else "columns")
+            if isinstance(relation, Skew) and axis in (relation.outer, relation.inner):
+                return AxisStep(whole, False, "fallback") if self.tvm else self._skewed(relation, axis)
         point = bounded(variable(self.stage.name, axis), related.extents[axis])
         return AxisStep((point, point), True, "point")
 
@@ -540,6 +542,26 @@ class _PassUp:
         dense = outer_low == outer_high or inner_high - inner_low == factor - 1
         exact = outer.exact and inner.exact and dense
         return AxisStep((outer_low * factor + inner_low, high), exact, "affine")
+
+    def _skewed(self, relation: Skew, axis: str) -> AxisStep:
+        """The outer loop from its first to its last value on the fronts; the inner one is what is left of them."""
+        related, factor = self.bounds.lineage, relation.factor
+        front, place = self.step(relation.front), self.step(relation.place)
+        (early, late), (low, high) = front.ends, place.ends
+        first, _ = on_front(relation, related.extents, early)
+        start, end = on_front(relation, related.extents, late)
+        is_whole = high == related.extents[relation.place] - 1
+        outer = (
+            first + low,
+            end - 1 if is_whole else start + high if early == late else minimum(start + high, end - 1),
+        )
+        exact = front.exact and place.exact and early == late and low == high
+        if axis == relation.outer:
+            return AxisStep(outer, exact, "skewed")
+        inner = (early - factor * outer[1], late - factor * outer[0])
+        if early != late:
+            inner = (maximum(constant(0), inner[0]), minimum(related.extents[axis] - 1, inner[1]))
+        return AxisStep(inner, exact, "skewed")
 
     def _leaves_below(self, axis: str) -> frozenset[str]:
         """The loop variables of the leaves that an axis has become."""
@@ -683,6 +705,9 @@ def pass_down(stage: Stage, related: Lineage) -> dict[str, tuple[SizeExpr, SizeE
             factor, extent = related.factors[relation.parent], related.extents[relation.parent]
             outer = related.values[relation.outer]
             result[relation.inner] = (constant(0), minimum(factor, extent - factor * outer))
+        if isinstance(relation, Skew):
+            first, end = on_front(relation, related.extents, related.values[relation.front])
+            result[relation.place] = (constant(0), end - first)
     return result
 
 

@@ -21,7 +21,7 @@ from tc_jupyter.program import DType, Read, factors_of
 from tc_jupyter.ranges import SizeExpr, constant, from_expr, index
 
 from .inline import inject_inline
-from .stage import Fuse, Split, Stage, StageGraph, constant_extent
+from .stage import Split, Stage, StageGraph, children_of, constant_extent
 
 AXES = ("row", "column", "reduction")
 
@@ -263,11 +263,11 @@ def _storage_dimensions(graph: StageGraph, tensor: str) -> tuple[tuple[int, int]
 
 
 def root_of(stage: Stage, axis: str) -> str | None:
-    """The root that an axis is a part of; `None` if it comes from a fused axis."""
+    """The root that an axis is a part of; `None` if it comes from several."""
     for relation in stage.relations:
         if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
             return root_of(stage, relation.parent)
-        if isinstance(relation, Fuse) and axis == relation.fused:
+        if axis in children_of(relation):
             return None
     return axis
 

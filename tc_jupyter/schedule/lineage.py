@@ -12,9 +12,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.program import Expr
-from tc_jupyter.ranges import Name, SizeExpr, constant, floor_div, minimum, mod, nonnegative, of_atom, to_expr
+from tc_jupyter.ranges import (
+    Name,
+    SizeExpr,
+    constant,
+    floor_div,
+    maximum,
+    minimum,
+    mod,
+    nonnegative,
+    of_atom,
+    to_expr,
+)
 
-from .stage import IterVar, Split, Stage, children_of, parents_of
+from .stage import Fuse, IterVar, Skew, Split, Stage, children_of, parents_of
 
 Domain = Mapping[str, tuple[SizeExpr, SizeExpr]]
 """Per root: smallest value and extent."""
@@ -28,7 +39,7 @@ class Lineage:
         values: every axis in terms of leaf variables; roots with their minimum, derived axes from 0.
         extents: number of values of every axis, without tails (TVM's pass down).
         factors: per split axis the length of a full inner loop.
-        constraints: `value < limit`, what tails leave to check; every leaf runs from 0 to its extent.
+        constraints: `value < limit`, what tails and fronts leave to check; every leaf runs from 0 to its extent.
         leaves: the loop variable of every leaf, and one for the components of a fold, which have no loop.
     """
 
@@ -45,7 +56,7 @@ class Lineage:
 
 def default_domain(stage: Stage) -> dict[str, tuple[SizeExpr, SizeExpr]]:
     """The default range of every root, as minimum and extent."""
-    return {root.name: (root.dom[0], root.dom[1] - root.dom[0]) for root in stage.roots}
+    return {root.name: (root.dom[0], root.extent) for root in stage.roots}
 
 
 def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lineage:
@@ -60,8 +71,12 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             extents[relation.outer] = _whole(ceil_div(extent, factor))
             # a tail is a constraint, so that nested splits see the factor and not `min(factor, extent)`
             extents[relation.inner] = minimum(factor, extent) if extent.is_constant else factor
-        else:
+        elif isinstance(relation, Fuse):
             extents[relation.fused] = extents[relation.outer] * extents[relation.inner]
+        else:
+            outer, inner = extents[relation.outer], extents[relation.inner]
+            extents[relation.front] = relation.factor * (outer - 1) + inner
+            extents[relation.place] = minimum(outer, ceil_div(inner, relation.factor))
     parts = (stage.statement.part,) if stage.statement.part else ()
     relative = {leaf: bounded(variable(leaf), extents[leaf]) for leaf in (*stage.leaves, *parts)}
     leaves = dict(relative)
@@ -74,16 +89,29 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             extent = extents[relation.parent]
             if mod(extent, factor) != constant(0):
                 constraints.append((value, extent))
-        else:
+        elif isinstance(relation, Fuse):
             fused, inner = relative[relation.fused], extents[relation.inner]
             relative[relation.outer] = floor_div(fused, inner)
             relative[relation.inner] = mod(fused, inner)
+        else:
+            front, place = relative[relation.front], relative[relation.place]
+            first, end = on_front(relation, extents, front)
+            relative[relation.outer] = first + place
+            relative[relation.inner] = front - relation.factor * (first + place)
+            constraints.append((place, end - first))
     values = {
         axis: counted(stage, domain, axis, value) if axis in domain else value for axis, value in relative.items()
     }
     firsts = {variable(leaf): constant(0) for leaf in _within_tiles(stage)}
     constraints += [(value.substitute(values).substitute(firsts), limit) for value, limit in stage.limits]
     return Lineage(values, extents, factors, tuple(constraints), leaves)
+
+
+def on_front(relation: Skew, extents: Mapping[str, SizeExpr], front: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
+    """The first value of the outer loop on a front, and the end of its values; none where there is no inner iteration."""
+    outer, inner = extents[relation.outer], extents[relation.inner]
+    first = maximum(constant(0), ceil_div(front - inner + 1, relation.factor))
+    return first, minimum(outer, floor_div(front, relation.factor) + 1)
 
 
 def counted(stage: Stage, domain: Domain, root: str, count: SizeExpr) -> SizeExpr:

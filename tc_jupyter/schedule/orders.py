@@ -5,7 +5,8 @@ Loops along indices that no self read moves in are as free as others. Of the res
     { (v, w) : v reads the element that w makes, w is before v as it is written, and the loops do not run w before v }
 
 where loops that are parallel, vectors or bound to a GPU axis run all of their iterations at one time. Such a set is empty for all
-sizes, or a point of it is the witness.
+sizes, or a point of it is the witness. The blocks of a GPU have no order whatever loop is around them. Its threads wait for each
+other where an iteration of the loop around them ends (`waiting_loop`), and go through all loops inside by themselves.
 
 Worked example: `Y(i) = (Y(i-1) else 0) + X(i) along i` with `parallel("Y", "i")`: with N = 2, (1) reads Y(0), which (0) makes.
 """
@@ -23,7 +24,7 @@ from .exact_sets import alternatives, axis_values, conditions_around
 from .infer_bound import scope_of
 from .legality import Problem, Witness, default_lineage, parts_of_loop
 from .lineage import default_domain, steps_to
-from .stage import Fuse, Split, Stage, StageGraph, children_of, parents_of
+from .stage import GPU_AXES, GRID_AXES, THREAD_AXES, Split, Stage, StageGraph, children_of, parents_of
 
 HERE, THERE = "1 ", "2 "
 MOST_STEPS = 8
@@ -140,21 +141,49 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
     return None if witness is None else Problem(codes.ILLEGAL_ORDER, f"{message}: {witness.text()}", help, witness)
 
 
-def _is_as_written(stage: Stage) -> bool:
-    """Whether the loops that matter are those of the order, one after the other and outermost, or parts of them in place."""
+def waiting_loop(stage: Stage) -> str | None:
+    """The loop at the end of whose iterations the threads of a block wait for what others of them have made."""
+    axes = [leaf for leaf in stage.leaves if stage.annotation(leaf) in THREAD_AXES]
+    if not stage.statement.order or stage.statement.block or not set(axes) - _free(stage):
+        return None
+    around = [leaf for leaf in stage.leaves[: stage.leaves.index(axes[0])] if stage.annotation(leaf) not in GPU_AXES]
+    return around[-1] if around else None
+
+
+def _free(stage: Stage) -> set[str]:
+    """The axes of indices that no self read moves in."""
     free = {root.name for root in stage.roots if root.kind == "output"} - moving(stage)
     for relation in stage.relations:
         if free >= set(parents_of(relation)):
             free |= set(children_of(relation))
+    return free
+
+
+def _in_time(stage: Stage) -> list[str]:
+    """The loops as a GPU goes through them: blocks, what is around the threads, threads, what is inside of them."""
+    kinds = {leaf: stage.annotation(leaf) for leaf in stage.leaves}
+    blocks = [leaf for leaf in stage.leaves if kinds[leaf] in GRID_AXES]
+    threads = [leaf for leaf in stage.leaves if kinds[leaf] in THREAD_AXES]
+    first = stage.leaves.index(threads[0]) if threads else len(stage.leaves)
+    around, inside = (
+        [leaf for leaf in part if kinds[leaf] not in GPU_AXES] for part in (stage.leaves[:first], stage.leaves[first:])
+    )
+    return [*blocks, *around, *threads, *inside]
+
+
+def _is_as_written(stage: Stage) -> bool:
+    """Whether the loops that matter are those of the order, one after the other and outermost, or parts of them in place."""
+    free = _free(stage)
     loops = [name for name, _ in stage.statement.order if name not in free]
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.parent in loops:
             place = loops.index(relation.parent)
             loops[place : place + 1] = [relation.outer, relation.inner]
-        elif isinstance(relation, Fuse) and {relation.outer, relation.inner} & set(loops):
+        elif set(parents_of(relation)) & set(loops):
             return False
     left = [leaf for leaf in stage.leaves if leaf not in free]
-    return left[: len(loops)] == loops and not any(_at_once(stage, leaf) for leaf in loops)
+    shared = () if stage.statement.block else [leaf for leaf in left if stage.annotation(leaf) in GPU_AXES]
+    return left[: len(loops)] == loops and not shared and not any(_at_once(stage, leaf) for leaf in loops)
 
 
 def _at_once(stage: Stage, leaf: str) -> bool:
@@ -170,7 +199,7 @@ def _witness(graph: StageGraph, stage: Stage) -> Witness | None:
     around = conditions_around(stage.statement.value, scope)
     mine, theirs = _times(stage, here), _times(stage, there)
     at_once = [
-        _at_once(stage, leaf) for leaf in stage.leaves for _ in parts_of_loop(stage, default_lineage(stage), leaf)
+        _at_once(stage, leaf) for leaf in _in_time(stage) for _ in parts_of_loop(stage, default_lineage(stage), leaf)
     ]
     for read in stage.statement.self_reads:
         outputs = zip(stage.statement.output_indices, read.indices, strict=True)
@@ -201,7 +230,7 @@ def _times(stage: Stage, point: dict[str, SizeExpr]) -> list[SizeExpr]:
     """When each loop runs a point; of fused loops without a number inside, both."""
     domain, related = default_domain(stage), default_lineage(stage)
     starts = {name: steps_to(stage, domain, name, value) for name, value in point.items()}
-    parts = [part for leaf in stage.leaves for part in parts_of_loop(stage, related, leaf)]
+    parts = [part for leaf in _in_time(stage) for part in parts_of_loop(stage, related, leaf)]
     values = axis_values(stage, related, starts, frozenset(parts))
     return [values[part] for part in parts]
 
@@ -235,4 +264,4 @@ def _named(graph: StageGraph, stage: Stage, read: Read, found: dict[str, int]) -
     return Witness(sizes, read.tensor, element, stage.name, there, stage.name, here, "reads")
 
 
-__all__ = ["changed_order", "moving", "order_problem_of", "refused", "steps_kept"]
+__all__ = ["changed_order", "moving", "order_problem_of", "refused", "steps_kept", "waiting_loop"]

@@ -39,7 +39,7 @@ from .infer_bound import (
     view_shift,
 )
 from .lineage import bounded
-from .stage import Split, Stage
+from .stage import Fuse, Stage
 from .zeros import adds_zeros
 
 
@@ -168,7 +168,7 @@ def _fused_axes(bounds: SymbolicBounds, stage: Stage) -> dict[tuple[str, str], F
     for name in dict.fromkeys(name for name, _ in bounds.graph.attach_path(stage.name)):
         related = bounds[name].lineage
         for relation in bounds.graph.stage(name).relations:
-            for axis in () if isinstance(relation, Split) else (relation.outer, relation.inner):
+            for axis in (relation.outer, relation.inner) if isinstance(relation, Fuse) else ():
                 value = related.values[axis]
                 if any(value.indices & test.indices for test, _ in related.constraints):
                     continue

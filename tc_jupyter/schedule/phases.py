@@ -33,7 +33,7 @@ from .infer_bound import (
     variable,
 )
 from .primitives import refuse
-from .stage import Fuse, Split, Stage, parents_of
+from .stage import Fuse, Skew, Split, Stage, children_of, parents_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +212,7 @@ class _Phases:
         roots = {root.name for root in user.roots}
         rows: list[RelationRow] = []
         for relation in reversed(user.relations):
-            children = (relation.outer, relation.inner) if isinstance(relation, Split) else (relation.fused,)
-            kind = "split" if isinstance(relation, Split) else "fuse"
+            children, kind = children_of(relation), type(relation).__name__.lower()
             for axis in parents_of(relation):
                 rows.append(self._relation(kind, children, axis, ours[axis], theirs[axis]))
         tops = [self._relation("root", (), root.name, ours[root.name], theirs[root.name]) for root in user.roots]
@@ -286,6 +285,10 @@ class _Phases:
                     rules[relation.inner] = "min(factor, what is left)"
                 case Fuse():
                     rules[relation.fused] = f"extent of {relation.outer} * extent of {relation.inner}"
+                case Skew():
+                    last = f"{relation.factor} * last of {relation.outer}"
+                    rules[relation.front] = f"{last} + extent of {relation.inner}"
+                    rules[relation.place] = f"values of {relation.outer} on {relation.front}"
         rows: list[DownRow] = []
         for axis in self.stage.axes:
             low, extent = found.domain[axis] if axis in found.domain else exact[axis]

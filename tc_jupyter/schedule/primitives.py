@@ -27,7 +27,6 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     Unary,
-    children,
     factors_of,
     identity_of,
     int64,
@@ -69,6 +68,8 @@ from .stage import (
     Attach,
     Fuse,
     IterVar,
+    Relation,
+    Skew,
     Split,
     Stage,
     StageGraph,
@@ -86,6 +87,8 @@ LARGEST_STEP = 2**40
 
 MOST_TERMS = 8
 """Terms that are written out: coordinates of a point, colours of a pixel, a short window."""
+MOST_OF_TYPE = 1 << 16
+"""Iterations up to which the largest number of a scalar's type is a constant length: all of `uint16`."""
 MOST_READERS = 3
 """Readers outside of a loop that the help of a refusal moves."""
 
@@ -171,20 +174,88 @@ def fuse(graph: StageGraph, stage: str, outer: str, inner: str) -> StageGraph:
 
     Source: TVM, "InferBound Pass", IterVarRelation Fuse.
     """
-    old = find_stage(graph, stage)
-    for axis in (outer, inner):
-        _leaf(graph, old, axis)
-        _free(graph, old, axis, "fuse")
-    if old.leaves.index(inner) != old.leaves.index(outer) + 1:
-        message = f"`{outer}` and `{inner}` are not neighbours in the loops of `{stage}`"
-        order = ", ".join(old.leaves)
-        raise refuse(graph, codes.FUSE_NOT_ADJACENT, old, message, f"the order is {order}; `reorder` first")
+    old = _neighbours(graph, stage, outer, inner, "fuse")
     if old.kind(outer) != old.kind(inner):
         message = f"`{outer}` is an {old.kind(outer)} axis and `{inner}` a {old.kind(inner)} axis of `{stage}`"
         raise refuse(graph, codes.MIXED_FUSE, old, message, "fuse two output axes or two reduction axes")
     relation = Fuse(outer, inner, f"{outer}.{inner}.fused")
     leaves = tuple(relation.fused if leaf == outer else leaf for leaf in old.leaves if leaf != inner)
     return graph.replace_stage(replace(old, relations=(*old.relations, relation), leaves=leaves))
+
+
+def skew(graph: StageGraph, stage: str, outer: str, inner: str, factor: int = 1) -> StageGraph:
+    """Go through two neighbouring loops by wavefronts, on each of which `factor*outer + inner` is the same.
+
+    Rewrite:
+        for i in 0:n
+          for j in 0:m               S(i, j)
+        ->
+        for w in 0:f*(n - 1) + m
+          for i in max(0, ceil((w - m + 1)/f)):min(n, w//f + 1)
+            S(i, w - f*i)
+
+    The inner one of the new loops counts from the first `i` of its front. Where no point of a front reads another one, it may be
+    parallel or a vector.
+
+    Example:
+        def f(float(N,M) X) -> (C) { C(i,j) = (C(i-1,j) else 0) + (C(i,j-1) else 0) + X(i,j) along i, j }
+
+        for C[i] in 0:N
+          for C[j] in 0:M
+            C(i,j) = (C(i-1,j) else 0) + (C(i,j-1) else 0) + X(i,j) along i, j
+
+        .skew("C", "i", "j")
+        .parallel("C", "i.place")
+
+        for C[i.j.front] in 0:N + M - 1
+          for C[i.place] in 0:min(C[i.j.front] + 1, N) - max(C[i.j.front] - M, -1) - 1   # parallel
+            C(i,j) = (C(i-1,j) else 0) + (C(i,j-1) else 0) + X(i,j) along i, j
+
+    Args:
+        factor: how many inner iterations the front moves for one outer iteration: 2 where `(i, j)` reads `(i-1, j+1)`.
+
+    Raises:
+        CompileError: TC403 (no leaf over outputs), TC404 (not neighbours in this order), TC405 (factor below 1, or a step above
+            `LARGEST_STEP`), TC407 (the stage has an order that fronts do not keep), TC410 (annotated leaf).
+
+    Source: Wolfe, "Loop skewing: the wavefront method revisited", 1986.
+    """
+    old = _neighbours(graph, stage, outer, inner, "skew")
+    reduced = next((axis for axis in (outer, inner) if old.kind(axis) == "reduction"), None)
+    if reduced is not None:
+        leaves = ", ".join(f"`{leaf}`" for leaf in old.leaves if old.kind(leaf) == "output")
+        message = f"`{reduced}` is not an output axis of `{stage}`"
+        raise refuse(graph, codes.UNKNOWN_AXIS, old, message, f"its output axes are {leaves or 'none'}")
+    given: Any = _as_integer(factor)
+    most = LARGEST_STEP // max(_step(old, axis) for axis in (outer, inner))
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+        message, help = (
+            f"`{stage}[{outer}]` cannot be skewed by `{shown_value(factor)}`",
+            "give an integer of 1 or more",
+        )
+        too_large = isinstance(given, int) and given > most
+        raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)
+    relation = Skew(outer, inner, given, f"{outer}.{inner}.front", f"{outer}.place")
+    names = {outer: relation.front, inner: relation.place}
+    leaves = tuple(names.get(leaf, leaf) for leaf in old.leaves)
+    return graph.replace_stage(replace(old, relations=(*old.relations, relation), leaves=leaves))
+
+
+def _neighbours(graph: StageGraph, stage: str, outer: str, inner: str, action: str) -> Stage:
+    """The stage, if two of its loops are free and stand one inside of the other.
+
+    Raises:
+        CompileError: TC403, TC404, TC410, as `fuse`.
+    """
+    old = find_stage(graph, stage)
+    for axis in (outer, inner):
+        _leaf(graph, old, axis)
+        _free(graph, old, axis, action)
+    if old.leaves.index(inner) != old.leaves.index(outer) + 1:
+        message = f"`{outer}` and `{inner}` are not neighbours in the loops of `{stage}`"
+        order = ", ".join(old.leaves)
+        raise refuse(graph, codes.FUSE_NOT_ADJACENT, old, message, f"the order is {order}; `reorder` first")
+    return old
 
 
 def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
@@ -293,9 +364,8 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
     _leaf(graph, old, axis)
     problem = _annotation_problem(graph, old, axis, annotation)
     if problem is not None:
-        raise refuse(
-            graph, codes.BAD_ANNOTATION, old, f"`{stage}[{axis}]` cannot be `{annotation}`: {problem[0]}", problem[1]
-        )
+        message = f"`{stage}[{axis}]` cannot take `{annotation}`: {problem[0]}"
+        raise refuse(graph, codes.BAD_ANNOTATION, old, message, problem[1])
     new = graph.replace_stage(replace(old, annotations=(*old.annotations, (axis, annotation))))
     return _keeps_steps(graph, new, old, "annotate another loop")
 
@@ -553,7 +623,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
     problem = None
     if stage in graph.outputs:
         problem = "it is a result"
-    elif any(_decides_reads(graph, each) for each in family):
+    elif any(_looks_at_points(graph, each) or _decides_reads(graph, each) for each in family):
         problem = "where it reads depends on data, which is checked per statement"
     elif old.statement.needs_points:
         problem = "where it is stored it is checked that there is a position"
@@ -1067,32 +1137,19 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
     return _valid(graph, graph.replace_stage(new), old)
 
 
-def _depends_on_elements(graph: StageGraph, stage: Stage) -> bool:
-    """Whether elements decide if another one is read that may not be there: a check at each point asks for that."""
-    always, sometimes = set[Read](), set[Read]()
-
-    def look(node: Expr, found: set[Read]) -> None:
-        match node:
-            case Read():
-                found.add(node)
-            case Select(condition=condition):
-                look(condition, found)
-                inner = sometimes if has_read(condition) else found
-                look(node.then, inner)
-                look(node.otherwise, inner)
-            case Binary(op="&&" | "||", left=left):
-                look(left, found)
-                look(node.right, sometimes if has_read(left) else found)
-            case _:
-                for each in children(node):
-                    look(each, found)
-
-    look(stage.statement.value, always)
-    return not all(is_inside(graph.boxes, stage, read) for read in sometimes - always)
+def _looks_at_points(graph: StageGraph, stage: Stage) -> bool:
+    """Whether each point has to look at an access, with all of its indices: at where it goes, or a read that is not inside whatever
+    they are.
+    """
+    if stage.evaluates not in graph.at_points:
+        return False
+    reads = (read for read in stage.statement.reads() if read.indices)
+    is_placed = bool(graph.base.statement(stage.evaluates).computed)
+    return is_placed or not all(is_inside(graph.boxes, stage, read) for read in reads)
 
 
 def is_plain(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a stage is as it was written, computes in the type of its results, and no element decides about what is read."""
+    """Whether a stage is as it was written, computes in the type of its results, and no point decides about what is read."""
     statement, dtype = stage.statement, graph.program.tensor(stage.target).dtype
     return (
         graph.is_free(stage.name)
@@ -1107,7 +1164,7 @@ def is_plain(graph: StageGraph, stage: Stage) -> bool:
         )
         and statement.value.dtype is dtype.compute is dtype
         and not any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
-        and not _depends_on_elements(graph, stage)
+        and not _looks_at_points(graph, stage)
     )
 
 
@@ -1709,6 +1766,8 @@ def _order_problem(graph: StageGraph) -> Problem | None:
 
 def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
     """The new graph, if everything in it runs in a legal order."""
+    if new.unchecked:
+        return new
     problem = graph_problem(new)
     if problem is None:
         order = _order_problem(new)
@@ -1721,13 +1780,20 @@ def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
     raise refuse(old, found.code, stage, f"`{name}` cannot run there: {found.message}", f"legal: {points}")
 
 
+def is_legal(old: StageGraph, new: StageGraph) -> bool:
+    """Whether what some steps made of a graph keeps all rules that each step by itself is asked for."""
+    if graph_problem(new) is not None or _order_problem(new) is not None:
+        return False
+    return grid_problem(new) is None and _early_problem(new) is None and changed_order(old, new) is None
+
+
 def check_grid(old: StageGraph, new: StageGraph) -> None:
     """Refuse nests in which GPU axes stand where they cannot run; see `grid.grid_problem`.
 
     Raises:
         CompileError: TC401.
     """
-    problem = grid_problem(new) or _early_problem(new)
+    problem = None if new.unchecked else grid_problem(new) or _early_problem(new)
     if problem is not None:
         name, reason, help = problem
         known = next((stage for stage in old.stages if stage.name == name), None)
@@ -1753,7 +1819,7 @@ def check_order(old: StageGraph, new: StageGraph) -> None:
     Raises:
         CompileError: TC407.
     """
-    found = changed_order(old, new)
+    found = None if new.unchecked else changed_order(old, new)
     if found is not None:
         stage, problem = found
         raise refuse(old, problem.code, stage, problem.message, problem.help)
@@ -1802,9 +1868,12 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
 
 
 def _longest(stage: Stage, axis: str) -> int | None:
-    """The most iterations of an axis, if that is a constant."""
+    """The most iterations of an axis, if that is a constant: where a scalar ends it, all that its type holds, if they are few."""
     fixed = constant_extent(stage, axis)
-    return lineage(stage, default_domain(stage), str).extents[axis].limits[1] if fixed is None else fixed
+    if fixed is not None:
+        return fixed
+    most = lineage(stage, default_domain(stage), str).extents[axis].limits[1]
+    return most if most is not None and most <= MOST_OF_TYPE else None
 
 
 def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:
@@ -1946,13 +2015,23 @@ def _not_tensorized(graph: StageGraph, stage: Stage, action: str) -> None:
 
 
 def _step(stage: Stage, axis: str) -> int:
-    """The product of the factors of all splits that an axis comes from."""
+    """The product of the factors of all relations that an axis comes from."""
     above, step = {axis}, 1
     for relation in reversed(stage.relations):
         if above & set(children_of(relation)):
             above |= set(parents_of(relation))
-            step *= (relation.factor or relation.nparts or 1) if isinstance(relation, Split) else 1
+            step *= _step_of(relation)
     return step
+
+
+def _step_of(relation: Relation) -> int:
+    match relation:
+        case Split():
+            return relation.factor or relation.nparts or 1
+        case Fuse():
+            return 1
+        case Skew():
+            return relation.factor
 
 
 def _replace_leaves(stage: Stage, axis: str, new: tuple[str, ...]) -> tuple[str, ...]:
@@ -2052,6 +2131,7 @@ __all__ = [
     "reorder",
     "rfactor",
     "separate",
+    "skew",
     "split",
     "storage",
     "tensorize",

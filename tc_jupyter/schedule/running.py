@@ -59,7 +59,7 @@ class Running:
     @property
     def extent(self) -> SizeExpr:
         """How many elements there are along the index."""
-        return self.axis.dom[1] - self.axis.dom[0]
+        return self.axis.extent
 
     def at(self, count: SizeExpr) -> SizeExpr:
         """The index after so many steps."""

@@ -9,10 +9,11 @@ Worked example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tc_jupyter.diagnostics import codes
+from tc_jupyter.diagnostics import CompileError, codes
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges, without_zeros
 
@@ -77,6 +78,10 @@ class Schedule:
     def fuse(self, stage: str, outer: str, inner: str) -> Schedule:
         """Make one loop of two neighbours; see `primitives.fuse`."""
         return self._do("fuse", stage, outer, inner)
+
+    def skew(self, stage: str, outer: str, inner: str, factor: int = 1) -> Schedule:
+        """Go through two neighbours by wavefronts; see `primitives.skew`."""
+        return self._do("skew", stage, outer, inner, factor)
 
     def reorder(self, stage: str, *axes: str) -> Schedule:
         """Permute loops in their places; see `primitives.reorder`."""
@@ -227,10 +232,29 @@ class Schedule:
 
     def followed_by(self, steps: Iterable[Step]) -> Schedule:
         """The schedule after more steps."""
-        schedule = self
-        for step in steps:
-            schedule = schedule._do(step.name, *step.arguments, **dict(step.keywords))
-        return schedule
+        taken = tuple(steps)
+
+        def after(schedule: Schedule) -> Schedule:
+            for step in taken:
+                schedule = schedule._do(step.name, *step.arguments, **dict(step.keywords))
+            return schedule
+
+        return self.together(after) if taken else self
+
+    def together(self, change: Callable[[Schedule], Schedule]) -> Schedule:
+        """The schedule after some steps, of which only the last graph is looked at; if it breaks a rule, every step is.
+
+        What one step may do takes time for all stages, so that many steps of long programs took most of their compilation.
+
+        Raises:
+            CompileError: as the steps one by one.
+        """
+        with suppress(CompileError):
+            made = change(replace(self, graph=replace(self.graph, unchecked=True)))
+            graph = replace(made.graph, unchecked=self.graph.unchecked)
+            if graph.unchecked or primitives.is_legal(self.graph, graph):
+                return replace(made, graph=graph, origin=self.start())
+        return change(self)
 
     def _do(self, name: str, *arguments: Any, **keywords: Any) -> Schedule:
         primitive: Callable[..., Any] = getattr(primitives, name)

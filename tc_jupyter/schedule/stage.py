@@ -1,7 +1,7 @@
 """Stages and the relations between their loops: the data model of TVM's schedules ("InferBound Pass", Schedule, Stage, IterVar).
 
-One statement is one stage. Its root axes are the statement's indices; `split` and `fuse` derive axes; the axes that are neither
-split nor fused any more are its leaves, ordered from the outermost loop inwards. Relations carry the minimum of their parent
+One statement is one stage. Its root axes are the statement's indices; `split`, `fuse` and `skew` derive axes; those of which no
+other is derived are its leaves, ordered from the outermost loop inwards. Relations carry the minimum of their parent
 (TVM's third relation, rebase, is not needed for that reason), so derived axes start at 0.
 
 Worked example: `C(i,j) +=! A(i,k) * B(k,j)` after `split("C", "i", 16)` has roots `i, j, k`, one `Split("i", "i.outer", "i.inner",
@@ -40,6 +40,11 @@ class IterVar:
     kind: str
     dom: tuple[SizeExpr, SizeExpr]
 
+    @property
+    def extent(self) -> SizeExpr:
+        """Its iterations."""
+        return self.dom[1] - self.dom[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -64,7 +69,18 @@ class Fuse:
     fused: str
 
 
-Relation: TypeAlias = Split | Fuse
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """`front = factor*outer + inner`, and `place`, which counts the values of `outer` on one front from its first one."""
+
+    outer: str
+    inner: str
+    factor: int
+    front: str
+    place: str
+
+
+Relation: TypeAlias = Split | Fuse | Skew
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +215,8 @@ def children_of(relation: Relation) -> tuple[str, ...]:
             return (relation.outer, relation.inner)
         case Fuse():
             return (relation.fused,)
+        case Skew():
+            return (relation.front, relation.place)
 
 
 def parents_of(relation: Relation) -> tuple[str, ...]:
@@ -206,7 +224,7 @@ def parents_of(relation: Relation) -> tuple[str, ...]:
     match relation:
         case Split():
             return (relation.parent,)
-        case Fuse():
+        case Fuse() | Skew():
             return (relation.outer, relation.inner)
 
 
@@ -220,6 +238,8 @@ class StageGraph:
         stages: one per statement, in program order (producers first).
         base: the program as written.
         most: sizes that no call exceeds: (name, number).
+        unchecked: steps follow of which only the last graph is looked at (`Schedule.followed_by`).
+        at_points: the statements of the program as written with an access that each point has to look at.
     """
 
     program: Program
@@ -227,6 +247,8 @@ class StageGraph:
     stages: tuple[Stage, ...]
     base: Program
     most: tuple[tuple[str, int], ...] = ()
+    unchecked: bool = field(default=False, compare=False)
+    at_points: frozenset[str] = frozenset()
 
     def stage(self, name: str) -> Stage:
         """The stage of that name; raises `KeyError`."""
@@ -250,9 +272,19 @@ class StageGraph:
 
     def storage_name(self, tensor: str) -> str:
         """The tensor whose elements these are: itself, or what it is a view of."""
-        while (owner := self.program.tensor(tensor).view_of) is not None:
-            tensor = owner
-        return tensor
+        return self._owners.get(tensor, tensor)
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        """Every view and whose elements it has."""
+        found: dict[str, str] = {}
+        for view in self.program.tensors:
+            tensor = view
+            while tensor.view_of is not None:
+                tensor = self.program.tensor(tensor.view_of)
+            if tensor is not view:
+                found[view.name] = tensor.name
+        return found
 
     def stages_on(self, tensor: str) -> tuple[Stage, ...]:
         """All stages that write the storage of `tensor`, in order."""
@@ -260,7 +292,8 @@ class StageGraph:
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
         """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence."""
-        return tuple(dict.fromkeys(map(self.storage_name, stage.statement.tensors_read())))
+        found = stage.statement.tensors_read
+        return tuple(dict.fromkeys(map(self.storage_name, found))) if self._owners else found
 
     def consumers(self, name: str) -> tuple[Stage, ...]:
         """The later stages that read what `name` writes, stages on the same tensor excluded."""
@@ -357,12 +390,22 @@ class StageGraph:
 
     def attach_path(self, name: str) -> tuple[tuple[str, str], ...]:
         """The loops around a stage, innermost first, as (stage, leaf) (TVM: CreateAttachPath)."""
-        stage = self.stage(name)
-        if stage.attach.kind not in ("at", "with"):
-            return ()
-        consumer = self.stage(stage.attach.stage)
-        around = consumer.leaves[: consumer.leaves.index(stage.attach.axis) + 1]
+        found = self._paths.get(name)
+        if found is None:
+            stage = self.stage(name)
+            found = () if stage.attach.kind not in ("at", "with") else self._path_in(stage.attach)
+            self._paths[name] = found
+        return found
+
+    def _path_in(self, attach: Attach) -> tuple[tuple[str, str], ...]:
+        consumer = self.stage(attach.stage)
+        around = consumer.leaves[: consumer.leaves.index(attach.axis) + 1]
         return (*((consumer.name, leaf) for leaf in reversed(around)), *self.attach_path(consumer.name))
+
+    @cached_property
+    def _paths(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """The loops around the stages that were asked for."""
+        return {}
 
 
 def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
@@ -386,7 +429,8 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             first.setdefault(
                 statement.block, Attach("with", statement.name, leaves[len(outside) + len(statement.steps) - 1])
             )
-    return StageGraph(program, dict(ranges.boxes), (), program).with_stages(tuple(stages))
+    graph = StageGraph(program, dict(ranges.boxes), (), program, at_points=ranges.at_points)
+    return graph.with_stages(tuple(stages))
 
 
 def independent_in_blocks(program: Program, ranges: Ranges) -> dict[str, tuple[str, ...]]:
@@ -435,7 +479,7 @@ def constant_extent(stage: Stage, axis: str) -> int | None:
     """Largest number of iterations of an axis if it does not depend on sizes, else `None`."""
     for root in stage.roots:
         if root.name == axis:
-            extent = root.dom[1] - root.dom[0]
+            extent = root.extent
             return extent.constant if extent.is_constant else None
     for relation in stage.relations:
         if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
@@ -451,4 +495,10 @@ def constant_extent(stage: Stage, axis: str) -> int | None:
         if isinstance(relation, Fuse) and axis == relation.fused:
             outer, inner = constant_extent(stage, relation.outer), constant_extent(stage, relation.inner)
             return None if outer is None or inner is None else outer * inner
+        if isinstance(relation, Skew) and axis in (relation.front, relation.place):
+            outer, inner = constant_extent(stage, relation.outer), constant_extent(stage, relation.inner)
+            if outer is None or inner is None:
+                return None
+            is_front = axis == relation.front
+            return relation.factor * (outer - 1) + inner if is_front else min(outer, -(-inner // relation.factor))
     return None

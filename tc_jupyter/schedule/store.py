@@ -27,7 +27,7 @@ from .stage import StageGraph
 SCHEMA = "tc-jupyter/schedule/1"
 PRIMITIVES = frozenset(
     {
-        *("split", "fuse", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize"),
+        *("split", "fuse", "skew", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize"),
         *("compute_at", "compute_root", "compute_inline", "compute_with", "storage"),
         *("cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor", "prefix"),
     }

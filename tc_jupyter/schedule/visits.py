@@ -32,11 +32,13 @@ from tc_jupyter.ranges import (
     Opaque,
     Product,
     SizeExpr,
+    index,
 )
 
 from .extents import decided_at, loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
-from .stage import Split, Stage, StageGraph
+from .lineage import on_front
+from .stage import Fuse, Split, Stage, StageGraph
 
 Ints = NDArray[np.int64]
 LIMIT = 8_000_000
@@ -309,9 +311,16 @@ class Enumeration:
                 factor = self.number(bounds.lineage.factors[relation.parent], loops, count)
                 value[relation.outer] = value[relation.parent] // factor
                 value[relation.inner] = value[relation.parent] % factor
-            else:
+            elif isinstance(relation, Fuse):
                 row = self.number(bounds.lineage.extents[relation.inner], loops, count)
                 value[relation.fused] = value[relation.outer] * row + value[relation.inner]
+            else:
+                front = relation.factor * value[relation.outer] + value[relation.inner]
+                first, _ = on_front(relation, bounds.lineage.extents, index(relation.front))
+                value[relation.front] = front
+                value[relation.place] = value[relation.outer] - self.number(
+                    first, {**loops, relation.front: front}, count
+                )
         for leaf in stage.leaves:
             loops[variable(stage.name, leaf)] = value[leaf]
         if stage.attach.kind == "with":

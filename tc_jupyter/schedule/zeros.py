@@ -80,7 +80,7 @@ def _ends_with(graph: StageGraph, stage: Stage, read: Read, axis: IterVar) -> bo
 
 def _has_whole_parts(stage: Stage, axis: IterVar) -> bool:
     """Whether a part of a sum is so many whole tiles that only what lies beyond the whole sum is added to it."""
-    length = axis.dom[1] - axis.dom[0]
+    length = axis.extent
     factors = _factors_of(stage, axis.name)
     return length.is_constant and all(factor is not None and length.constant % factor == 0 for factor in factors)
 

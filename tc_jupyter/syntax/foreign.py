@@ -46,7 +46,7 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         fix = Fix(f"write `{text}`", (edit,))
     if fix is None and (after.text in _DERIVATIVES or nearest(after.text, _DERIVATIVES) is not None):
         help = "the derivatives of a def are called, as in `f.vjp(X, dY)` and `f.jvp(X, dX)`"
-    help = help or f"there are no methods: write `{after.text}(x)`"
+    help = help or f"there are no methods: write `{RENAMED.get(after.text, after.text)}(x)`"
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
 
 

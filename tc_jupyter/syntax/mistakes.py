@@ -91,6 +91,11 @@ def refused(
     if what == "statement" and position == 0 and token.type == "WHERE":
         help = "it belongs to a statement and stands behind its value, as in `Y(i) = X(i) where i in 0:N`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "no statement stands before this `where`", help=help)
+    after = piece[position + 1].type if position + 1 < len(piece) else ""
+    if what == "statement" and position == 0 and token.type in _RESERVED and after in ("NAME", "COLON", "LBRACE"):
+        help = _PYTHON_WORDS.get(token.text, "it begins with what it writes, as in `Y(i) = X(i)`")
+        message = f"no statement begins with `{token.text}`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=help)
     if token.text == "if" and (found := _choice(piece, position)):
         return found
     if what == "statement" and (found := _quantified(piece, position)):
@@ -98,6 +103,8 @@ def refused(
     if what == "statement" and token.type == "LBRACE":
         return _braces(piece, position)
     if what == "statement" and before is not None and (found := behind(piece, position)):
+        return found
+    if found := _sign_behind_else(piece, position):
         return found
     if what == "statement" and (found := prefix_choice(piece, position)):
         return found
@@ -185,6 +192,23 @@ def _unclosed(tokens: list[Token]) -> Token | None:
         elif token.type == "RPAR" and stack:
             stack.pop()
     return stack[-1] if stack else None
+
+
+def _sign_behind_else(piece: list[Token], position: int) -> Diagnostic | None:
+    """`X(i - 1) else -Y(i)`."""
+    start = position if piece[position].type in ("BANG", "TILDE") else position - 1
+    if start < 1 or piece[start - 1].type != "ELSE" or piece[start].type not in ("BANG", "TILDE", "MINUS"):
+        return None
+    last = start + 1
+    if last < len(piece) - 1 and piece[last + 1].type == "LPAR":
+        last = closers(piece).get(last + 1, last)
+    span = Span(piece[start].start, piece[min(last, len(piece) - 1)].end)
+    is_whole = last < len(piece) and piece[last].type in ("NAME", "RPAR", "INTEGER", "NUMBER")
+    edits = (Edit(Span(span.start, span.start), "("), Edit(Span(span.end, span.end), ")"))
+    help = "behind `else` stands a number, a name, a read, or anything in parentheses"
+    message = f"what begins with `{piece[start].text}` behind `else` needs parentheses"
+    fix = Fix("put it in parentheses", edits) if is_whole else None
+    return Diagnostic(codes.SYNTAX_ERROR, span, message, help=help, fix=fix)
 
 
 def _word(token: Token, accepted: AbstractSet[str]) -> Diagnostic | None:

@@ -730,6 +730,12 @@ class _CellParser:
                 )
                 return replace(self.broken(tokens), targets=tuple(assigned))
             tokens = other[0]
+        brace = next((number for number, token in enumerate(tokens) if token.type == "LBRACE"), None)
+        if brace is not None and tokens[0].text == "along" and tokens[0].type == "NAME":
+            head = Span(tokens[0].start, tokens[brace].end)
+            self.report(codes.SYNTAX_ERROR, head, "this is no head of a block: `along t in a:b {` is one", help=_BLOCK)
+            names = (token.text for token in tokens[brace:] if token.type == "NAME")
+            return replace(self.broken(tokens), targets=tuple(names))
         node, tokens = self.read(tokens)
         if node is None:
             return self.broken(tokens)

@@ -12,6 +12,7 @@ from cuda_simulation import run_simulated, same
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
 from tc_jupyter.loops import lower, simplify, verify
 from tc_jupyter.loops.interpret import interpret
@@ -181,3 +182,19 @@ def on_five_architectures(text: str, numbers: dict[str, int], seed: int) -> str:
             assert nvrtc.compile_cuda(source, arch).cubin
     run_both(text, arguments(found[0], seed, numbers), numbers)
     return "compiled and simulated"
+
+
+@pytest.mark.parametrize("sizes", [(2, 5), (3, 2), (7, 4), (1, 3)])
+def test_ends_that_are_choices_are_ends_as_a_whole(sizes):
+    """`j < a ? b : c` is no end of a loop: it never ends where `b` is positive."""
+    text = """def f(float(N) X, float(L) W) -> (Y, Z, s) {
+        Y(k, j) = (Y(k, j + 2) else 1) * X(k) + W(min(j, L - 1)) where k in 0:N, j in 0:(L < 3 ? L : 3) along -j
+        Z(i) = X(i) where i in (L < 3 ? 0 : 1):(N < 4 ? N : N - 1)
+        s +=! X(i) * X(i) where i in (L < 3 ? 0 : 1):(N < 4 ? N : N - 1)
+    }"""
+    n, length = sizes
+    x, w = np.random.default_rng(n).random(n, np.float32), np.random.default_rng(length).random(length, np.float32)
+    found = tc.compile(text, target="cuda").f.simulate(x, w)
+    assert found.findings == ()
+    for mine, theirs in zip(found.outputs, tc.compile(text, target="interpreter").f(x, w), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)

@@ -435,7 +435,7 @@ def test_functions_on_arrays_are_those_of_the_language(name, kind):
     assert_evaluated(f, arrays)
 
 
-@drawn(60, 1000, programs(), sizes(), st.integers(0, 1000))
+@drawn(60, 500, programs(), sizes(), st.integers(0, 1000))
 def test_programs_are_evaluated_as_the_interpreter_does(text, numbers, data):
     analysis = tc.analyze(text)
     if analysis.ok:

@@ -402,6 +402,37 @@ def test_an_extreme_of_no_points_has_no_derivative():
     assert not dw.any()
 
 
+SHARED = """def rows(double(N, M) X) -> (Y) { Y(n) max=! X(n, m) }
+def square(double(N, M) X) -> (s) { s min=! X(n, m) * X(n, m) }
+def windows(double(N, M) X) -> (Y) { Y(n, i) max=! X(n, 2*i + k) where k in 0:3 }
+def onto(double(N, M) X) -> (Y) { Y(n) = 1 where n in 0:N  Y(n) max= X(n, m) }
+def chosen(double(N, M) X) -> (Y) { Y(n) max=! X(n, m) where m % 2 == 1 }"""
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_points_that_attain_an_extreme_share_its_derivative(target):
+    """With `split`, as PyTorch's `amax`; the content before the statement takes all if it attains the value."""
+    torch = pytest.importorskip("torch")
+    module = tc.compile(SHARED, target=target)
+    x = np.random.default_rng(2).integers(-1, 3, (4, 7)).astype(float)
+    given = torch.tensor(x, requires_grad=True)
+    peers = {
+        "rows": torch.amax(given, 1), "square": torch.amin(given * given, (0, 1)), "chosen": torch.amax(given[:, 1::2], 1),
+        "windows": torch.amax(given.unfold(1, 3, 2), 2),
+        "onto": torch.where(torch.amax(given, 1) > 1, torch.amax(given, 1), 1.0),
+    }  # fmt: skip
+    for name, result in peers.items():
+        dy = np.random.default_rng(3).standard_normal(result.shape)
+        (expected,) = torch.autograd.grad(result, given, torch.tensor(dy), retain_graph=True)
+        found = module[name].vjp(ties="split")(x, dy)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=name)
+        direction = np.random.default_rng(4).standard_normal(x.shape)
+        _, tangent = module[name].jvp(ties="split")(x, direction)
+        assert np.vdot(tangent, dy) == pytest.approx(np.vdot(found, direction), rel=1e-12), name
+    with pytest.raises(ValueError, match='ties is "first" or "split", not \'last\''):
+        module.rows.vjp(ties="last")
+
+
 @pytest.mark.slow
 def test_no_def_is_refused():
     """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""

@@ -11,6 +11,7 @@ from tc_jupyter.loops.conditions import ended
 from tc_jupyter.loops.show import show_expr
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, int64
 from tc_jupyter.runtime import nvrtc
+from tc_jupyter.schedule.target import Target
 
 i, k, n = IndexVar("i"), IndexVar("k"), Size("N")
 length, long = (Read("L", (i,), dtype) for dtype in (DType.INT32, DType.INT64))
@@ -100,7 +101,8 @@ def text_of(statement: str) -> str:
 
 
 @pytest.mark.parametrize(("statement", "lines"), TABLE)
-def test_places(statement, lines):
+def test_places(statement, lines, monkeypatch):
+    monkeypatch.setattr(Target, "reads_ahead", True)  # rows are read one by one, on every processor
     loops = [
         line.split("  #")[0].strip()
         for line in tc.compile(text_of(statement), allow=QUIET).f.source("loops").splitlines()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.schedule.target import Target
 
 TARGETS = ["interpreter", "cpu"]
 
@@ -62,10 +63,11 @@ def test_any_and_all(target):
         np.testing.assert_array_equal(b, (x > 0).all(1))
 
 
-def test_long_rows_end_early():
+def test_long_rows_end_early(monkeypatch):
     """Where one value decides; of parts of a row that is one number, too. Two statements read a row together, and all of it."""
     text = """def f(int(N, M) X) -> (A, B, c) { A(n) any=! X(n, m) > 3  B(n) all=! X(n, m) > 0  c any=! X(0, m) > 3 }
     def g(int(N, M) X) -> (A) { A(n) any=! X(n, m) > 3 }"""
+    monkeypatch.setattr(Target, "reads_ahead", True)  # rows are read one by one, on every processor
     module = tc.compile(text, target="cpu")
     f = module.f
     for at, value in [(0, 9), (1023, 9), (1024, 9), (20_000, 9), (0, 0), (1023, 0), (1024, 0), (20_000, 0), (0, 1)]:

@@ -375,6 +375,6 @@ def test_random_comprehensions(program, fixed):
 
 
 @pytest.mark.slow
-@fuzzed(1200, st.booleans())
+@fuzzed(600, st.booleans())
 def test_many_random_comprehensions(program, fixed):
     compare(*program, fixed)

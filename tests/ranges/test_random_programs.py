@@ -61,8 +61,8 @@ def test_random_programs():
 
 @pytest.mark.slow
 def test_many_random_programs():
-    outcomes = [check(seed, 25) for seed in range(1000, 2200)]
-    assert outcomes.count("ok") > 400
+    outcomes = [check(seed, 25) for seed in range(1000, 1600)]
+    assert outcomes.count("ok") > 200
 
 
 def check_with_data(seed):
@@ -125,7 +125,7 @@ def test_sizes_of_zero_never_leave_a_tensor():
 
 @pytest.mark.slow
 def test_many_sizes_of_zero():
-    assert accepted_with_zeros(range(20000, 21500)) > 250
+    assert accepted_with_zeros(range(20000, 20750)) > 125
 
 
 def accepted_with_zeros(seeds):
@@ -155,5 +155,5 @@ def accepted_with_zeros(seeds):
 
 @pytest.mark.slow
 def test_many_random_programs_with_data():
-    outcomes = [check_with_data(seed) for seed in range(10000, 11500)]
-    assert outcomes.count("ok") > 300
+    outcomes = [check_with_data(seed) for seed in range(10000, 10750)]
+    assert outcomes.count("ok") > 150

@@ -90,6 +90,9 @@ def step(random: Random, schedule: Schedule) -> Schedule:
             return schedule.split(stage, leaf, nparts=random.choice(FACTORS))
         case "fuse":
             return schedule.fuse(stage, leaf, random.choice(leaves))
+        case "skew":
+            at = min(leaves.index(leaf), len(leaves) - 2)
+            return schedule.skew(stage, *leaves[at : at + 2], random.choice((1, 1, 2, 3))) if at >= 0 else schedule
         case "reorder":
             return schedule.reorder(stage, *random.sample(leaves, len(leaves)))
         case "tile":
@@ -144,7 +147,7 @@ def at_a_reader(random: Random, schedule: Schedule, stage: str) -> Schedule:
 
 
 STEPS = (
-    "split", "split", "split", "nparts", "fuse", "reorder", "tile", "bind", "bind", "annotate", "at", "at", "at", "at", "with",
+    "split", "split", "split", "nparts", "fuse", "skew", "reorder", "tile", "bind", "bind", "annotate", "at", "at", "at", "at", "with",
     "inline", "root", "scope", "scope", "pad", "rolling", "rolling", "layout", "rfactor", "cache_write", "separate", "cache_read",
 )  # fmt: skip
 

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.schedule import schedule_of
+from tc_jupyter.schedule.schedule import Step
 from tests.running import in_bounds, program_of, run
 from tests.schedule import schedules
 from tests.strategies import arguments, programs, random_schedule, sizes
@@ -54,10 +56,57 @@ def test_random_schedules_compute_the_same(text, data, numbers):
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=200, deadline=None, suppress_health_check=CHECKS)
 @given(programs(), st.data(), sizes())
 def test_random_schedules_compute_the_same_many(text, data, numbers):
     same_arrays(text, data, numbers)
+
+
+def outcome(schedule, parts):
+    """What parts of a list of steps make of a schedule, or the refusal."""
+    try:
+        for steps in parts:
+            schedule = schedule.followed_by(steps)
+    except (CompileError, ValueError, KeyError) as refused:
+        return type(refused), str(refused)
+    return schedule, schedule.graph.unchecked, schedule.start().unchecked
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=CHECKS)
+@given(programs(), st.data())
+def test_steps_together_are_steps_one_by_one(text, data):
+    found = program_of(text)
+    assume(found is not None)
+    base = schedule_of(*found)
+    steps = random_schedule(data, base).steps
+    assert outcome(base, [steps]) == outcome(base, [(step,) for step in steps])
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "said"),
+    [
+        (
+            "def f(float(N) X) -> (O) { T(i) = 2*X(i)  O(i) = T(i) }",
+            [Step("compute_at", ("T", "O", "i")), Step("bind", ("T", "i", "blockIdx.x")), Step("bind", ("O", "i", "threadIdx.x"))],
+            "TC401",
+        ),
+        (
+            "def f(int(N) X) -> (O) { O(i) = X(i)  T(i) = 2 * O(N - 1 - i) where i in 0:N  O(i) = O(i) + T(i) }",
+            [Step("split", ("T", "i", 2)), Step("compute_at", ("T", "O#2", "i")), Step("split", ("O", "i", 4))],
+            "TC401",
+        ),
+        (
+            "def f(float(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }",
+            [Step("split", ("Y", "i", 4)), Step("vectorize", ("Y", "i.inner"))],
+            "TC407",
+        ),
+    ],
+)  # fmt: skip
+def test_steps_together_are_refused_as_one_by_one(text, steps, said):
+    base = schedule_of(*program_of(text))
+    found = outcome(base, [steps])
+    assert found == outcome(base, [(step,) for step in steps])
+    assert said in found[1]
 
 
 def test_storage_follows_the_sizes_of_a_call():
@@ -72,7 +121,7 @@ def test_random_primitives_are_refused_or_right(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 700, 100))
+@pytest.mark.parametrize("first", range(100, 400, 100))
 def test_random_primitives_are_refused_or_right_many(first):
     for seed in range(first, first + 100):
         schedules.check(seed)

@@ -73,7 +73,7 @@ DEFS = st.builds(
 )
 
 
-@drawn(100, 1000, st.lists(DEFS, min_size=1, max_size=3).map(tuple).map(tree.Unit))
+@drawn(100, 500, st.lists(DEFS, min_size=1, max_size=3).map(tuple).map(tree.Unit))
 def test_printing_and_parsing_are_inverse(unit):
     text = to_text(unit)
     again = parse(text)

@@ -57,6 +57,7 @@ from tc_jupyter.schedule import STATIC_SHARED_BYTES, Target
 from .accumulators import in_registers
 from .expressions import (
     PRIMARY,
+    SUM,
     UNARY,
     Place,
     Scope,
@@ -619,7 +620,7 @@ class _Emitter:
             low, test = index(loop.min, self.scope).text, f"{name} < {self._end(loop)}"
             goes_on = f"__syncthreads_or({test})"
             if most is not None:
-                goes_on = f"{name} < {index(Binary('+', loop.min, int64(most), DType.INT64), self.scope).text}"
+                goes_on = f"{name} < {index(Binary('+', loop.min, int64(most), DType.INT64), self.scope).at(SUM)}"
             self._line(f"for ({self._type(loop)} {name} = {low}; {goes_on}; {name}++) {{  // {self._note(loop)}")
             self.depth += 1
             self.alone = True
@@ -665,10 +666,10 @@ class _Emitter:
         return comment_text(f"{loop.var} in {show(loop.min)} : {show(high)}{axis}")
 
     def _end(self, loop: For) -> str:
-        """One beyond the last value."""
+        """One beyond the last value, as it stands behind `<`."""
         if isinstance(loop.min, Const) and isinstance(loop.extent, Const):
             return index(int64(int(loop.min.value) + int(loop.extent.value)), self.scope).text
-        return index(_high(loop), self.scope).text
+        return index(_high(loop), self.scope).at(SUM)
 
     @contextmanager
     def _variable(self, loop: For) -> Generator[str]:
@@ -703,7 +704,7 @@ class _Emitter:
         before, self.active = self.active, (*self.active, loop.kind)
         end = self._end(loop)
         with self._own_scope(), self._variable(loop) as name:
-            first = f"{index(loop.min, self.scope).text} + " if loop.min != int64(0) else ""
+            first = f"{index(loop.min, self.scope).at(SUM)} + " if loop.min != int64(0) else ""
             if self._strides_over(loop, axis):
                 self._striding(loop, name, first + loop.kind, end, guards)
             else:
@@ -792,7 +793,7 @@ class _Emitter:
             self._vector_stores(loop, stores, plans, width)
             return True
         rest = _at_least(loop.extent, width)
-        with self._braces(f"if ({index(rest, self.scope).text} >= {width})"):
+        with self._braces(f"if ({index(rest, self.scope).at(SUM)} >= {width})"):
             self._vector_stores(loop, stores, plans, width)
         if divisor(rest, self.scope) % width == 0:
             return True  # a vector is whole, or there is none
@@ -844,7 +845,7 @@ class _Emitter:
                 self._line(line, store)
         self._line("#pragma unroll")
         with self._variable(loop) as name:
-            low = index(loop.min, scope).text
+            low = index(loop.min, scope).at(SUM)
             self._line(f"for (int {name} = 0; {name} < {plan.width}; {name}++) {{")
             self.depth += 1
             lane = name if low in ("0", "0ll") else f"{low} + {name}"

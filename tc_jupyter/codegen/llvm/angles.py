@@ -1,4 +1,4 @@
-"""tan and the inverse circular functions as straight-line code; `polynomials.py` says what holds for all functions."""
+"""tan and the inverse circular functions as straight-line code; `elementary.py` says what holds for all functions."""
 
 from __future__ import annotations
 

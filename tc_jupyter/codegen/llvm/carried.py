@@ -56,6 +56,10 @@ from .prefixes import ANEW, BACK, LAST, LINEAR, PREFIX, SMALLEST, SOUND
 
 MOST_CARRIED = 4
 """Iterations back that are kept in registers."""
+MOST_ENDS = 3
+"""Upper bounds of the last value of a loop that are tried, the simplest ones."""
+MOST_ATOMS = 12
+"""Names and functions in the ends of loops that are looked at: those of a round of tasks have hundreds."""
 WIDEST = 256
 """Bits of the vectors of a running operation: the steps of wider ones are more, and halves of them are done side by side anyway."""
 
@@ -67,15 +71,16 @@ _ZERO, _ONE = int64(0), int64(1)
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """The loops around a place: the first value of their variables, and upper bounds of the last one."""
+    """The loops around a place: the first value of their variables, if that is short, and upper bounds of the last one."""
 
-    loops: Mapping[str, tuple[SizeExpr, tuple[SizeExpr, ...]]]
+    loops: Mapping[str, tuple[SizeExpr | None, tuple[SizeExpr, ...]]]
 
     def inside(self, loop: For) -> _Around:
         """Inside one more loop."""
-        first = from_expr(loop.min)
-        ends = tuple(first + extent - 1 for extent in parts_of(from_expr(loop.extent)))
-        return _Around({**self.loops, loop.var: (first, ends)})
+        first, extent = from_expr(loop.min), from_expr(loop.extent)
+        found = dict.fromkeys(end - 1 for part in parts_of(extent) for end in parts_of(first + part))
+        ends = sorted((end for end in found if _is_simple(end)), key=_atoms)[:MOST_ENDS]
+        return _Around({**self.loops, loop.var: (first if _is_simple(first) else None, tuple(ends))})
 
     def always(self, e: SizeExpr) -> bool:
         """Whether `e >= 0` in all iterations."""
@@ -83,8 +88,26 @@ class _Around:
         if name is None:
             return not e.indices and nonnegative(e)
         first, ends = self.loops[name]
-        lowest = (interval(e, {name: (first, end)}).lower for end in ends)
+        lowest = (_lowest(e, name, first, end) for end in ends)
         return any(low is not None and name not in low.indices and self.always(low) for low in lowest)
+
+
+def _lowest(e: SizeExpr, name: str, first: SizeExpr | None, end: SizeExpr) -> SizeExpr | None:
+    """A lower bound of an expression without a variable."""
+    if first is not None:
+        return interval(e, {name: (first, end)}).lower
+    split = e.linear_in(name)
+    falls = split is not None and split[0].is_constant and split[0].constant < 0
+    return e.substitute({name: end}) if falls else None
+
+
+def _atoms(e: SizeExpr) -> int:
+    return sum(1 for _ in e.atoms())
+
+
+def _is_simple(e: SizeExpr) -> bool:
+    """Whether an expression is short enough to be put into others again and again."""
+    return _atoms(e) <= MOST_ATOMS
 
 
 def carried(block: Block, buffers: Mapping[str, Buffer], outer: tuple[For, ...], target: Target) -> Block:
@@ -121,6 +144,7 @@ class _Carry:
 
     Attributes:
         distances: the reads, by how many iterations they are back.
+        ahead: it reads elements, too, that later iterations replace.
     """
 
     loop: For
@@ -128,6 +152,7 @@ class _Carry:
     buffer: Buffer
     distances: Mapping[Read, int]
     around: _Around
+    ahead: bool = False
 
     @classmethod
     def of(cls, loop: For, buffers: Mapping[str, Buffer], around: _Around) -> _Carry | None:
@@ -136,15 +161,17 @@ class _Carry:
         if store is None or store.buffer not in buffers or any(map(has_read, (*store.indices, loop.min, loop.extent))):
             return None
         found: dict[Read, int] = {}
+        ahead = False
         for read in (node for node in walk(store.value) if isinstance(node, Read) and node.tensor == store.buffer):
             distance = _distance(store, read, loop.var)
             if distance is None:
                 return None
+            ahead = ahead or distance < 0
             if distance > 0:
                 found[read] = distance
         if not found or max(found.values()) > MOST_CARRIED:
             return None
-        return cls(loop, store, buffers[store.buffer], found, around)
+        return cls(loop, store, buffers[store.buffer], found, around, ahead)
 
     @property
     def far(self) -> int:
@@ -266,8 +293,8 @@ class _Vectors:
         position = plus(start, last if self.back else IndexVar(inner))
         body = mapped_block(self.one_vector(IndexVar(inner)), lambda expr: substitute(expr, {rest.var: position}))
         vector = For(inner, _ZERO, lanes, body, "vectorize", rest.axis)
-        if not has_free_lanes(vector):
-            return None
+        if not has_free_lanes(vector) or (self.of.ahead and self.needs_a_look):
+            return None  # to do it again would find what was replaced
         register = Read(self.register, (_ZERO,), self.dtype)
         fill = replace(vector, body=Block((Store(self.name("carry"), (IndexVar(inner),), register),)))
         take = Store(self.register, (_ZERO,), self.read("carry"))
@@ -320,7 +347,9 @@ class _Vectors:
 
 
 def _distance(store: Store, read: Read, var: str) -> int | None:
-    """How many iterations back an element was made that is read; 0: not in this loop; `None`: it is not known."""
+    """How many iterations back an element was made that is read; less than 0: a later one replaces it; 0: it is not made in this
+    loop; `None`: it is not known.
+    """
     apart = [from_expr(here) - from_expr(there) for here, there in zip(store.indices, read.indices, strict=True)]
     if not all(e.is_constant for e in apart):
         return None
@@ -334,7 +363,7 @@ def _distance(store: Store, read: Read, var: str) -> int | None:
         if place not in still and linear
     }
     distance = steps.pop() if len(steps) == 1 and all(linear for _, (_, linear) in moving) else None
-    return None if distance is None or distance < 1 else distance
+    return distance or None
 
 
 def _decided(test: Binary, around: _Around) -> Expr | None:

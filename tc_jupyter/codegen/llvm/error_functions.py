@@ -1,4 +1,4 @@
-"""erf, erfc, normcdf and erfinv as straight-line code; `polynomials.py` says what holds for all functions."""
+"""erf, erfc, normcdf and erfinv as straight-line code; `elementary.py` says what holds for all functions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tc_jupyter.program import DType
 
 from . import coefficients as c
 from .builder import Value
+from .elementary import exp2_wide, exp_rest, log_wide, reduced
 from .lanes import Lanes, horner, scaled, scaled_within, within_one
-from .polynomials import exp2_wide, exp_rest, log_wide, reduced
 
 
 def erf_single(x: Lanes) -> Lanes:

@@ -1,4 +1,4 @@
-"""sinh, cosh and the inverse hyperbolic functions as straight-line code; `polynomials.py` says what holds for all functions."""
+"""sinh, cosh and the inverse hyperbolic functions as straight-line code; `elementary.py` says what holds for all functions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tc_jupyter.program import DType
 
 from . import coefficients as c
 from .builder import Value
+from .elementary import log_parts, log_wide, split
 from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two, within_one
-from .polynomials import log_parts, log_wide, split
 
 
 def sinh(x: Lanes) -> Lanes:

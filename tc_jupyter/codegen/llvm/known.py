@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.program import DType
 
-from . import angles, error_functions, hyperbolic, polynomials, powers
+from . import angles, elementary, error_functions, hyperbolic, powers
 from .lanes import Lanes
 
 
@@ -46,16 +46,16 @@ def _circular(function: Callable[[Lanes], Lanes]) -> Known:
 
 
 KNOWN: dict[str, Known] = {
-    "exp": Known(polynomials.exp, polynomials.exp),
-    "exp2": Known(polynomials.exp2, polynomials.exp2),
-    "exp10": Known(polynomials.exp10, polynomials.exp10),
-    "expm1": Known(_through_double(polynomials.expm1_double), polynomials.expm1_double),
-    "log": Known(polynomials.log_single, polynomials.log_double),
-    "log2": Known(polynomials.log2_single, polynomials.log2_double),
-    "log10": Known(polynomials.log10_single, polynomials.log10_double),
-    "log1p": Known(polynomials.log1p, polynomials.log1p),
-    "sin": _circular(lambda x: polynomials.circular(x, 0)),
-    "cos": _circular(lambda x: polynomials.circular(x, 1)),
+    "exp": Known(elementary.exp, elementary.exp),
+    "exp2": Known(elementary.exp2, elementary.exp2),
+    "exp10": Known(elementary.exp10, elementary.exp10),
+    "expm1": Known(_through_double(elementary.expm1_double), elementary.expm1_double),
+    "log": Known(elementary.log_single, elementary.log_double),
+    "log2": Known(elementary.log2_single, elementary.log2_double),
+    "log10": Known(elementary.log10_single, elementary.log10_double),
+    "log1p": Known(elementary.log1p, elementary.log1p),
+    "sin": _circular(lambda x: elementary.circular(x, 0)),
+    "cos": _circular(lambda x: elementary.circular(x, 1)),
     "tan": Known(angles.tan_single, angles.tan_double, True, True, 1e9, 1e9),
     "asin": Known(angles.asin, angles.asin),
     "acos": Known(angles.acos, angles.acos),
@@ -63,11 +63,11 @@ KNOWN: dict[str, Known] = {
     "atan2": Known(angles.atan2, angles.atan2),
     "sinh": Known(hyperbolic.sinh, hyperbolic.sinh, True, True),
     "cosh": Known(hyperbolic.cosh, hyperbolic.cosh, True, True),
-    "tanh": Known(polynomials.tanh_single, polynomials.tanh_double),
+    "tanh": Known(elementary.tanh_single, elementary.tanh_double),
     "asinh": Known(hyperbolic.asinh_single, hyperbolic.asinh_double, False, True),
     "acosh": Known(hyperbolic.acosh_single, hyperbolic.acosh_double, False, True),
     "atanh": Known(hyperbolic.atanh_single, hyperbolic.atanh_double, False, True),
-    "sigmoid": Known(polynomials.sigmoid, polynomials.sigmoid),
+    "sigmoid": Known(elementary.sigmoid, elementary.sigmoid),
     "erf": Known(error_functions.erf_single, error_functions.erf_double),
     "erfc": Known(error_functions.erfc_single, error_functions.erfc_double, False, True),
     "normcdf": Known(error_functions.normcdf_single, error_functions.normcdf_double, False, True),

@@ -1,4 +1,4 @@
-"""Lanes with arithmetic: what the functions of `polynomials.py` and its neighbours are written with.
+"""Lanes with arithmetic: what the functions of `elementary.py` and its neighbours are written with.
 
 Worked example: `horner(x * x, table)` of eight `float` lanes prints one multiplication and one `fmuladd` per coefficient.
 """

@@ -23,7 +23,7 @@ from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum
 from tc_jupyter.schedule.target import Target
 
 from .polynomial import constant_value
-from .prepare import GRAIN, PARTS, Lanes, work_of
+from .prepare import GRAIN, PARTS, Lanes, with_values, work_of
 from .time_tiles import SHARES, Tiled, time_tiled
 
 PART = 4_000_000
@@ -44,7 +44,9 @@ def parts(kernel: Kernel, lanes: Lanes, target: Target) -> tuple[Kernel, Expr]:
     if not kernel.ordered or loop is None or any(map(_is_local, (loop.min, loop.extent))):
         return kernel, _ONE
     own = {each.buffer.name: each.buffer.scope for each in walk_statements(loop.body) if isinstance(each, Allocate)}
-    work = maximum(_ONE, work_of(loop.body, {}, lanes, own)) if constant_value(loop.min) == 0 else _ONE
+    work = (
+        maximum(_ONE, work_of(loop.body, with_values({}, loop), lanes, own)) if constant_value(loop.min) == 0 else _ONE
+    )
     if index_names(work):
         work = _ONE
     phases = () if constant_value(work) is not None else _phases(loop.body)

@@ -1,4 +1,4 @@
-"""pow, cbrt, hypot and fmod as straight-line code; what `polynomials.py` says of accuracy and special values holds here, too."""
+"""pow, cbrt, hypot and fmod as straight-line code; what `elementary.py` says of accuracy and special values holds here, too."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tc_jupyter.program import DType
 
 from . import arith
 from . import coefficients as c
+from .elementary import exp2_wide, exp_rest, log2_wide, split
 from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two, scaled
-from .polynomials import exp2_wide, exp_rest, log2_wide, split
 
 
 def pow_single(x: Lanes, y: Lanes) -> Lanes:

@@ -195,7 +195,7 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     else:
         inside = [each.buffer for each in walk_statements(body) if isinstance(each, Allocate)]
         own = {buffer.name: buffer.scope for buffer in (*inside, *allocations)}
-        work = maximum(int64(1), work_of(body, _with_values({}, *loops), lanes, own))
+        work = maximum(int64(1), work_of(body, with_values({}, *loops), lanes, own))
         fewest = ceil_div(total, int64(MOST_TASKS))
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
         done = times(work, total)
@@ -219,7 +219,7 @@ class _Values:
 _Around: TypeAlias = Mapping[str, _Values]
 
 
-def _with_values(outer: _Around, *loops: For) -> _Around:
+def with_values(outer: _Around, *loops: For) -> _Around:
     """The loops around a place, with some more."""
     found = dict(outer)
     for loop in loops:
@@ -257,7 +257,7 @@ def work_of(block: Block, outer: _Around, lanes: Lanes, own: Mapping[str, str]) 
 def _work(stmt: Stmt, outer: _Around, lanes: Lanes, own: Mapping[str, str]) -> Expr:
     match stmt:
         case For():
-            inner, extent = _with_values(outer, stmt), _length(stmt, outer)
+            inner, extent = with_values(outer, stmt), _length(stmt, outer)
             if stmt.kind == "vectorize":
                 extent = ceil_div(extent, int64(lanes(stmt)))
             once = stmt.kind == "unroll" or upper_limit(stmt.extent) is not None

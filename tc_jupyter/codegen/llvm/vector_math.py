@@ -16,10 +16,10 @@ from tc_jupyter.schedule import Target
 
 from . import arith, polygamma
 from .builder import Builder, Value, constant, mangle
+from .elementary import exp
 from .error_functions import scaled_in_halves
 from .known import KNOWN, Known
 from .lanes import Lanes
-from .polynomials import exp
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from tc_jupyter.schedule import Bounds, Fuse, Split, Stage, StageGraph
+from tc_jupyter.schedule import Bounds, Fuse, Relation, Skew, Stage, StageGraph
 from tc_jupyter.schedule.legality import Witness, check_with, outside_read
 from tc_jupyter.schedule.placement import final_users
+from tc_jupyter.schedule.stage import children_of, parents_of
 
 from .picture import ACCENT, BAD, LINE
 from .svg import letters, short, svg, wide
@@ -27,7 +28,7 @@ def hypergraph_svg(bounds: Bounds, name: str) -> str:
     stage = bounds.symbolic[name].stage
     level = {root.name: 0 for root in stage.roots}
     for relation in stage.relations:
-        parents, children = _ends(relation)
+        parents, children = parents_of(relation), children_of(relation)
         depth = max(level[parent] for parent in parents) + 1
         level |= {child: depth for child in children}
     lines = {axis: _axis_lines(axis, str(bounds[name][axis]), stage) for axis in stage.axes}
@@ -46,20 +47,16 @@ def hypergraph_svg(bounds: Bounds, name: str) -> str:
         f"{axis} {stage.kind(axis)} {bounds[name][axis]}{' leaf' if axis in stage.leaves else ''}"
         for axis in stage.axes
     ]
-    said += [f"{', '.join(p)} to {', '.join(c)} by {_word(r)}" for r in stage.relations for p, c in [_ends(r)]]
+    said += [f"{', '.join(parents_of(r))} to {', '.join(children_of(r))} by {_word(r)}" for r in stage.relations]
     picture = svg(width, height, "".join(parts), "; ".join(said), {"axes": len(stage.axes)})
     return f"{picture}<div>thick: leaves, which are loops; dashed: reductions</div>"
 
 
-def _ends(relation: Split | Fuse) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if isinstance(relation, Split):
-        return (relation.parent,), (relation.outer, relation.inner)
-    return (relation.outer, relation.inner), (relation.fused,)
-
-
-def _word(relation: Split | Fuse) -> str:
+def _word(relation: Relation) -> str:
     if isinstance(relation, Fuse):
         return "fuse"
+    if isinstance(relation, Skew):
+        return f"skew {relation.factor}"
     return f"split {relation.factor}" if relation.factor is not None else f"split into {relation.nparts}"
 
 
@@ -78,8 +75,8 @@ def _axis(axis: str, lines: tuple[str, str], stage: Stage, at: tuple[float, floa
     )
 
 
-def _relation(relation: Split | Fuse, place: Mapping[str, tuple[float, float]], across: float) -> str:
-    parents, children = _ends(relation)
+def _relation(relation: Relation, place: Mapping[str, tuple[float, float]], across: float) -> str:
+    parents, children = parents_of(relation), children_of(relation)
     y = place[children[0]][1] - 36
     x = sum(place[each][0] for each in (*parents, *children)) / len((*parents, *children)) + across / 2
     lines = [f"M{place[p][0] + across / 2:.0f} {place[p][1] + _HIGH:.0f}L{x:.0f} {y:.0f}" for p in parents]

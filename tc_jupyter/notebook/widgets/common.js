@@ -7,7 +7,7 @@ const STYLE = `
   border: 1px solid var(--jp-border-color2, rgba(128,128,128,.35)); border-radius: 6px; padding: 3px 8px; }
 .tcw-controls label { display: inline-flex; gap: 6px; align-items: center; max-width: 100%; }
 .tcw-controls label > span { white-space: nowrap; }
-.tcw select { min-width: 0; } .tcw svg { max-width: none; flex: none; }
+.tcw select { min-width: 0; text-overflow: ellipsis; } .tcw svg { max-width: none; flex: none; }
 .tcw input[type=range] { width: 120px; min-width: 40px; accent-color: var(--jp-brand-color1, #1976d2); }
 .tcw input[type=number] { width: 74px; min-width: 40px; }
 .tcw input[type=number], .tcw input[type=text], .tcw select, .tcw button {

@@ -135,12 +135,14 @@ class IterationSpace(Picture):
                 self.fixed[key[4:]] = number
 
     def _usual(self) -> list[int]:
-        """The axes to the right and down as tensors are drawn: of a result with two indices the second one to the right."""
+        """The axes to the right and down as tensors are drawn: of a result with two indices the second one to the right, and so of
+        what one without indices reads.
+        """
         if self.known is None or not self.statement:
             return [0, 1, -1]
         ranges = self.known.found.ranges.points(self.statement)
-        outputs = [n for n, r in enumerate(ranges) if r.kind == "output"]
-        return [outputs[1], outputs[0], -1] if len(outputs) > 1 else [0, 1, -1]
+        drawn = [n for n, r in enumerate(ranges) if r.kind == "output"] or list(range(len(ranges)))
+        return [drawn[1], drawn[0], -1] if len(drawn) > 1 else [0, 1, -1]
 
     def _show(self, place: int, number: int) -> None:
         """Put an axis at a place; an axis that stood elsewhere changes places with it."""

@@ -19,7 +19,7 @@ from typing import Any
 from tc_jupyter.compiler.text_form import proved_line
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.function import Function, OpenRanks
-from tc_jupyter.ranges import IndexRange, Precondition, explain, to_python
+from tc_jupyter.ranges import IndexRange, Precondition, explain, given_by, to_python
 
 from .formula import mathml, range_mathml
 from .lattice import TensorBox, tensor_boxes
@@ -224,6 +224,8 @@ class Ranges(Picture):
         return f'<pre style="{style};margin:4px 0;overflow:auto" aria-label="the def">{"".join(pieces)}</pre>'
 
     def _ranges(self, numbers: Mapping[str, int] | None, live: bool) -> str:
+        assert self.known is not None
+        known = self.known.found
         rows: list[list[str]] = []
         for r in self._all()[:_MOST_ROWS]:
             key = (r.statement, r.index)
@@ -232,6 +234,8 @@ class Ranges(Picture):
                 rows.append([code(r.statement), code(r.index), "?", "?", r.kind, "predict it"])
                 continue
             said = f"round {r.round}" if r.source == "inferred" else r.source
+            if r.source == "where":
+                said = given_by(known.ranges, r).replace("`", "")
             note = f"; {self.told[key]}" if key in self.told and live and self.predict else ""
             rows.append([code(r.statement), name, formula(r), at_numbers(r, numbers), r.kind, said + note])
         hidden = len(self._all()) - len(rows)
@@ -255,11 +259,18 @@ class Ranges(Picture):
         if not items:
             return words("no condition: every access stays inside for all sizes", "✓", GOOD)
         source = self.known.found.program.source
-        rows = [
-            [code(item.text), escape(item.status.replace("_", " ")), holds(item, numbers), code(_place(item, source))]
-            for item in items
-            if item.status != "proved"
-        ][:_MOST_ROWS]
+        rows = list(
+            dict.fromkeys(
+                (
+                    code(item.text),
+                    escape(item.status.replace("_", " ")),
+                    holds(item, numbers),
+                    code(_place(item, source)),
+                )
+                for item in items
+                if item.status != "proved"
+            )
+        )[:_MOST_ROWS]
         said = f"<div>{escape(proved_line(items))}</div>"
         refused = self.known.problem(self.sizes)
         if refused is not None:

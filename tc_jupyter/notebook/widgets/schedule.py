@@ -26,6 +26,7 @@ from tc_jupyter.schedule import (
     GPU_AXES,
     Bounds,
     Schedule,
+    Skew,
     StageNeed,
     default_schedule,
     required_sizes,
@@ -33,6 +34,7 @@ from tc_jupyter.schedule import (
     variable,
 )
 from tc_jupyter.schedule.phases import phases
+from tc_jupyter.schedule.stage import children_of
 from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints, distinct_rows
 
 from .axes import hypergraph_svg, refused_witness, witness_points_svg
@@ -42,6 +44,7 @@ from .picture import (
     BAD,
     LINE,
     LISTING,
+    MUTED,
     Content,
     Control,
     Picture,
@@ -58,10 +61,10 @@ from .sizes import SizeNames, example_sizes, read_sizes, size_names
 from .svg import LEADING, in_rows, letters, short, svg, wide
 
 ON_AXIS = ("split", "parallel", "vectorize", "unroll", "bind", "rfactor")
-TWO_AXES = ("fuse", "reorder", "tile")
+TWO_AXES = ("fuse", "skew", "reorder", "tile")
 ON_STAGE = ("compute_root", "compute_inline", "cache_write")
 WITH_OTHER = ("compute_at", "compute_with", "cache_read")
-PRIMITIVES = ("split", "fuse", "reorder", "tile", *ON_AXIS[1:], *WITH_OTHER, *ON_STAGE)
+PRIMITIVES = ("split", "fuse", "skew", "reorder", "tile", *ON_AXIS[1:], *WITH_OTHER, *ON_STAGE)
 _MOST_STAGES = 12
 _MOST_CELLS = 2_500
 _LONGEST = 20_000
@@ -205,6 +208,8 @@ class ScheduleView(Picture):
                 return s.split(stage, axis, factor=factor)
             case "tile":
                 return s.tile(stage, axis, v["second"], factor or 0, factor or 0)
+            case "skew":
+                return s.skew(stage, axis, v["second"], factor or 0)
             case "fuse":
                 return s.fuse(stage, axis, v["second"])
             case "reorder":
@@ -305,7 +310,7 @@ class ScheduleView(Picture):
         if primitive in TWO_AXES or primitive in ("compute_at", "compute_with"):
             label = "at loop" if primitive.startswith("compute") else "and loop"
             controls.append(Control("second", "choice", label, v["second"], tuple((o, o) for o in self._seconds())))
-        if primitive in ("split", "tile"):
+        if primitive in ("split", "skew", "tile"):
             controls.append(Control("factor", "size", "factor", v["factor"], low=1, high=64))
         if primitive == "bind":
             controls.append(Control("thread", "choice", "to", v["thread"], tuple((t, t) for t in GPU_AXES)))
@@ -369,7 +374,7 @@ class ScheduleView(Picture):
                 [code(name), str(need.visits), str(need.elements), str(need.hull), str(need.tvm), str(sum(need.computed_per_visit)),
                  f"{held} B" if held else "-", str(again) if again else "0", "✓ exact" if need.exact else "computes more than needed"]
             )  # fmt: skip
-        head = ["stage", "visits", "exact", "hull", "TVM", "computed", "memory held", "computed again", ""]
+        head = ["stage", "visits", "exact", "hull", "TVM", "computed", "memory held", "computed again", "result"]
         return table(head, rows, "elements that every stage must compute, over all visits")
 
     def _region(self, bounds: Bounds, need: Need, live: bool) -> str:
@@ -453,7 +458,9 @@ class ScheduleView(Picture):
     def _python(self, python: str, live: bool) -> str:
         style = LISTING
         copy = '<button type="button" data-copy="python">copy as Python</button>' if live else ""
-        return f'<div><b>as Python</b> {copy}</div><pre data-python="" style="{style};margin:2px 0;overflow:auto">{escape(python)}</pre>'
+        shown = f'<pre data-python="" style="{style};margin:2px 0;overflow:auto">{escape(python)}</pre>'
+        used = marked(f"`{self.function.__name__}.with_schedule(...)` makes a function of it")
+        return f'<div><b>as Python</b> {copy}</div>{shown}<div style="{MUTED}">{used}</div>'
 
     def _generated(self) -> str:
         try:
@@ -485,7 +492,8 @@ def _relation(relation: Any) -> tuple[tuple[str, ...], str]:
     if hasattr(relation, "parent"):
         by = f"factor {relation.factor}" if relation.factor is not None else f"{relation.nparts} parts"
         return (relation.outer, relation.inner), f"split of {relation.parent}, {by}"
-    return (relation.fused,), f"{relation.outer} and {relation.inner} fused"
+    both = f"{relation.outer} and {relation.inner}"
+    return children_of(relation), both + (f" skewed by {relation.factor}" if isinstance(relation, Skew) else " fused")
 
 
 def refusal(problem: CompileError) -> str:

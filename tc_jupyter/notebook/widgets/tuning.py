@@ -16,11 +16,13 @@ from tc_jupyter.runtime.timing import duration
 
 from .background import BackgroundPicture
 from .benchmark import random_arguments
-from .picture import ACCENT, BAD, LINE, Content, Control, code, table, words
+from .picture import ACCENT, BAD, LINE, MUTED, Content, Control, code, table, words
 from .sizes import SizeNames, read_sizes, realistic_sizes, size_names
 from .svg import letters, svg, units, wide
 
 _LISTED = 40
+_LONGEST = 200
+"""Characters of a schedule in the list."""
 
 
 class Tuning(BackgroundPicture):
@@ -94,14 +96,25 @@ class Tuning(BackgroundPicture):
             f"{': ' + escape(log.stopped) if log.stopped else ''}</div><div>best: {code(log.best.name)}</div>"
         )
         parts.append(progress_svg(log))
+        parts.append(f'<div style="{MUTED}">each dot: a schedule; line: the best so far</div>')
+        listed = log.rows()[:_LISTED]
+        dropped = any(why for _, _, why in listed)
         rows = [
-            [f'<span style="white-space:nowrap">{time}</span>', code(name[:200]), escape(why)]
-            for name, time, why in log.rows()[:_LISTED]
+            [f'<span style="white-space:nowrap">{time}</span>', code(_first_steps(name)), *([escape(why)] * dropped)]
+            for name, time, why in listed
         ]
-        parts.append(table(["time", "schedule", "dropped"], rows, "schedules that were tried"))
+        parts.append(table(["time", "schedule", *["dropped"] * dropped], rows, "schedules that were tried"))
         if len(log.trials) > _LISTED:
             parts.append(f"<div>and {len(log.trials) - _LISTED} more</div>")
         return Content("".join(parts), controls, {"trials": len(log.trials)}, text=str(log))
+
+
+def _first_steps(schedule: str) -> str:
+    """A schedule as code, without the last steps where it is long."""
+    if len(schedule) <= _LONGEST:
+        return schedule
+    end = schedule.rfind(").", 0, _LONGEST) + 1
+    return f"{schedule[: end or _LONGEST]} ..."
 
 
 def progress_svg(log: TuningLog) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import product
 
 from tc_jupyter.diagnostics import Span
@@ -20,6 +21,8 @@ from .svg import LEADING, in_rows, letters, svg, wide
 _MOST = 80
 """Cells drawn one by one; longer rows are drawn as bars."""
 _WIDE = 460.0
+_TOP = 14
+"""Above it nothing is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +145,13 @@ def _row(reach: Reach) -> str:
     said = (
         f"{reach.text} reaches {reach.low} to {reach.high} of {reach.tensor}{dimension}, which {has}: {beyond} outside"
     )
-    width = max(2 * left + count * step, 16 + wide(said))
-    inner = letters(8, 12, said) + "".join(parts) + numbers
-    return f"<div>{svg(width, bottom, inner, said, {'witness': reach.text})}</div>"
+    return _told(said, 2 * left + count * step, bottom, "".join(parts) + numbers, reach.text)
+
+
+def _told(said: str, width: float, bottom: float, inner: str, witness: str) -> str:
+    """A sentence, which is broken where a page is narrow, and the picture of it, which is drawn from `_TOP` down."""
+    drawn = svg(width, bottom - _TOP, f'<g transform="translate(0,-{_TOP})">{inner}</g>', said, {"witness": witness})
+    return f'<div aria-hidden="true">{escape(said)}</div><div>{drawn}</div>'
 
 
 def _below(labels: Iterable[tuple[float, str]]) -> tuple[str, float]:
@@ -168,13 +175,12 @@ def _line(r: IndexRange, numbers: Mapping[str, int]) -> str:
     start = max(map(wide, ends.values())) / 2
     x, y = start + (low - left) * step, start + (high - left) * step
     said = f"range of {r.index}: it would begin at {low} and end before {high}, which is {low - high} too early"
-    width = max(2 * start + (right - left) * step, 16 + wide(said))
+    width = 2 * start + (right - left) * step
     places, bottom = _below([(x, ends[low]), (y, ends[high])])
     inner = (
-        f"{letters(8, 12, said)}"
         f'<path d="M{start:.1f} 30h{(right - left) * step:.1f}" stroke="{LINE}"/>'
         f'<path d="M{x:.1f} 24v12M{y:.1f} 24v12" stroke="currentColor" stroke-width="2"/>'
         f'<path data-outside="{low - high}" d="M{x:.1f} 30H{y:.1f}l5 -4m-5 4l5 4" stroke="{BAD}" stroke-width="2" fill="none"/>'
         f"{places}"
     )
-    return f"<div>{svg(width, bottom, inner, said, {'witness': r.index})}</div>"
+    return _told(said, width, bottom, inner, r.index)

@@ -230,7 +230,7 @@ def roles_of(stage: Stage, boxes: Mapping[str, Box]) -> Roles | None:
 
 def _single(stage: Stage) -> set[str]:
     """Indices with one value."""
-    return {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
+    return {root.name for root in stage.roots if root.extent == constant(1)}
 
 
 def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str], boxes: Mapping[str, Box]) -> Roles | None:
@@ -401,11 +401,11 @@ def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sched
     if found is not None or roles.step != 1:
         return found
     try:
-        made = _scheduled(schedule, name, user, roles, target, facts)
+        made = schedule.together(lambda each: _scheduled(each, name, user, roles, target, facts))
     except CompileError:
         if user is None:
             return None
-        made, user = _scheduled(schedule, name, None, roles, target, facts), None
+        made, user = schedule.together(lambda each: _scheduled(each, name, None, roles, target, facts)), None
     for tensor in (*roles.row_reads, *roles.panels):
         made = _with_factor(made, stage, user or name, tensor, roles, target, facts)
     return made
@@ -687,11 +687,11 @@ def _reads_once(stage: Stage, roles: Roles) -> bool:
 
 def extent_of(stage: Stage, index: str, facts: Facts) -> Fact | None:
     """What is known of the length of an index."""
-    return next(fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots if root.name == index)
+    return next(fact_of(root.extent, facts) for root in stage.roots if root.name == index)
 
 
 def _extents(stage: Stage, facts: Facts) -> dict[str, Fact | None]:
-    return {root.name: fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots}
+    return {root.name: fact_of(root.extent, facts) for root in stage.roots}
 
 
 def _lines(schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target) -> Schedule:

@@ -179,7 +179,7 @@ def _work_of(stage: Stage, costs: Costs) -> int:
 
 
 def _length(root: IterVar) -> int:
-    extent = root.dom[1] - root.dom[0]
+    extent = root.extent
     length = value_at(extent, dict.fromkeys(extent.names, UNKNOWN))
     return UNKNOWN if length is None else max(1, length)
 

@@ -65,7 +65,7 @@ def in_parts(schedule: Schedule, facts: Facts) -> Schedule:
 
 def _summed_first(graph: StageGraph, stage: Stage, facts: Facts) -> str | None:
     """The index whose factors are best summed first."""
-    lengths = {root.name: fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots}
+    lengths = {root.name: fact_of(root.extent, facts) for root in stage.roots}
 
     def points(names: Iterable[str]) -> int:
         return prod(MANY if (length := lengths[name]) is None else length.typical for name in names)

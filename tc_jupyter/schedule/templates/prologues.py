@@ -76,7 +76,7 @@ def _least_uses(place: Expr) -> int | None:
 def _uses(stage: Stage, found: Operand, facts: Facts) -> float:
     """How often a value of a step of the reduction is used: for the indices it does not have, and where windows overlap."""
     own = {name for each in found.sums for name, _ in each}
-    extents = {root.name: root.dom[1] - root.dom[0] for root in stage.roots}
+    extents = {root.name: root.extent for root in stage.roots}
     if all(root.kind == "output" for root in stage.roots if root.name in own and extents[root.name] != constant(1)):
         return 0
     if any(_overlaps(each, extents) for each in found.sums):

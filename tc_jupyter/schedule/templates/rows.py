@@ -64,7 +64,7 @@ def _attached(schedule: Schedule, bounds: SymbolicBounds, stage: Stage) -> tuple
 
 def _long_loops(stage: Stage) -> tuple[str, ...]:
     """The output loops of more than one iteration."""
-    single = {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
+    single = {root.name for root in stage.roots if root.extent == constant(1)}
     return tuple(leaf for leaf in stage.leaves if stage.kind(leaf) == "output" and leaf not in single)
 
 
@@ -95,7 +95,7 @@ def _is_large(schedule: Schedule, name: str, target: Target, facts: Facts) -> bo
     stage = schedule.graph.stage(name)
     if name in schedule.graph.outputs or stage.attach.kind != "root":
         return False
-    lengths = [fact_of(root.dom[1] - root.dom[0], facts) for root in stage.roots if root.kind == "output"]
+    lengths = [fact_of(root.extent, facts) for root in stage.roots if root.kind == "output"]
     nbytes = schedule.graph.program.tensor(stage.target).dtype.bytes
     return nbytes * prod(MANY if each is None else each.typical for each in lengths) > target.l2_bytes
 
@@ -148,6 +148,6 @@ def _blocks(stage: Stage, target: Target, facts: Facts) -> dict[str, int]:
             return {}
         steps[leaf] = step
         root = next((each for each in stage.roots if each.name == (leaf if split is None else split.parent)), None)
-        length = None if root is None else fact_of(root.dom[1] - root.dom[0], facts)
+        length = None if root is None else fact_of(root.extent, facts)
         tasks *= -(-(1 if length is None else length.least) // step)
     return steps if steps and max(steps.values()) > 1 and tasks >= target.threads else {}

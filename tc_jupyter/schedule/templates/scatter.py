@@ -74,7 +74,7 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     initialized = stage.statement.initialize or stage.statement.accumulate
     if initialized and (elements is not None and elements <= MOST_ELEMENTS):
         return _in_parts(schedule, name, points, chosen, rows, max(PART, _power(EACH * elements)), target)
-    names = {size for root in stage.roots if root.name in chosen for size in (root.dom[1] - root.dom[0]).names}
+    names = {size for root in stage.roots if root.name in chosen for size in root.extent.names}
     if initialized and elements is None and all(size in facts and not facts[size].sparse for size in names):
         return _in_parts(schedule, name, points, chosen, rows, None, target)
     return _owned(schedule, name, points, chosen, rows, target) if rows else schedule
@@ -99,7 +99,7 @@ def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Ma
 
 def elements_of(stage: Stage) -> int | None:
     """How many elements the target has, where that is a number."""
-    extents = [root.dom[1] - root.dom[0] for root in stage.roots if root.kind == "output"]
+    extents = [root.extent for root in stage.roots if root.kind == "output"]
     return prod(extent.constant for extent in extents) if all(extent.is_constant for extent in extents) else None
 
 

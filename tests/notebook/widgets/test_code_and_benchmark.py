@@ -120,6 +120,7 @@ def test_a_measurement_and_its_export():
 
 def test_a_measurement_says_best_and_what_not_to_trust(monkeypatch):
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.delenv("OPENBLAS_L2_SIZE", raising=False)
     picture = BenchmarkView(function(TWO), against={"numpy": lambda a: (a + 1) * 3}, seconds=0.1, N=10)
     picture.run()
     assert "OPENBLAS_CORETYPE=Haswell is set" in picture.content().html

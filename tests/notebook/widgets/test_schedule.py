@@ -157,6 +157,15 @@ def test_axes_are_drawn_with_relations_and_ranges():
     assert "SizeExpr" not in html
 
 
+def test_a_wavefront_is_chosen_and_drawn():
+    picture = ScheduleView(function(TWO), M=4, N=4)
+    edit(picture, primitive="skew", stage="C", axis="i", second="j", factor=2)
+    assert picture.schedule == picture.function.schedule().skew("C", "i", "j", 2)
+    html = picture.content().html
+    assert re.findall(r'data-relation="([^"]*)"', html) == ["skew 2"]
+    assert re.findall(r'data-axis="([^"]*)"', html) == ["i", "j", "i.j.front", "i.place"]
+
+
 STENCIL = "def st(float(N) X) -> (O) { T(i) = X(i) \n O(i) = T(i) + T(i+1) + T(i+2) }"
 
 

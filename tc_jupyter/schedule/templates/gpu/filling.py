@@ -56,7 +56,7 @@ def extents(stage: Stage, kind: str, sizes: Mapping[str, int]) -> dict[str, int]
     found: dict[str, int] = {}
     for root in stage.roots:
         if root.kind == kind:
-            length = value_at(root.dom[1] - root.dom[0], sizes)
+            length = value_at(root.extent, sizes)
             found[root.name] = UNKNOWN[kind] if length is None else max(1, length)
     return found
 

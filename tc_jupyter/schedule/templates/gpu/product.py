@@ -145,7 +145,7 @@ def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
     }
 
     def rank(name: str) -> tuple[bool, bool, int]:
-        extent = stage.root(name).dom[1] - stage.root(name).dom[0]
+        extent = stage.root(name).extent
         return name not in moving, not extent.is_constant or extent.constant > 8, names.index(name)
 
     return max(names, key=rank)
@@ -179,7 +179,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return None
 
     def whole(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule | None:
-        found = _scheduled(schedule, name, user, roles, tile)
+        found = schedule.together(lambda each: _scheduled(each, name, user, roles, tile))
         return found if fits_shared(found) else None
 
     tiles = _tiles(stage, roles, sizes)

@@ -80,7 +80,7 @@ def lies_across(stage: Stage) -> bool:
 def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling.Shares:
     """Threads that share a row: a warp if it is known to be short, else a block, of more threads where there are few rows."""
     root = stage.root(stage.statement.reduction_indices[-1].name)
-    if not (root.dom[1] - root.dom[0]).names <= sizes.keys():
+    if not root.extent.names <= sizes.keys():
         return filling.Shares(THREADS, None)
     steps = filling.steps_of(stage, sizes)
     if steps <= SHORT:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.compiler import plans
+from tc_jupyter.compiler import stored_builds
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.diagnostics import CallError
 from tc_jupyter.ranges import exactly
@@ -189,14 +189,14 @@ def test_every_value_of_a_plan_comes_back_from_json(built):
     for name, text in CELLS.items():
         f = tc.compile(text, target="cpu").f
         made = f.definition().build(cpu.cpu_target(), Layout(frozenset(), 64))
-        found = plans.plans_of(made)
-        assert plans.from_data(json.loads(json.dumps(plans.to_data(found)))) == found, name
+        found = stored_builds.plans_of(made)
+        assert stored_builds.from_data(json.loads(json.dumps(stored_builds.to_data(found)))) == found, name
 
 
 def test_keys_are_the_same_in_every_process_and_differ_where_code_may():
     code = """
 import tc_jupyter as tc
-from tc_jupyter.compiler.plans import plan_key
+from tc_jupyter.compiler.stored_builds import plan_key
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.schedule import Target
 f = tc.compile("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", target="cpu").f
@@ -211,15 +211,15 @@ print(plan_key(f.program, Layout(frozenset("ABC"), 64), Target("cpu", features=f
     program = tc.compile(CELLS["product"], target="cpu").f.program
     target, layout = Target("cpu"), Layout(frozenset(), 64)
     keys = [
-        plans.plan_key(program, layout, target, None, True),
-        plans.plan_key(program, layout, target, None, False),
-        plans.plan_key(program, layout, target, (), True),
-        plans.plan_key(program, layout, replace(target, threads=7), None, True),
-        plans.plan_key(program, replace(layout, facts=(("M", exactly(4)),)), target, None, True),
-        plans.plan_key(replace(program, name="g"), layout, target, None, True),
+        stored_builds.plan_key(program, layout, target, None, True),
+        stored_builds.plan_key(program, layout, target, None, False),
+        stored_builds.plan_key(program, layout, target, (), True),
+        stored_builds.plan_key(program, layout, replace(target, threads=7), None, True),
+        stored_builds.plan_key(program, replace(layout, facts=(("M", exactly(4)),)), target, None, True),
+        stored_builds.plan_key(replace(program, name="g"), layout, target, None, True),
     ]
     assert len(set(keys)) == len(keys)
-    assert plans.plan_key(program, layout, target, None, True) == keys[0]
+    assert stored_builds.plan_key(program, layout, target, None, True) == keys[0]
 
 
 def test_numbers_of_numpy_are_numbers(built):
@@ -235,17 +235,17 @@ def test_a_changed_file_of_the_package_makes_other_keys(tmp_path, monkeypatch):
     (tmp_path / "loops").mkdir()
     (tmp_path / "loops" / "ir.py").write_text("a = 1")
     (tmp_path / "compiler").mkdir()
-    monkeypatch.setattr(plans, "__file__", str(tmp_path / "compiler" / "plans.py"))
-    found = [plans._package()]
+    monkeypatch.setattr(stored_builds, "__file__", str(tmp_path / "compiler" / "stored_builds.py"))
+    found = [stored_builds._package()]
     (tmp_path / "loops" / "ir.py").write_text("a = 10")
-    found.append(plans._package())
+    found.append(stored_builds._package())
     assert found[0] != found[1]
     (tmp_path / "__init__.py").unlink()
-    assert plans._package() == ""
+    assert stored_builds._package() == ""
 
 
 def test_nothing_is_kept_where_the_package_has_no_files(built, monkeypatch):
-    monkeypatch.setattr(plans, "_PACKAGE", "")
+    monkeypatch.setattr(stored_builds, "_PACKAGE", "")
     a, b = arguments("product")
     for _ in range(2):
         np.testing.assert_allclose(tc.compile(CELLS["product"], target="cpu").f(a, b), a @ b, rtol=1e-5)

@@ -1,0 +1,88 @@
+"""Wavefronts are accepted where brute force finds that they keep the order, and compute what it computes."""
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tests.schedule.wavefronts import nest, recurrence
+
+MANY, VALUES, SIMULATED = 60, 10, 3
+"""How many a test looks at; the slow ones look at ten times as many."""
+LARGEST = 6
+"""The largest size of brute force: more than two tiles."""
+
+
+def judged(seed, **options):
+    """A recurrence, its function and a schedule: `None` where it is refused, with two points that are wrong."""
+    random = Random(seed)
+    one = recurrence(random)
+    found = nest(random, one, **options)
+    f = tc.compile(one.text, allow=["TC303", "TC325", "TC329"]).f
+    schedule, loops, refusal = found.applied(f.schedule())
+    if schedule is None:
+        assert "TC407" in refusal, (one.text, found.steps, refusal)
+        assert loops.confirms(one, refusal), (one.text, found.steps, refusal)
+    else:
+        assert loops.keeps_order(one, LARGEST), (one.text, found.steps)
+    return one, f, schedule
+
+
+def compared(seed, call, **options):
+    """Whether a wavefront was accepted; its values are those of brute force, at sizes from 0 on."""
+    one, f, schedule = judged(seed, **options)
+    if schedule is None:
+        return False
+    random = np.random.default_rng(seed)
+    for shape in ((0, 0), (0, 3), (1, 1), (2, 2), (1, 9), tuple(random.integers(1, 14, 2))):
+        x = random.integers(-9, 9, shape).astype(np.int32)
+        for found in call(one.text, f, schedule, x):
+            np.testing.assert_array_equal(found, one.values(x), err_msg=f"{one.text} {schedule.to_python()} {shape}")
+    return True
+
+
+def engines(text, f, schedule, x):
+    yield f.with_schedule(schedule)(x)
+    yield tc.compile(text, target="interpreter", allow=["TC303", "TC325", "TC329"]).f.with_schedule(schedule)(x)
+
+
+def simulated(text, f, schedule, x):
+    if x.size:
+        result = f.with_schedule(schedule).simulate(x)
+        assert not result.findings, (text, schedule.to_python(), result.findings)
+        yield from (
+            result.outputs.values()
+            if isinstance(result.outputs, dict)
+            else np.asarray(result.outputs).reshape(1, *x.shape)
+        )
+
+
+def test_a_wavefront_is_accepted_where_it_keeps_the_order():
+    found = Counter(judged(seed)[2] is None for seed in range(MANY))
+    assert min(found[True], found[False]) > MANY // 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_a_wavefront_is_accepted_where_it_keeps_the_order_many(part):
+    for seed in range(10_000 + part * 300, 10_300 + part * 300):
+        judged(seed)
+
+
+def test_values_are_those_of_the_order():
+    assert sum(compared(seed, engines) for seed in range(VALUES)) > VALUES // 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_values_are_those_of_the_order_many(part):
+    for seed in range(20_000 + part * 30, 20_030 + part * 30):
+        compared(seed, engines)
+
+
+@pytest.mark.parametrize("count", [SIMULATED, pytest.param(60, marks=pytest.mark.slow)])
+def test_the_threads_of_a_gpu_wait_for_each_other(count):
+    pytest.importorskip("cuda")
+    assert any([compared(seed, simulated, kinds=("threads",)) for seed in range(count)])
