@@ -3,12 +3,15 @@
 import signal
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.codegen.llvm import parts
+from tc_jupyter.codegen.llvm.time_tiles import time_tiled
 from tests.tc_programs import drawn_powers, judge
 
 JACOBI = """def jacobi(float(N, M) U) -> (V) {
@@ -54,6 +57,43 @@ def test_powers_of_defs_of_complex_numbers(target, steps):
         for _ in range(5):
             w = w * w + (0.1 + 0.2j)
         assert module.number(0.5j, 0.1 + 0.2j) == pytest.approx(w)
+
+
+TILED = """def step(float(N, M) U, float(N, M) P) -> (A, B) {
+    A(i, j) = 0.3*U(wrap(i + 1), j) + 0.3*(U(i - 2, j) else 0.5) + 0.2*P(i, wrap(j - 1)) where i in 0:N, j in 0:M
+    B(i, j) = 0.5*A(max(i - 1, 0), j) + 0.4*P(min(i + 1, N - 1), j) where i in 0:N, j in 0:M
+}
+def far(float(N, M) U, float(N, M) P) -> (A, B) { A(i, j) = 0.5*U(N - 1 - i, j) + P(i, j)  B(i, j) = 0.9*P(i, j) }
+def tiled(float(N, M) U, float(N, M) P, int32 n) -> (A, B) { A, B = step^n(U, P) }
+def rows(float(N, M) U, float(N, M) P, int32 n) -> (A, B) { A, B = far^n(U, P) }"""
+
+
+@pytest.mark.parametrize("cache", [2000, 8000, 30_000])
+def test_steps_are_done_several_at_a_time_where_arrays_leave_the_caches(monkeypatch, tmp_path, cache):
+    """The caches are made small; what reads rows that are far away is done step by step."""
+    found = []
+
+    def small(kernel, loop, phases, target):
+        found.append(time_tiled(kernel, loop, phases, replace(target, llc_bytes=0, l2_bytes=cache)))
+        return found[-1]
+
+    monkeypatch.setattr(parts, "time_tiled", small)
+    monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
+    module = tc.compile(TILED, target="cpu", allow=["TC321", "TC322"])
+    random = np.random.default_rng(0)
+    for shape in [(0, 3), (1, 1), (3, 2), (300, 5), (701, 17), (1500, 2)]:
+        u, p = random.random(shape, np.float32), random.random(shape, np.float32)
+        for steps in (0, 1, 2, 15, 16, 17, 33):
+            a, b = u, p
+            for _ in range(steps):
+                a, b = module.step(a, b)
+            for mine, theirs in zip(module.tiled(u, p, steps), (a, b), strict=True):
+                np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6, err_msg=f"{shape}, {steps} steps")
+    assert any(each is not None for each in found)
+    found.clear()
+    assert "group" not in module.rows.source("passes")
+    assert found
+    assert not any(found)
 
 
 def test_two_steps_are_in_memory():

@@ -213,7 +213,9 @@ def _is_around(stmt: Stmt) -> bool:
                         if isinstance(each, Store) and each.buffer not in own
                         for index in each.indices
                     )
-                    or any(isinstance(each, For) and mentions(each.min, stmt.var) and _is_around(each) for each in inside)
+                    or any(
+                        isinstance(each, For) and mentions(each.min, stmt.var) and _is_around(each) for each in inside
+                    )
                 )
             )
         case Block():

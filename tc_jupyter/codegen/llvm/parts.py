@@ -62,7 +62,9 @@ def _either(tiled: Tiled, plain: For, width: Expr) -> tuple[For, Expr]:
     """The tasks of groups of steps, where they are worth while, or those of single steps; and how many are done at one time."""
     rounds, which = int64(SHARES), tiled.worthwhile
     groups = replace(_tasks(tiled.loop, _phases(tiled.loop.body), rounds, _ONE), var=plain.var)
-    body = block_with_expressions(groups.body, lambda node: IndexVar(plain.var) if node == _number(tiled.loop) else None)
+    body = block_with_expressions(
+        groups.body, lambda node: IndexVar(plain.var) if node == _number(tiled.loop) else None
+    )
     extent = Select(which, groups.extent, plain.extent, DType.INT64)
     both = replace(plain, extent=extent, body=Block((If(which, body, plain.body),)))
     return both, Select(which, rounds, width, DType.INT64)

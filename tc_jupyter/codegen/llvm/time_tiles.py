@@ -1,8 +1,8 @@
 """Steps of a block that read a few rows around the one they write are done several at a time, while the rows are in the cache.
 
-Rows are cut into chunks. Of each chunk, threads first take what `together` steps can make from the chunk alone, which is fewer rows in every
-step; then what is missing around the edges between chunks, where the last row is beside the first one. Inside of a chunk some rows
-are taken through all of these steps, then the next ones. No row is computed twice, and storage stays as it is.
+Rows are cut into chunks. Of each chunk, threads first take what several steps can make from the chunk alone, which is fewer rows in
+every step; then what is missing around the edges between chunks, where the last row is beside the first one. Inside of a chunk some
+rows are taken through all of these steps, then the next ones. No row is computed twice, and storage stays as it is.
 
 Worked example, where a step reads one row to either side and `a`, `b` are the ends of a chunk:
 
@@ -38,7 +38,8 @@ MOST = 16
 CHUNK = 16
 """Rows of a chunk, as a multiple of those that are missing at an edge: a sixteenth of them is read again."""
 SHARES = 32
-"""Tasks of a round, and so chunks at most, which do not depend on the threads: of the smallest round, more than a microsecond each."""
+"""Tasks of a round, and so chunks at most, which do not depend on the threads: of the smallest round, more than a microsecond
+each."""
 PLANES = 8
 """Steps of a tensor that are in memory, at most."""
 
@@ -157,7 +158,12 @@ def _behind(end: Expr, count: Expr) -> int | None:
     """What is added to the number of rows."""
     if end == count:
         return 0
-    if isinstance(end, Binary) and end.op in "+-" and end.left == count and (k := constant_value(end.right)) is not None:
+    if (
+        isinstance(end, Binary)
+        and end.op in "+-"
+        and end.left == count
+        and (k := constant_value(end.right)) is not None
+    ):
         return k if end.op == "+" else -k
     return None
 
@@ -198,7 +204,9 @@ def _groups(
 ) -> Tiled:
     count, last = members[0].loop.extent, int64(max(starts))
     fitting = _op("//", int64(target.l2_bytes // 2), row)
-    together = maximum(_ONE, minimum(int64(MOST), _op("//", _op("-", _op("//", fitting, int64(2)), last), int64(slope))))
+    together = maximum(
+        _ONE, minimum(int64(MOST), _op("//", _op("-", _op("//", fitting, int64(2)), last), int64(slope)))
+    )
     missing = plus(times(together, int64(slope)), last)
     height = maximum(_ONE, _op("-", fitting, missing))
     chunks = maximum(_ONE, minimum(int64(SHARES), _op("//", count, times(int64(CHUNK), missing))))
