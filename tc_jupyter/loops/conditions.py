@@ -634,9 +634,8 @@ def _alone(
     inside = {each.var for each in nest.loops[depth - 1 :]}
     for number in range(depth - 1, len(nest.loops)):
         is_rest = bool(inside & index_names(nest.loops[number].extent))  # of a split: the other loop says it
-        is_rest = is_rest or (
-            number >= depth and nest.loops[number].var in nest.placed
-        )  # a point is looked at without a place, too
+        # a point is looked at without a place, too
+        is_rest = is_rest or (number >= depth and nest.loops[number].var in nest.placed)
         if not is_rest and not _runs(nest, number, around):
             tests.append(Binary("<", int64(0), nest.loops[number].extent, DType.BOOL))
     (low, high), end = limits_of(here), _sum(loop.min, loop.extent)

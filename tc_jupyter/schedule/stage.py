@@ -42,7 +42,7 @@ class IterVar:
 
     @property
     def extent(self) -> SizeExpr:
-        """Its iterations."""
+        """Number of its values, for all sizes."""
         return self.dom[1] - self.dom[0]
 
 
@@ -238,7 +238,7 @@ class StageGraph:
         stages: one per statement, in program order (producers first).
         base: the program as written.
         most: sizes that no call exceeds: (name, number).
-        unchecked: steps follow of which only the last graph is looked at (`Schedule.followed_by`).
+        unchecked: steps follow of which only the last graph is looked at (`Schedule.together`).
         at_points: the statements of the program as written with an access that each point has to look at.
     """
 
