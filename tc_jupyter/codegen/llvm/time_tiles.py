@@ -34,7 +34,7 @@ from tc_jupyter.schedule.target import Target
 from .polynomial import constant_value
 
 MOST = 16
-"""Steps that are done at a time, at most. Not swept: 100 steps of 4096 x 4096 `float` took 0.5 of the time of calls, on two threads."""
+"""Steps that are done at a time, at most. Not swept: 100 of 4096 x 4096 `float` took 0.5 of the time of calls, on two threads."""
 CHUNK = 16
 """Rows of a chunk, as a multiple of those that are missing at an edge: a sixteenth of them is read again. Not swept."""
 SHARES = 32
