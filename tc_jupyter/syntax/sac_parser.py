@@ -224,6 +224,14 @@ def remainders(source: SourceText, span: Span, axis: int) -> tuple[tuple[Span, s
     return tuple((_closed(source, place(node)), text(node.left), text(node.right)) for node in found)
 
 
+def _steps_down(tokens: Sequence[_Token]) -> bool:
+    """Whether `--` stands behind a variable; else both signs are of an expression, as in `a--b`."""
+    texts = tuple(token.text for token in tokens[:3])
+    return (
+        texts[:2] == ("-", "-") and texts[2:] in ((";",), (")",), (",",)) and tokens[0].span.end == tokens[1].span.start
+    )
+
+
 def _closed(source: SourceText, span: Span) -> Span:
     """The place with the brackets around its first and last operand, which are no part of it."""
     start, end = span.start, span.end
@@ -997,11 +1005,7 @@ class _Parser:
         """`++` or `--` behind a variable; eats it."""
         if self.accept("++"):
             return "++"
-        if (
-            self.is_at("-")
-            and self.tokens[self.at + 1].text == "-"
-            and self.tokens[self.at + 2].text in (";", ")", ",")
-        ):
+        if _steps_down(self.tokens[self.at : self.at + 3]):
             self.at += 2
             return "--"
         return None

@@ -12,7 +12,7 @@ from typing import Any
 from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.ide.words import keywords
 from tc_jupyter.syntax import parse_tc, sac_tree, tree
-from tc_jupyter.syntax.sac_parser import BASES, _Parser
+from tc_jupyter.syntax.sac_parser import BASES, _Parser, _steps_down
 from tc_jupyter.syntax.tokens import tokenize
 from tc_jupyter.syntax.uses import cut
 
@@ -146,7 +146,7 @@ def sac_tokens(text: str) -> Tokens:
     found = use_tokens(uses) | {(span.start, span.end): "comment" for span in parser.comments}
     dots = {node.span.start: node.span for node in nodes(unit) if isinstance(node, sac_tree.TripleDot)}
     inside = 0
-    for token in parser.tokens[:-1]:
+    for at, token in enumerate(parser.tokens[:-1]):
         place = (token.span.start, token.span.end)
         if token.span.start < inside:
             continue
@@ -154,6 +154,9 @@ def sac_tokens(text: str) -> Tokens:
             place = (token.span.start, dots[token.span.start].end)
             inside = place[1]
             found[place] = "constant"
+        elif _steps_down(parser.tokens[at : at + 3]):  # `--` too
+            inside = parser.tokens[at + 1].span.end
+            found[place[0], inside] = "operator"
         elif token.kind == "number":
             found[place] = "number"
         elif token.span.start in roles:
