@@ -54,6 +54,7 @@ from .placement import (
     attach_problem,
     attached_family,
     graph_problem,
+    inlined_family,
     readers_outside,
     shared_depth,
 )
@@ -635,7 +636,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = "where it is stored it is checked that there is a position"
     elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
-    elif inside := next((each for member in family for each in graph.attached(member.name)), None):
+    elif inside := next((each for member in family for each in graph.attached(member.name) if not _shares(each)), None):
         problem = f"`{inside.name}` is computed in its loops"
     elif users and (old.statement.operator != "=" or old.statement.reduction_indices):
         problem = "it is a reduction"
@@ -647,7 +648,12 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"its elements decide what `{reader.name}` reads, which is checked with the stored ones"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
-    return _valid(graph, attached_family(graph, old, Attach("inline")), old)
+    return _valid(graph, inlined_family(graph, old), old)
+
+
+def _shares(stage: Stage) -> bool:
+    """Whether a statement shares the loops of the first one of its block."""
+    return stage.attach.kind == "with" and bool(stage.statement.block)
 
 
 def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) -> bool:
@@ -1245,7 +1251,7 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
     old = find_stage(graph, stage)
     statement = old.statement
     shares = bool(statement.block)  # the loops of its block, and nothing else
-    inside = [each for each in graph.attached(stage) if not shares or each.attach.kind != "with"]
+    inside = [each for each in graph.attached(stage) if not _shares(each)]
     if old.attach.kind not in (("root", "with") if shares else ("root",)) or inside:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `cache_write` first")
     _not_tensorized(graph, old, "cache_write")
