@@ -763,6 +763,12 @@ def wrap(value, dtype):
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
 
 
+def left_of(value, dtype, mode):
+    """What integer arithmetic leaves of a number: beside a comparison only what needs more than 64 bits wraps."""
+    exact = mode == "index" or (mode and dtype not in ("int64", "uint64"))
+    return value if exact else wrap(value, dtype)
+
+
 def convert(value, error, source, target):
     """A number in another type: integers wrap, floats are cut off, and end at the ends of the integer type."""
     if is_complex(target):
@@ -2227,8 +2233,8 @@ class Run:
             value, error = inner(env)
             if e.op == "~":
                 ones = limits(dtype)[1] if dtype.startswith("u") else -1
-                return (ones - value if mode else wrap(ones - value, dtype)), error
-            return (-value if is_float(dtype) or is_complex(dtype) or mode else wrap(-value, dtype)), error
+                return left_of(ones - value, dtype, mode), error
+            return (-value if is_float(dtype) or is_complex(dtype) else left_of(-value, dtype, mode)), error
 
         return negative
 
@@ -2272,7 +2278,7 @@ class Run:
             if fixed and y == 0 and mode == "index":
                 raise Refused("divisor")
             value = step(int(x), int(y))
-            return (value if mode else wrap(value, common)), 0.0
+            return left_of(value, common, mode), 0.0
 
         return whole
 
@@ -2286,7 +2292,7 @@ class Run:
             def whole(env):
                 x, error = a(env)
                 found = int(x) ** exponent.weak
-                return (0, UNSURE) if error else (found if mode else wrap(found, dtype), 0.0)
+                return (0, UNSURE) if error else (left_of(found, dtype, mode), 0.0)
 
             return whole
         ring, number = FLOATS[computed(dtype)], exponent.weak
@@ -2511,7 +2517,7 @@ class Run:
         def kept(env):
             value, error = inner(env)
             if e.name == "abs":
-                return (abs(value) if mode else wrap(abs(value), dtype)), error
+                return left_of(abs(value), dtype, mode), error
             return ((value > 0) - (value < 0) if e.name == "sign" else value), error
 
         return kept

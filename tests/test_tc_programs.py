@@ -163,6 +163,27 @@ def test_a_guard_that_wraps_in_64_bits_is_not_believed(guard, number, target):
 
 
 @pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        ("-A(i) > 1", "uint64", [0, 1, 1]),
+        ("A(i) - 1 >= 0", "uint64", [1, 1, 1]),
+        ("abs(-A(i)) > 5", "uint64", [0, 1, 1]),
+        ("A(i)*A(i) > 9", "uint64", [0, 0, 1]),
+        ("-A(i) > 1", "int64", [0, 0, 0]),
+        ("A(i) - 1 >= 0", "int64", [0, 1, 1]),
+        ("~A(i) >= 0", "int64", [0, 0, 1]),
+    ],
+)
+def test_a_comparison_that_needs_more_than_64_bits_wraps(value, dtype, expected):
+    text = f"def f({dtype}(N) A) -> (Y) {{ Y(i) = {value} }}"
+    last = 2**63 + 5 if dtype == "uint64" else -(2**63)
+    A = np.array([0, 3, last], dtype)
+    assert evaluate(text, "f", [(A, dtype)]).results["Y"].values == expected
+    for target in ("interpreter", "cpu"):
+        assert tc.compile(text, target=target).f(A).tolist() == expected
+
+
+@pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("int8(A(i) + B(i)) > 0", [0, 1, 0]),
