@@ -854,6 +854,8 @@ class Float:
 
     def mul(self, a, b):
         (x, ex), (y, ey) = a, b
+        if UNSURE in (ex, ey):  # 0 times what may be an infinity is no 0
+            return 0.0, UNSURE
         p = x * y
         if not math.isfinite(p):
             return p, UNSURE if ex or ey or (math.isfinite(x) and math.isfinite(y)) else 0.0

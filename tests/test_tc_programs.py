@@ -5,7 +5,7 @@ import pytest
 
 import tc_jupyter as tc
 from tests.literate import CASES, DOCS, read_cases
-from tests.tc_evaluator import Refused, Rejected, evaluate
+from tests.tc_evaluator import UNSURE, Refused, Rejected, evaluate
 from tests.tc_programs import agree, called, drawn, drawn_complex, drawn_orders, expected_of, judge
 
 FIRST, QUICK, MANY = 100_000, 4, 40
@@ -240,6 +240,22 @@ def test_a_literal_too_large_for_half_keeps_its_type():
 def test_the_evaluator_itself(text, arguments, expected):
     (found,) = evaluate(text, "f", arguments).results.values()
     assert found.values == expected
+
+
+def test_what_is_in_arrays_for_results_may_leave_a_condition_to_rounding():
+    text = """def f(int32(N) A) -> (T0, T1) {
+        T0(i) += 0*A(i)
+        T1(i) += 1 where T0(i) > 0, sqrt(T0(i)*0.5)^2 > T0(i)*0.5
+    }"""
+    assert judge(text, {"N": 6}, 0) == "computed, unclear with out=: a condition that depends on rounding"
+
+
+def test_what_is_not_known_stays_so_times_zero():
+    """Products of complex numbers that overflow had errors of NaN, within which nothing is."""
+    text = "def f(complex64(N) Z) -> (Y) { T(i) = Z(i) * Z(i) Y(i) = T(i) * T(i) + 0*i }"
+    (found,) = evaluate(text, "f", [(np.array([1e30 + 1e30j, 1 + 1j], np.complex64), "complex64")]).results.values()
+    assert found.errors == [UNSURE, pytest.approx(0, abs=1e-5)]
+    assert found.values[1] == pytest.approx(-4)
 
 
 @pytest.mark.parametrize(
