@@ -763,10 +763,14 @@ def wrap(value, dtype):
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
 
 
+def wraps(dtype, mode):
+    """Whether integer arithmetic wraps: beside a comparison only that which has 64 bits, in a subscript none."""
+    return not mode or (mode == "test" and dtype in ("int64", "uint64"))
+
+
 def left_of(value, dtype, mode):
-    """What integer arithmetic leaves of a number: beside a comparison only what needs more than 64 bits wraps."""
-    exact = mode == "index" or (mode and dtype not in ("int64", "uint64"))
-    return value if exact else wrap(value, dtype)
+    """What integer arithmetic leaves of a number."""
+    return wrap(value, dtype) if wraps(dtype, mode) else value
 
 
 def convert(value, error, source, target):
@@ -2182,8 +2186,8 @@ class Run:
                 return self.compile_apply(e, mode)
         raise AssertionError(e)
 
-    def operand(self, e, common, mode):
-        """The value of an operand in the type in which operands meet."""
+    def operand(self, e, common, mode, compared=False):
+        """The value of an operand in the type in which operands meet; one of a comparison is a number."""
         code, found = self.compiled(e, mode), self.type_of(e)
         target = computed(common)
         if found.varies:
@@ -2199,7 +2203,7 @@ class Run:
             constant = (value, 0.0)
             return lambda env: constant
         source = computed(found.dtype)
-        if source == target or (mode and not is_float(target)):
+        if source == target or (mode and not is_float(target) and (compared or not wraps(target, mode))):
             return code
 
         def converted(env):
@@ -2338,7 +2342,7 @@ class Run:
     def compile_comparison(self, e, common):
         test = TESTS[e.op]
         mode = "" if is_float(common) or is_complex(common) else "test"
-        a, b = self.operand(e.left, common, mode), self.operand(e.right, common, mode)
+        a, b = (self.operand(side, common, mode, compared=True) for side in (e.left, e.right))
         mixed = mode == "test" and "uint64" in (self.type_of(e.left).dtype, self.type_of(e.right).dtype)
 
         def compared(env):

@@ -186,6 +186,39 @@ def test_a_comparison_that_needs_more_than_64_bits_wraps(value, dtype, expected)
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
+        ("U(i) - 201 < B(i)", [1, 1, 0, 1]),
+        ("B(i) > U(i) - U(0)", [1, 1, 0, 1]),
+        ("U(i) - 201 >= B(i)", [0, 0, 1, 0]),
+        ("U(i) + U(i) == B(i)*4", [1, 0, 0, 0]),
+        ("B(i) + (U(i) + U(i)) == 500", [1, 0, 0, 0]),
+        ("(i > 1 ? B(i) : U(i) + U(i)) == 400", [1, 0, 0, 0]),
+        ("B(i) % (U(i) - U(0) + 300) == 100", [1, 0, 0, 0]),
+        ("U(i) + U(i) <= ~B(i)", [1, 1, 1, 1]),
+    ],
+)
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_beside_64_unsigned_bits_only_they_wrap(value, expected, target):
+    """Arithmetic of `uint8` wrapped in a comparison with a `uint64`: 200 - 201 was 255, and not below 100."""
+    text = f"def f(uint64(N) B, uint8(N) U) -> (Y) {{ Y(i) = {value} }}"
+    B, U = np.array([100, 3, 0, 2**63 + 5], np.uint64), np.array([200, 100, 255, 0], np.uint8)
+    assert evaluate(text, "f", [(B, "uint64"), (U, "uint8")]).results["Y"].values == expected
+    assert tc.compile(text, target=target).f(B, U).tolist() == expected
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_guard_beside_64_unsigned_bits_is_looked_behind(target):
+    text = "def f(float(N) X, uint64(M) B, uint8(M) U) -> (Y) { Y(i) = U(i) - 1 < B(i) ? X(U(i) - 1) : 7 }"
+    f = tc.compile(text, target=target).f
+    X, B = np.arange(5, dtype=np.float32), np.array([3, 2**63 + 9], np.uint64)
+    assert f(X, B, np.array([4, 2], np.uint8)).tolist() == [7, 1]
+    for U in ([0, 0], [1, 6]):
+        with pytest.raises(tc.CallError):
+            f(X, B, np.array(U, np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
         ("int8(A(i) + B(i)) > 0", [0, 1, 0]),
         ("v > 0 where v = int8(A(i) + B(i))", [0, 1, 0]),
         ("int16(int8(A(i) + B(i))) > 0", [0, 1, 0]),
