@@ -142,6 +142,8 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
         if nparts is not None:
             given = f"`factor={shown_value(factor)}`, `nparts={shown_value(nparts)}`"
         message = f"`{stage}[{axis}]` cannot be split by {given}"
+        if number is None:
+            message = f"nothing says into what `{stage}[{axis}]` is split"
         help = "give one of `factor` and `nparts`, an integer of 1 or more"
         too_large = integer and number is not None and number > most
         raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)
@@ -2062,7 +2064,10 @@ def find_stage(graph: StageGraph, name: str) -> Stage:
     except KeyError:
         names = ", ".join(f"`{stage.name}`" for stage in graph.stages)
         message = f"`{graph.program.name}` has no stage `{name}`"
-        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"its stages are {names}") from None
+        help = f"its stages are {names}"
+        if owner := next((stage for stage in graph.stages if name in stage.leaves), None):
+            help = f"`{name}` is a loop of `{owner.name}`, and the stage comes first, then the loop; {help}"
+        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, help) from None
 
 
 def _leaf(graph: StageGraph, stage: Stage, axis: str) -> None:

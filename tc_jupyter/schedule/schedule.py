@@ -55,7 +55,7 @@ class Schedule:
 
     def __repr__(self) -> str:
         name = self.graph.program.name
-        default = f"\n(a call of `{name}` runs `{name}.default_schedule()`, unless `with_schedule` gives another)"
+        default = f"\n(calls run `{name}.default_schedule()`, which may be another, unless `with_schedule` gives one)"
         return f"schedule of {name}: {self.said_steps}\n{self.loops()}{'' if self.steps else default}"
 
     @property

@@ -51,7 +51,7 @@ def test_a_schedule_prints_its_stages_and_loops():
     assert repr(start).splitlines() == [
         "schedule of f: no step, the loops of the text",
         "  C: i, j, k",
-        "(a call of `f` runs `f.default_schedule()`, unless `with_schedule` gives another)",
+        "(calls run `f.default_schedule()`, which may be another, unless `with_schedule` gives one)",
     ]
     assert repr(cached.parallel("C", "i.outer")).splitlines() == [
         "schedule of f: 4 steps",
