@@ -49,6 +49,7 @@ SHEET = {
     "long card": "%%tc\ndef rope(float(B, T, H) X, float(T, H) Cos, float(T, H) Sin, float(H) G, float eps) -> (Y) {\n"
     "    S(b, t) +=! X(b, t, h) * X(b, t, h)\n    R(b, t) = rsqrt(S(b, t) / H + eps)\n    N(b, t, h) = X(b, t, h) * R(b, t) * G(h)\n"
     "    Y(b, t, h) = N(b, t, h) * Cos(t, h) + N(b, t, (h + 1) % H) * Sin(t, h)\n}",
+    "given schedule": "tc.card(conv.with_schedule(conv.schedule().split('A', 'i', 64).parallel('A', 'i.outer')))",
     "error": "%%tc\ndef wrong(float(N, K) A, float(K, M) B) -> (C, S) {\n    C(i, j) = A(i, k) * B(k, j)\n    S(j) +=! b(k, j)\n}",
     "long help": "%%tc\ndef late(float(N) X) -> (Y) { Y(i) = Y(i - 1) + X(i) }",
     "refused call": "conv(np.ones(3, np.float32), np.ones(9, np.float32))",

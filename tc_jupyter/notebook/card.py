@@ -93,7 +93,7 @@ _LETTER = 0.57
 """Width in `em` of a letter of code."""
 _TAG = re.compile(r"<[^>]*>")
 _CELL = "padding:1px 1.2em 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
-_TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"
+_TABLE = "border-collapse:collapse;border:0;color:inherit;margin:0;font-size:inherit;width:auto;table-layout:auto"
 _MUTED = "opacity:.72"
 _TERM = "text-decoration:underline dotted;text-underline-offset:3px;cursor:help"
 
