@@ -763,13 +763,18 @@ def wrap(value, dtype):
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
 
 
+WIDEST = ("int64", "uint64")
+
+
 def wraps(dtype, mode):
     """Whether integer arithmetic wraps: beside a comparison only that which has 64 bits, in a subscript none."""
-    return not mode or (mode == "test" and dtype in ("int64", "uint64"))
+    return not mode or (mode == "test" and dtype in WIDEST)
 
 
 def left_of(value, dtype, mode):
     """What integer arithmetic leaves of a number."""
+    if mode == "test" and not -(1 << 63) <= value < 1 << 64 and dtype not in WIDEST:
+        raise Unclear("a number beside a comparison beyond 64 bits")
     return wrap(value, dtype) if wraps(dtype, mode) else value
 
 

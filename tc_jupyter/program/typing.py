@@ -413,44 +413,48 @@ def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     low, high = min(node[0] for node in nodes), max(node[1] for node in nodes)
     wide = next((dtype for dtype in (*_SIGNED, DType.UINT64) if _inside(low, high, dtype)), INT64)
     if wide is INT64 and any(dtype is DType.UINT64 for _, _, dtype in nodes):
-        narrow = _as_signed(left), _as_signed(right)
-        left, right = narrow[0] or _with_exact_parts(left), narrow[1] or _with_exact_parts(right)
-        return _below_signed(left, narrow[1]), _below_signed(right, narrow[0])
+        first, second = _with_exact_parts(left), _with_exact_parts(right)
+        return _below(first, second), _below(second, first)
     return _widened(left, wide), _widened(right, wide)
 
 
-def _as_signed(side: Expr) -> Expr | None:
-    """In `int64`, a side whose narrower arithmetic leaves its type; `None` where that is not so, or where it needs more bits."""
-    inner = side.operand if isinstance(side, Cast) and _only_widens(side) else side
-    nodes: list[tuple[int, int, Expr]] = []
-    _interval(inner, nodes, Leaves())
-    fits_it = all(_inside(low, high + 1, INT64) and part.dtype is not DType.UINT64 for low, high, part in nodes)
-    leaves = any(not _inside(low, high, part.dtype) for low, high, part in nodes)
-    return _widened(inner) if fits_it and leaves else None
+def with_exact_parts(side: Typed) -> Typed:
+    """A side of a comparison before it becomes an `int64`, as a `uint64` does beside one: its narrower parts do not wrap."""
+    return replace(side, expr=_with_exact_parts(side.expr)) if side.dtype is DType.UINT64 else side
 
 
 def _with_exact_parts(side: Expr) -> Expr:
-    """A side that needs more than 64 bits, whose narrower parts do not wrap."""
+    """A side that is an unsigned number of 64 bits, or is compared with one: narrower arithmetic has 64 bits, and may be signed."""
     match side:
-        case Cast() if _only_widens(side):
-            exact = _as_signed(side)
-            return side if exact is None else Cast(exact, side.dtype, side.span)
-        case Binary() if side.op not in COMPARISONS and side.dtype.is_integer:
-            return Binary(side.op, _with_exact_parts(side.left), _with_exact_parts(side.right), side.dtype, side.span)
-        case Unary() if side.op == "-":
-            return Unary("-", _with_exact_parts(side.operand), side.dtype, side.span)
+        case Cast() if _only_widens(side) and side.dtype is DType.UINT64:
+            return _exact(side.operand) or side
         case Select():
-            then, otherwise = _with_exact_parts(side.then), _with_exact_parts(side.otherwise)
-            return Select(side.condition, then, otherwise, side.dtype, side.span)
-        case Call() if side.function in ("abs", "sign", *bits.OPERATORS):
-            return Call(side.function, tuple(map(_with_exact_parts, side.arguments)), side.dtype, side.span)
+            return Select(side.condition, _part(side.then), _part(side.otherwise), side.dtype, side.span)
+        case Binary() | Unary() | Call() if side.dtype.is_integer:
+            return rebuild(side, tuple([_part(child) for child in children(side)]))
         case _:
             return side
 
 
-def _below_signed(side: Expr, other: Expr | None) -> Expr:
+def _part(expr: Expr) -> Expr:
+    """An operand of arithmetic in the type that it has there."""
+    return cast(_with_exact_parts(expr), expr.dtype)
+
+
+def _exact(expr: Expr) -> Expr | None:
+    """Arithmetic that leaves its type, in one of 64 bits; `None` for other expressions."""
+    nodes: list[tuple[int, int, Expr]] = []
+    _interval(expr, nodes, Leaves())
+    if all(_inside(low, high, part.dtype) for low, high, part in nodes):
+        return None
+    unsigned = all(_inside(low, high, DType.UINT64) for low, high, _ in nodes)
+    signed = all(_inside(low, high + 1, INT64) for low, high, _ in nodes)
+    return _widened(expr, DType.UINT64 if unsigned and not signed else INT64)
+
+
+def _below(side: Expr, other: Expr) -> Expr:
     """A `uint64` to compare with an `int64` that is never the largest one: larger numbers are that one."""
-    if other is None or side.dtype is not DType.UINT64:
+    if side.dtype is not DType.UINT64 or other.dtype is not INT64:
         return side
     most = Const(INT64.limits[1], DType.UINT64)
     return Cast(Binary("min", side, most, DType.UINT64, side.span), INT64, side.span)
