@@ -95,6 +95,13 @@ def test_derivatives_of_random_defs(part):
     judged(range(FIRST + part * QUICK, FIRST + (part + 1) * QUICK))
 
 
+def test_an_infinite_slope_that_a_condition_keeps_out_is_no_fault():
+    """Forwards 0 times infinity is NaN, as in other libraries; backwards the condition has 0, which differences confirm."""
+    text = "def f(double(N) A) -> (Y) { T(i) = 2 <= 1 ? A(i) : 0  Y(i) = sqrt(abs(T(i))) + A(i) }"
+    (given,) = defs_of("steep", text)
+    assert judge(given)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 def test_derivatives_of_many_random_defs(part):
