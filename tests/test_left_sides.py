@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.ranges.left_sides import written_by
+from tc_jupyter.ranges.sets import operation_limit
 from tests.tc_programs import drawn_left_sides, judge
 
 HISTOGRAM = "def f(uint8(N) X) -> (H) { H(X(i)) +=! 1 }"
@@ -116,6 +118,16 @@ def test_every_statement_before_the_first_read_writes_elements(engine):
             with pytest.raises(tc.CallError, match=r"no statement writes `Y\(3\)`") as caught:
                 function(*given)
             assert caught.value.diagnostic.code.number == found
+
+
+def test_many_statements_side_by_side_are_proved_to_write_all_elements_within_a_few_operations():
+    # each taken away from what those before it left took 44 ms of 100 such statements, and more of every further one
+    text = " ".join(f"Y(60*i + {k}) = X(i) + {k}" for k in range(60))
+    with operation_limit(3000):
+        found = tc.analyze(f"def f(float(N) X) -> (Y) {{ {text} }}").functions["f"]
+        written = written_by(found.program, found.ranges, "Y")
+    assert written is not None
+    assert written.proved
 
 
 @pytest.mark.parametrize("then", ["Y(i, P(i)) += 1", "Y(i, j) *= 2", "Y(i, j) = 3"])
