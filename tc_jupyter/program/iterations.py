@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tc_jupyter.diagnostics import Span
 
 from .expr import Binary, DType, Expr, IndexVar, Read, Select, Size, int64, walk
-from .inline import Inlined, Passed, inline_call
+from .inline import Inlined, Passed, held_numbers, inline_call
 from .program import Equality, Index, Program, Statement, Tensor
 from .steps import Steps, at_steps, moving_tensors
 from .typing import cast
@@ -77,7 +77,11 @@ def inline_iteration(callee: Program, passed: Sequence[Passed], count: Expr, pre
     return Inlined(
         (*tensors, *(tensor for tensor, _ in last)),
         (*before, *steps.statements(copy.statements), *(statement for _, statement in last)),
-        (*(steps.equality(each) for each in copy.equalities), *steps.shapes(callee, names, passed)),
+        (
+            *held_numbers(callee, passed[: len(names)]),
+            *(steps.equality(each) for each in copy.equalities),
+            *steps.shapes(callee, names, passed),
+        ),
         tuple(tensor for tensor, _ in last),
         copy.contradictions,
     )

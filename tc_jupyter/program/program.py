@@ -303,9 +303,11 @@ class ArgumentType:
 class Equality:
     """Two extents that must be equal: declared result dimension and inferred one, or caller's and callee's (TC205, TC215, TC605).
 
+    Or a size that is passed for a number, and the same limited to what the type of that number holds (TC212, TC607).
+
     Attributes:
         reason: what is compared, for the message: "`C` dimension 0 is declared `M`".
-        kind: `declared` or `call`.
+        kind: `declared`, `call` or `number`.
     """
 
     left: Expr

@@ -612,6 +612,9 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
 
 def _equality_message(bind: Bind, check: EqualityCheck, values: Mapping[str, int]) -> Diagnostic:
     left, right = check.left.evaluate(values), check.right.evaluate(values)
+    if check.equality.kind == "number":
+        message = f"{check.equality.reason}: `{to_python(check.right)}` is {right}"
+        return Diagnostic(codes.ARGUMENT_TYPE, check.equality.span, message, help=_given(check.right.names, values))
     message = f"{check.equality.reason}: `{to_python(check.left)}` is {left}, `{to_python(check.right)}` is {right}"
     given = _given(check.left.names | check.right.names, values)
     return Diagnostic(codes.SIZE_CONFLICT, check.equality.span, message, "different here", help=given)

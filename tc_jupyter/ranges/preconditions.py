@@ -1195,6 +1195,10 @@ def _windows(name: str, boxes: Sequence[_Box]) -> list[tuple[SizeExpr, SizeExpr,
 # --- equalities ------------------------------------------------------------------------------------------------------------
 
 
+_UNEQUAL = {"call": codes.SIZE_MISMATCH, "declared": codes.RESULT_TYPE, "number": codes.TYPE_MISMATCH}
+"""What is said of an `Equality` that never holds, by its kind."""
+
+
 def _equalities(
     program: Program, ranges: Ranges
 ) -> tuple[tuple[EqualityCheck, ...], dict[str, SizeExpr], list[Diagnostic]]:
@@ -1216,9 +1220,14 @@ def _equalities(
         if gap == 0:
             continue
         if nonnegative(gap - 1) or nonnegative(-gap - 1):
-            code = codes.SIZE_MISMATCH if equality.kind == "call" else codes.RESULT_TYPE
+            code = _UNEQUAL[equality.kind]
             message = f"{equality.reason}: `{to_python(left)}` can never be `{to_python(right)}`"
             help_text = None
+            if equality.kind == "number":
+                diagnostics.append(
+                    Diagnostic(code, equality.span, f"{equality.reason}: `{to_python(right)}` never fits", "never fits")
+                )
+                continue
             if code is codes.RESULT_TYPE and program.language == "tc":
                 inferred = to_python(left)
                 help_text = (
@@ -1243,11 +1252,11 @@ def _equalities(
 
 
 def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic], program: Program) -> bool:
-    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have.
+    """Whether a message is about what a call computes, one of whose arguments has a size, or is a number, that it can never be.
 
     All that a call computes is written where the call is; a message about the whole def is about more.
     """
-    sizes = [each.span for each in wrong if each.code is codes.SIZE_MISMATCH]
+    sizes = [each.span for each in wrong if each.code in (codes.SIZE_MISMATCH, codes.TYPE_MISMATCH)]
     within = any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
     return within and any(each.span == each.value.span == message.span for each in program.statements)
 
