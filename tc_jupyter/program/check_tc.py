@@ -29,7 +29,7 @@ from .extents import difference, linear, solutions, sum_of
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Inlined, Passed, cannot_be_called, inline_call
 from .integers import sizes_of
-from .iterations import inline_iteration, no_iteration
+from .iterations import index_state, inline_iteration, no_iteration, state_help
 from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
@@ -1496,10 +1496,12 @@ class _DefChecker:
         reason = no_iteration(program)
         if reason:
             message = f"`{program.name}` cannot be applied to what it returns: {reason}"
-            help = "the first parameters, as many as there are results, have the types and shapes of the results"
+            index = index_state(program, program.parameters, program.results)
+            help, callee = state_help(index), self.unit.defs.get(program.name)
             if any(each.block for each in program.statements):
                 help = f"in Python `{program.name}.iterate(n)` applies it"
-            self.scope.report(codes.STATE, count.span, message, help=help)
+            fix = None if index is None or callee is None else self.cast_values(callee, *index)
+            self.scope.report(codes.STATE, count.span, message, help=help, fix=fix)
             return None
         if count.name.isdigit():
             return int64(int(count.name))
@@ -1678,6 +1680,10 @@ class _DefChecker:
             if name in site.targets and site.callee in self.unit.defs:
                 node = self.unit.defs[site.callee]
                 own = node.results[site.targets.index(name)].name.name
+        return self.cast_values(node, own, dtype)
+
+    def cast_values(self, node: tree.Def, own: str, dtype: DType) -> Fix | None:
+        """Cast what the statements of a def on a tensor compute, if a cast there changes nothing else."""
         values = [
             each.value for each in node.statements if isinstance(each, tree.Comprehension) and each.target.name == own
         ]

@@ -256,6 +256,12 @@ def turns(block: str, order: tuple[tuple[str, int], ...]) -> tuple[tuple[str, in
     return order[: 1 + block.rpartition("#")[0].count(",")] if block else ()
 
 
+def power_of(block: str) -> str:
+    """The def that the steps of a block are applications of, as those of `f^n`; nothing for a block of a text."""
+    called, _, step = block.rpartition("#")
+    return "" if step.isdigit() else called.rpartition(".")[2].partition("#")[0]
+
+
 def made_from(targets: Sequence[str], place: int) -> tuple[str, ...]:
     """What the statement at a place or a later one makes, and no earlier one; `targets` are those of all statements of a block."""
     early = {*targets[:place]} - {targets[place]}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
-from tc_jupyter.program import Program, Statement, int64
+from tc_jupyter.program import Program, Statement, int64, power_of
 
 from .accesses import Access, Bound
 from .convert import divided_by
@@ -601,7 +601,7 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     low, high = r.lower.evaluate(values), r.upper.evaluate(values)
     block = next((each.block for each in bind.program.statements if each.name == r.statement), "")
     if block.endswith(f"#{r.index}"):  # of `f^n`, whose steps have this index
-        message = f"`{block.partition('#')[0]}` cannot be applied {high} times"
+        message = f"`{power_of(block)}` cannot be applied {high} times"
         return Diagnostic(codes.NEGATIVE_STEPS, r.span, message, help="0 steps give the arguments back")
     message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
     labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)

@@ -16,7 +16,20 @@ from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Select, Statement, Tensor, walk
+from tc_jupyter.program import (
+    Binary,
+    Cast,
+    Const,
+    DType,
+    Equality,
+    Expr,
+    Program,
+    Select,
+    Statement,
+    Tensor,
+    power_of,
+    walk,
+)
 from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
@@ -256,8 +269,10 @@ class _Checker:
             items.append(self.item(bound, subject, verdict))
         told = [item for item in items if id(item.bound) not in again]
         own = [item for item in told if self.is_own(item.bound)]
-        self.told = [*ends, *_access_messages([item for item in told if not self.is_own(item.bound)], self)]
-        self.told += [_Told(said, ()) for said in _before_start(own, self)]
+        before = [_Told(said, ()) for said in _before_start(own, self)]
+        self.told = [*ends, *before]
+        if not (before and power_of(self.statement.block)):  # else more of the same, in words that nobody wrote
+            self.told += _access_messages([item for item in told if not self.is_own(item.bound)], self)
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -628,6 +643,12 @@ def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnost
         beyond = "is" if item.kind == "REFUTED" else "may be"
         message = f"`{element}` {beyond} beyond the {end} element of `{target}`"
         help_text = f"say what stands there, as in `{element} else 0`, or guard the read with `? :`"
+        if called := power_of(checker.statement.block):
+            message = f"`{called}` may read beyond the ends of what the step before has made"
+            limit = "limit the subscript there, as in `clamp(..)`, or guard the read with `? :`"
+            help_text = f"{limit}; in Python `{called}.iterate(n)` checks every step"
+            found[id(read)] = Diagnostic(codes.BEFORE_START, read.span, message, "", (), help_text)
+            continue
         is_read = re.fullmatch(rf"{re.escape(target)}\s*\(.*\)", text, re.DOTALL) is not None
         fix = Fix(f"write `({text} else 0)`", (Edit(read.span, f"({text} else 0)"),)) if is_read else None
         found[id(read)] = Diagnostic(
