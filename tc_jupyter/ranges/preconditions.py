@@ -9,7 +9,7 @@ Source: `docs/ranges.md`, 'Preconditions'.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
@@ -205,6 +205,22 @@ def _is_negative(ranges: Ranges, statement: Statement) -> bool:
     return any(nonnegative(-r.extent - 1) for r in ranges.indices[statement.name])
 
 
+def _one_by_one(guards: Iterable[Guard]) -> tuple[tuple[Expr, bool], ...]:
+    """Conditions and whether they hold, those joined by `&&` (by `||`, where they do not hold) apart: each is looked at under those
+    before it.
+    """
+    found: list[tuple[Expr, bool]] = []
+    for guard in guards:
+        left = [guard.condition]
+        while left:
+            each = left.pop()
+            if isinstance(each, Binary) and each.op == ("&&" if guard.polarity else "||"):
+                left += [each.right, each.left]
+            else:
+                found.append((each, guard.polarity))
+    return tuple(found)
+
+
 def loop_facts(ranges: Iterable[IndexRange]) -> list[SizeExpr]:
     """Expressions that are >= 0 while every loop is non-empty, without those that always are."""
     found = (r.extent - 1 for r in ranges)
@@ -254,7 +270,7 @@ class _Checker:
                 ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
         always: dict[tuple[object, ...], Bound] = {}
-        for each in sorted(bounds, key=lambda each: len(each.access.guards)):
+        for each in sorted(bounds, key=lambda each: len(_one_by_one(each.access.guards))):
             always.setdefault(_place(each), each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
@@ -320,9 +336,9 @@ class _Checker:
 
     def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
         """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
-        other, guards = always[_place(bound)], bound.access.guards
-        count = len(other.access.guards)
-        if count >= len(guards) or other.access.guards != guards[:count]:
+        other, guards = always[_place(bound)], _one_by_one(bound.access.guards)
+        fewer = _one_by_one(other.access.guards)
+        if len(fewer) >= len(guards) or fewer != guards[: len(fewer)]:
             return None
         return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 
@@ -663,7 +679,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     e = access.index[bound.dimension]
     shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
     quotient = c_division(checker.ranges.program, access)
-    source = quotient or (shown if has_opaque((e,)) else None)
+    source = quotient or (shown if is_kept_otherwise((e,), checker.ranges) else None)
     where = f"`{source or shown}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
@@ -705,7 +721,9 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text, fix)
-    clamp = _clamp(checker.ranges, access, bound.dimension)
+    clamp = _clamp(
+        checker.ranges, access, bound.dimension, {other.bound.side for other in items if other.bound is not None}
+    )
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
         does = "writes" if item.subject == "write" else "reads"
@@ -795,34 +813,44 @@ def _is_expression(item: Precondition) -> bool:
     return "stays inside" not in item.text
 
 
-def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
-    """How an index is kept inside, in the language of the cell; `..` stands for what the text has there."""
+def _clamp(ranges: Ranges, access: Access, dimension: int, sides: Collection[str]) -> str:
+    """How an index is kept inside, in the language of the cell; `..` stands for what the text has there.
+
+    Args:
+        sides: where it may leave, `lower` and `upper`.
+    """
     first, end = ranges.boxes[access.tensor].bounds[dimension]
-    last = end - 1
+    index, last, inside = (access.index[dimension],), as_written(end - 1), ".."
     if ranges.program.language != "sac":
-        written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
-        inside = in_the_text(written, (access.index[dimension],), place.span, ranges)
+        written = as_written(index[0])
+        inside = in_the_text(written, index, place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
-        return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
-    if last.is_constant:
-        return f"clamp it: `max(min(.., {as_written(last)}), 0)`"
-    if ranges.program.tensor(access.tensor).kind == "input":
-        return f"clamp it: `max(min(.., shape({access.tensor})[{dimension}] - 1), 0)`"
-    return "clamp it with `max` and `min`"
+        if inside == written and is_kept_otherwise(index, ranges):
+            inside = ".."
+    elif not (end - 1).is_constant:
+        if ranges.program.tensor(access.tensor).kind != "input":
+            return "clamp it with `max` and `min`"
+        last = f"shape({access.tensor})[{dimension}] - 1"
+    inside = f"min({inside}, {last})" if "upper" in sides else inside
+    return f"clamp it: `max({inside}, {as_written(first)})`" if "lower" in sides else f"clamp it: `{inside}`"
 
 
 def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ranges) -> str:
-    """What is shown of subscripts, or their text where a part is no size expression: nobody has written it as it is kept."""
+    """What is shown of subscripts, or their text where they are kept otherwise; a def that is called has a text of its own."""
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
-    return " ".join(program.source.slice(span).split()) if has_opaque(index) and inside else shown
+    is_text = inside and all(each.span != span for each in program.calls) and is_kept_otherwise(index, ranges)
+    return " ".join(program.source.slice(span).split()) if is_text else shown
 
 
-def has_opaque(index: Iterable[SizeExpr]) -> bool:
-    """Whether a part of subscripts is kept as an expression of the program: arithmetic on floats, a narrow cast."""
-    return any(isinstance(atom, Opaque) for each in index for atom in each.atoms())
+def is_kept_otherwise(index: Iterable[SizeExpr], ranges: Ranges) -> bool:
+    """Whether a part of subscripts is kept as nobody has written it: arithmetic on floats, a narrow cast, or what `%%tc` writes
+    with `? :` or `else`.
+    """
+    kept = (Opaque, Choice) if ranges.program.language == "tc" else Opaque
+    return any(isinstance(atom, kept) for each in index for atom in each.atoms())
 
 
 def _begin_help(checker: _Checker, bound: Bound) -> str | None:
