@@ -641,8 +641,16 @@ def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told
             tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
         )
         for group in groups.values()
-        if group[0].bound is not None
+        if group[0].bound is not None and not _is_demanded(group[0], checker.ranges.program)
     ]
+
+
+def _is_demanded(item: Precondition, program: Program) -> bool:
+    """Whether what an access needs of sizes is demanded by an operation of `%%sac`, as `take`, in words of its own."""
+    if program.language != "sac" or item.bound is None or item.kind not in ("SIZE", "SIZE_SET"):
+        return False
+    declared = program.tensor(item.bound.access.tensor).span
+    return not item.span.end or (declared.start <= item.span.start and item.span.end <= declared.end)
 
 
 def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnostic]:
