@@ -138,3 +138,9 @@ def test_the_branches_of_an_if_are_no_operands():
     ) as said:
         f(np.arange(6, dtype=np.int32), 3)
     assert "both branches need one shape" in (said.value.diagnostic.help or "")
+
+
+@pytest.mark.parametrize("value", ["take([k], a)", "take([k], a) + 1", "drop([k], a) + take([k], a)"])
+def test_what_an_operation_demands_is_not_said_of_its_reads_too(value):
+    # it was, of `a[i0 + (a_0 + min(-k, k) if k < 0 else 0)]`, at the parameter
+    assert tc.analyze(f"int[.] f(int[.] a, int k) {{ return {value}; }}", language="sac").diagnostics == ()
