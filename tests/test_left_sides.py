@@ -241,3 +241,57 @@ def test_no_condition_ends_a_loop_before_a_place_outside_is_seen(statement, targ
             continue
         with pytest.raises(tc.CallError, match="TC604"):
             f(*arguments)
+
+
+ROWS = {
+    "columns": ("float(N, D) X, int32(D) P) -> (float(N, D) Y) { Y(i, P(d)) = X(i, d) where unique }", "d"),
+    "rows": ("float(N, D) X, int32(N) P) -> (float(N, D) Y) { Y(P(i), d) = X(i, d) where unique }", "i"),
+    "part of the rows": (
+        "float(N, D) X, int32(D) P) -> (float(N, D) Y) { Y(i, j) = 0 where i in 0:N, j in 0:D  "
+        "Y(i, P(d)) = X(i, d) where unique, i in 1:N - 1 }",
+        "d",
+    ),
+    "rows of their own": (
+        "float(N, D) X, int32(N, D) P) -> (float(N, D) Y) { Y(i, P(i, d)) = X(i, d) where unique }",
+        "",
+    ),
+    "rows under a guard": (
+        "float(N, D) X, int32(D) P) -> (float(N, D) Y) { Y(i, j) = 0 where i in 0:N, j in 0:D  "
+        "Y(i, P(d)) = X(i, d) where unique, i < d }",
+        "d",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_looked_at_once(name: str) -> None:
+    """Places that all rows have alike are unique where those of one row are; messages name an element of the whole target."""
+    text, index = ROWS[name]
+    f, plain = (tc.compile(f"def f({text}", target=target).f for target in ("cpu", "interpreter"))
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((6, 6)).astype(np.float32)
+    places = (
+        rng.permutation(6).astype(np.int32)
+        if index
+        else rng.permuted(np.tile(np.arange(6, dtype=np.int32), (6, 1)), axis=1)
+    )
+    np.testing.assert_array_equal(f(x, places), plain(x, places))
+    wrong = places.copy()
+    wrong[..., 5] = wrong[..., 4]
+    for function in (f, plain):
+        with pytest.raises(tc.CallError, match="is written twice: for `(d = 0, )?i = "):
+            function(x, wrong)
+
+
+def test_long_permutations_are_looked_at_quickly() -> None:
+    """Elements are marked, and not sorted: each point is one step."""
+    f = tc.compile(PLACE, target="cpu").f
+    places = np.random.default_rng(1).permutation(3 << 20).astype(np.int32)  # more points than are looked at together
+    x = np.arange(3 << 20, dtype=np.float32)
+    result = f(places, x)
+    np.testing.assert_array_equal(result[places], x)
+    places[-1] = places[0]
+    with pytest.raises(
+        tc.CallError, match=f"`Y.{places[0]}.` is written twice: for `i = 0` and for `i = {(3 << 20) - 1}`"
+    ):
+        f(places, x)

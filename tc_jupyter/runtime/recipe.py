@@ -262,7 +262,7 @@ class Recipe:
                 return None
             for name, least, most, rising in limits:
                 place, view = inputs[name]
-                if not view.contiguous or view.dtype is None or not comparable(view.dtype):
+                if not view.contiguous or view.dtype is None or not comparable(view.dtype, least, most, rising):
                     return None
                 if view.elements:
                     found.append(Scan(place, least, most, view.elements, rising, within(view.dtype, rising)))

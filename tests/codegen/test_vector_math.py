@@ -7,7 +7,7 @@ from llvm_kernels import F32, ISAS, execute, pointwise
 
 from tc_jupyter.codegen.llvm import coefficients, emit_llvm
 from tc_jupyter.codegen.llvm.known import KNOWN
-from tc_jupyter.program import Call, DType
+from tc_jupyter.program import Call, Const, DType
 from tc_jupyter.schedule import Target
 
 F64 = DType.FLOAT64
@@ -337,3 +337,30 @@ def test_registers_of_avx512_are_scaled_by_one_step(function, dtype):
             not features,
             bool(features) and dtype is F64,
         )
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.5, 2.5, 3.5, 5.0, 7.5, -0.5, -1.0, -1.5, -2.0, -2.5, -7.5, 8.5, 0.75])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_of_halves(exponent, dtype):
+    kind, finite = np.finfo(dtype), np.random.default_rng(5).lognormal(0, 40 if dtype is np.float32 else 250, 400)
+    ends = [kind.smallest_subnormal, 3 * kind.tiny, kind.max, 0.7 * kind.max, -2.0, -kind.tiny]
+    values = np.concatenate([finite, -finite[:40], ends, SPECIAL])
+    with np.errstate(over="ignore"):
+        values = values.astype(dtype)
+    made = pointwise(
+        lambda a: Call("pow", (a, Const(exponent, a.dtype)), a.dtype),
+        {"A": DType(dtype.__name__)},
+        DType(dtype.__name__),
+        16,
+    )
+    out = np.empty_like(values)
+    execute(made, {"A": values, "Y": out}, {"N": len(out)})
+    with np.errstate(all="ignore"):
+        want = np.power(np.abs(values.astype(np.longdouble)), np.longdouble(exponent))
+        if exponent % 1 == 0:
+            want = np.where((exponent % 2 == 1) & np.signbit(values), -want, want)
+        else:
+            want = np.where((values < 0) & np.isfinite(values), np.nan, want)
+        assert ulps(out, want).max() <= 2
+    zeros = (out == 0) & np.isfinite(want)
+    np.testing.assert_array_equal(np.signbit(out[zeros]), np.signbit(want[zeros]))

@@ -76,8 +76,12 @@ def test_a_part_that_sums_nothing_is_no_sum():
             "float(I) a, float(J) b, float(I,J,K) C) -> (Y) { Y(k) +=! a(i) * b(j) * C(i,j,k) }",
             0,
         ),  # elements of a part count
+        # of the first sum, elements are used in many points; of the second one they are already
+        ("float(N,D) X, float(D,D) S) -> (Y) { Y(n) +=! (X(n,i) - 1) * S(i,j) * (X(n,j) - 1) }", 1),
+        ("float(N,I) X, float(N,J) Z, float(I,J,K) T) -> (Y) { Y(n,k) +=! X(n,i) * Z(n,j) * T(i,j,k) }", 0),
+        ("float(N,I) X, float(N,J) Z, float(N,I,J) T) -> (Y) { Y(n) +=! X(n,i) * Z(n,j) * T(n,i,j) }", 0),
     ],
 )
-def test_parts_are_made_where_they_have_half_of_the_points(text: str, parts: int, kind: str) -> None:
+def test_parts_are_made_where_they_are_cheaper(text: str, parts: int, kind: str) -> None:
     steps = default_schedule(*program_of(f"def f({text}"), target_of(kind)).to_python()
     assert steps.count(".factor(") == parts, steps

@@ -19,7 +19,7 @@ Source: index set splitting, e.g. Muchnick, Advanced Compiler Design and Impleme
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, with_blocks, with_body
@@ -55,13 +55,9 @@ MOST_PARTS = 4
 """More conditions than these parts decide stay tests."""
 
 
-def partition(block: Block, own: frozenset[str] = frozenset()) -> Block:
-    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`interiors`).
-
-    Args:
-        own: the buffers of the tiles around.
-    """
-    return with_body(block, (part for stmt in block.body for part in _partition(stmt, own)))
+def partition(block: Block) -> Block:
+    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`interiors`)."""
+    return _partitioned(block, _Around())
 
 
 def is_copy(store: Store) -> bool:
@@ -72,15 +68,36 @@ def is_copy(store: Store) -> bool:
     return store.reduce is None and isinstance(value, Read)
 
 
-def _partition(stmt: Stmt, own: frozenset[str]) -> tuple[Stmt, ...]:
-    if isinstance(stmt, Allocate):
-        own = own | {stmt.buffer.name}
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """The buffers of the tiles around a statement, and the loop variables around that are 0 or more, as such numbers."""
+
+    own: frozenset[str] = frozenset()
+    numbers: Mapping[str, SizeExpr] = field(default_factory=dict[str, SizeExpr])
+
+    def of(self, stmt: Stmt) -> _Around:
+        """What is known inside of a statement."""
+        if isinstance(stmt, Allocate):
+            return replace(self, own=self.own | {stmt.buffer.name})
+        least = from_expr(stmt.min).substitute(self.numbers).limits[0] if isinstance(stmt, For) else None
+        if not isinstance(stmt, For) or least is None or least < 0:
+            return self
+        return replace(self, numbers={**self.numbers, stmt.var: of_atom(Name("size", stmt.var, (0, None)))})
+
+
+def _partitioned(block: Block, around: _Around) -> Block:
+    return with_body(block, (part for stmt in block.body for part in _partition(stmt, around)))
+
+
+def _partition(stmt: Stmt, around: _Around) -> tuple[Stmt, ...]:
+    inside = around.of(stmt)
+    own = inside.own
     stores = [each for each in walk_statements(Block((stmt,))) if isinstance(each, Store)] if own else []
     copies = bool(stores) and all(each.buffer in own and is_copy(each) for each in stores)
     row = _row(stmt) if isinstance(stmt, For) and not copies else None
-    parts, if_long = ((), False) if row is None else _parts(row)
+    parts, if_long = ((), False) if row is None else _parts(row, around.numbers)
     if row is None or not parts or (len(parts) == 1 and (if_long or not parts[0].known)):
-        return (with_blocks(stmt, lambda block: partition(block, own)),)
+        return (with_blocks(stmt, lambda block: _partitioned(block, inside)),)
     apart = tuple(row.part(part) for part in parts)
     if not if_long:
         return apart
@@ -104,6 +121,10 @@ class _Part:
         most = (self.high - self.low).limits[1]
         return most is not None and most <= SHORT
 
+    def substitute(self, values: Mapping[str, SizeExpr]) -> _Part:
+        """With values for names in its ends."""
+        return replace(self, low=self.low.substitute(values), high=self.high.substitute(values))
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -118,7 +139,7 @@ def _row(stmt: For) -> _Row | None:
     """A row that is one vectorised loop, or tiles of several rows."""
     if stmt.kind == "vectorize":
         limit, length = upper_limit(stmt.extent), constant_value(stmt.extent)
-        alone = (limit is None or (length or 0) >= LONG) and is_stream(stmt)
+        alone = (limit is None or limit > LONG or length == LONG) and (is_stream(stmt) or _adds_up(stmt))
         return _Row(stmt, lambda part: _of_loop(stmt, part)) if alone else None
     rows: list[For] = []
     block = stmt.body
@@ -139,6 +160,18 @@ def _row(stmt: For) -> _Row | None:
         return None
     inside = frozenset(row.var for row in rows)
     return _Row(whole, lambda part: _of_tiles(stmt, rows, tile, whole, lanes, part), inside)
+
+
+def _adds_up(loop: For) -> bool:
+    """Whether a loop combines values into the same elements, which nothing reads in between."""
+    stores = tuple(loop.body.body)
+    for store in stores:
+        if not isinstance(store, Store) or store.reduce is None or store.atomic:
+            return False
+        if any(mentions(where, loop.var) for where in store.indices):
+            return False
+    written = {store.buffer for store in stores if isinstance(store, Store)}
+    return not any(isinstance(node, Read) and node.tensor in written for node in _nodes(loop))
 
 
 def _of_loop(loop: For, part: _Part) -> For:
@@ -181,9 +214,13 @@ class _Test:
     cuts: tuple[SizeExpr, ...]
     values: tuple[Expr | None, ...]
 
+    def substitute(self, values: Mapping[str, SizeExpr]) -> _Test:
+        """With values for names in its places."""
+        return replace(self, cuts=tuple(cut.substitute(values) for cut in self.cuts))
 
-def _parts(row: _Row) -> tuple[tuple[_Part, ...], bool]:
-    """The parts of a row, and whether only a long row has them."""
+
+def _parts(row: _Row, around: Mapping[str, SizeExpr]) -> tuple[tuple[_Part, ...], bool]:
+    """The parts of a row, and whether only a long row has them; loop variables around stand as numbers that are 0 or more."""
     low = from_expr(row.whole.min)
     high = low + from_expr(row.whole.extent)
     if not all(map(is_held, (low, high))):
@@ -192,14 +229,16 @@ def _parts(row: _Row) -> tuple[tuple[_Part, ...], bool]:
         [test for test in tests if not any(cut.indices & row.inside for cut in test.cuts)]
         for tests in (_choices(row.whole), _borders(row.whole))
     )
-    tests = [*choices, *borders]
+    tests = [test.substitute(around) for test in (*choices, *borders)]
+    low, high = low.substitute(around), high.substitute(around)
+    indices = {name: from_expr(IndexVar(name)) for name in around}
     parts = _divided(low, high, tests)
     if len(parts) > MOST_PARTS or not (borders or any(part.is_short for part in parts)):
-        return (parts if len(parts) <= MOST_PARTS else ()), False
+        return tuple(part.substitute(indices) for part in parts if len(parts) <= MOST_PARTS), False
     longer, back = _long(high - low)
-    tests = [replace(test, cuts=tuple(cut.substitute(longer) for cut in test.cuts)) for test in tests]
+    tests = [test.substitute(longer) for test in tests]
     parts = _divided(low.substitute(longer), high.substitute(longer), tests)
-    there = (replace(part, low=part.low.substitute(back), high=part.high.substitute(back)) for part in parts)
+    there = (part.substitute(back).substitute(indices) for part in parts)
     return tuple(there), bool(longer) or any(part.is_short for part in parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 from tc_jupyter.program import DType
 
@@ -10,6 +11,31 @@ from . import arith
 from . import coefficients as c
 from .elementary import exp2_wide, exp_rest, log2_wide, split
 from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two, scaled
+
+
+def of_halves(x: Lanes, exponent: float) -> Lanes | None:
+    """A power that is a multiple of one half, by products and a root; `None` where these are not exact enough."""
+    halves = int(2 * exponent) if abs(exponent) <= 8 and 2 * exponent % 1 == 0 else 0
+    if -3 <= halves <= 5 and halves:
+        return _of_few_halves(x, halves)
+    if is_double(x) or not halves:
+        return None
+    return _of_few_halves(x.to(DType.FLOAT64), halves).to(x.v.dtype)
+
+
+def _of_few_halves(x: Lanes, halves: int) -> Lanes:
+    """An inverse divides by one factor after the other, of which none overflows that the power does not."""
+    factors = [_root(x)] if halves % 2 else []
+    base, whole = abs(x) if factors else x, abs(halves) // 2
+    while whole:
+        factors += [base] * (whole % 2)
+        base, whole = base * base, whole // 2
+    return reduce(Lanes.__mul__, factors) if halves > 0 else reduce(Lanes.__truediv__, factors, x.number(1.0))
+
+
+def _root(x: Lanes) -> Lanes:
+    """`pow(x, 0.5)`, which is not negative at -0 and infinite at -inf, as C99 says."""
+    return x.number(math.inf).where(x.test("==", -math.inf), abs(x.root()))
 
 
 def pow_single(x: Lanes, y: Lanes) -> Lanes:

@@ -45,7 +45,7 @@ from .polynomial import Polynomial, add, as_expr, constant_value, moves, polynom
 from .prefixes import LAST, PREFIX, SOUND, Across
 from .prepare import largest
 from .transpose import plain_reads
-from .vector_math import emit_call, float_remainder
+from .vector_math import emit_call, emit_power, float_remainder
 
 MOST_WEIGHT = 1 << 31
 """Up to so large constants and factors of sizes and indices, a comparison is one of their difference, which does not overflow."""
@@ -164,6 +164,8 @@ class Values(Counters, ABC):
             case Call() if expr.function.startswith((PREFIX, LAST, SOUND)):
                 across = Across(self.b, self.target.features, self.once)
                 return across.call(expr.function, [self.value(each) for each in expr.arguments], self.vector_lanes)
+            case Call(function="pow", arguments=(base, Const(value=exponent))):
+                return emit_power(self.b, self.value(base), exponent, self.target)
             case Call():
                 arguments = tuple(self.value(argument) for argument in expr.arguments)
                 return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)

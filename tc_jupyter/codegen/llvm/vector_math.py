@@ -20,6 +20,7 @@ from .elementary import exp
 from .error_functions import scaled_in_halves
 from .known import KNOWN, Known
 from .lanes import Lanes
+from .powers import of_halves
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,13 @@ def emit_call(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DT
             result = arith.binary(b, function, result, other)
         return result
     return library_call(b, function, arguments)
+
+
+def emit_power(b: Builder, base: Value, exponent: float, target: Target) -> Value:
+    """Print `pow` with an exponent that is known."""
+    if base.dtype.is_float and (power := of_halves(Lanes(b, base), exponent)) is not None:
+        return power.v
+    return emit_call(b, "pow", (base, constant(exponent, base.dtype, base.lanes)), base.dtype, target)
 
 
 def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DType, target: Target) -> Value:
