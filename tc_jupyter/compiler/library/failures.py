@@ -51,7 +51,7 @@ def of_failure(bind: Bind, failure: Failure) -> Condition:
     if failure.equality is not None:
         left, right = failure.equality.left, failure.equality.right
         if failure.equality.equality.kind == "number":
-            text = f"{failure.equality.equality.reason}: `{to_python(right)}` is not"
+            text = f"{failure.equality.equality.reason}: `{to_python(right)}` is outside"
             return _sized(bind, codes.ARGUMENT_TYPE, text, right.names)
         text = f"{failure.equality.equality.reason}: `{to_python(left)}` is not `{to_python(right)}`"
         return _sized(bind, codes.SIZE_CONFLICT, text, left.names | right.names)
