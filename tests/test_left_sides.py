@@ -279,7 +279,7 @@ def test_rows_are_looked_at_once(name: str) -> None:
     wrong = places.copy()
     wrong[..., 5] = wrong[..., 4]
     for function in (f, plain):
-        with pytest.raises(tc.CallError, match="is written twice: for `(d = 0, )?i = "):
+        with pytest.raises(tc.CallError, match=r"is written twice: for `(d = 0, )?i = "):
             function(x, wrong)
 
 
