@@ -23,6 +23,7 @@ from tc_jupyter.program import (
     DType,
     Equality,
     Expr,
+    IndexVar,
     Program,
     Select,
     Statement,
@@ -893,9 +894,8 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     for r in ranges.indices[statement.name]:
         is_reduction = r.kind == "reduction"
         cut = _guarded_cut(statement, ranges, r) if is_reduction else []
-        empty = (
-            _empty_range(r) if is_reduction or ranges.program.language == "tc" or _computes(statement, ranges) else []
-        )
+        told = is_reduction or ranges.program.language == "tc" or _computes(statement, ranges)
+        empty = (_no_element(statement, r) or _empty_range(r)) if told else []
         result.extend(cut or empty or (_one_point(r) if is_reduction else []))
         if any(bound.access.is_border(bound.dimension) for bound in r.because):
             result.append(_window_message(r))
@@ -917,6 +917,15 @@ def _window_message(r: IndexRange) -> Diagnostic:
 def _computes(statement: Statement, ranges: Ranges) -> bool:
     """Whether a statement of `%%sac` was to compute a result: `[]` is empty on purpose, and so are steps on the way."""
     return statement.target in ranges.program.results and not isinstance(statement.value, Const)
+
+
+def _no_element(statement: Statement, r: IndexRange) -> list[Diagnostic]:
+    """TC326 of a target without elements, whose subscript is an expression: no index that the text has runs over it."""
+    names = {each.name for each, e in zip(statement.indices, statement.left, strict=False) if e != IndexVar(each.name)}
+    if r.index not in names or r.lower is None or r.upper is None or not nonnegative(-r.extent):
+        return []
+    message = f"`{statement.target}` has no element for any size, so nothing is computed"
+    return [Diagnostic(codes.EMPTY_RANGE, r.span, message, "", (), "state another extent in the result list")]
 
 
 def _empty_range(r: IndexRange) -> list[Diagnostic]:
