@@ -599,14 +599,19 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     if r.lower is None or r.upper is None:
         raise AssertionError("a range without ends")
     low, high = r.lower.evaluate(values), r.upper.evaluate(values)
-    block = next((each.block for each in bind.program.statements if each.name == r.statement), "")
+    statement = next(each for each in bind.program.statements if each.name == r.statement)
+    given = _given((r.lower.names | r.upper.names), values)
+    if any(item.name == r.index for item, _ in statement.computed):
+        message = f"nothing says how large `{statement.target}` is: its subscript has no value here"
+        help = "state its extent in the result list" + (f"; {given}" if given else "")
+        return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, help=help)
+    block = statement.block
     if block.endswith(f"#{r.index}"):  # of `f^n`, whose steps have this index
         message = f"`{power_of(block)}` cannot be applied {high} times"
         return Diagnostic(codes.NEGATIVE_STEPS, r.span, message, help="0 steps give the arguments back")
     message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
     labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)
     text = range_text(r.index, r.lower, r.upper)
-    given = _given((r.lower.names | r.upper.names), values)
     return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, given)
 
 

@@ -23,7 +23,6 @@ from tc_jupyter.program import (
     DType,
     Equality,
     Expr,
-    IndexVar,
     Program,
     Select,
     Statement,
@@ -921,8 +920,12 @@ def _computes(statement: Statement, ranges: Ranges) -> bool:
 
 def _no_element(statement: Statement, r: IndexRange) -> list[Diagnostic]:
     """TC326 of a target without elements, whose subscript is an expression: no index that the text has runs over it."""
-    names = {each.name for each, e in zip(statement.indices, statement.left, strict=False) if e != IndexVar(each.name)}
-    if r.index not in names or r.lower is None or r.upper is None or not nonnegative(-r.extent):
+    if (
+        all(r.index != item.name for item, _ in statement.computed)
+        or r.lower is None
+        or r.upper is None
+        or not nonnegative(-r.extent)
+    ):
         return []
     message = f"`{statement.target}` has no element for any size, so nothing is computed"
     return [Diagnostic(codes.EMPTY_RANGE, r.span, message, "", (), "state another extent in the result list")]
