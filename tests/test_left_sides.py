@@ -123,7 +123,7 @@ def test_every_statement_before_the_first_read_writes_elements(engine):
 @pytest.mark.parametrize("left, extent", [("2*i", "2*N"), ("3*i + 2", "3*N"), ("i + k", "N + N")])
 def test_a_subscript_without_a_value_leaves_no_extent(left, extent):
     text, none = f"def f(float(N) X) -> (Y) {{ Y({left}) +=! X(i) * X(k) }}", np.zeros(0, np.float32)
-    with pytest.raises(tc.CallError, match="TC602.* nothing says how large `Y` is: its subscript has no value here"):
+    with pytest.raises(tc.CallError, match=r"TC602.* nothing says how large `Y` is: its subscript has no value here"):
         tc.compile(text).f(none)
     assert tc.compile(text.replace("(Y)", f"(float({extent}) Y)")).f(none).shape == (0,)
 
