@@ -393,6 +393,10 @@ def _scalar_view(parameter: Parameter, value: object, source: SourceText) -> Arr
         own = view_of(value)
     except ArgumentProblem:
         return read_array(parameter, value, source)  # which says what is wrong
+    if own.shape:
+        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; an array of shape {own.shape} came"
+        one = "pass its element, `x.item()`" if math.prod(own.shape) == 1 else "pass one of its elements"
+        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`", one)
     return read_array(parameter if own.dtype is None else replace(parameter, dtype=own.dtype), value, source)
 
 
