@@ -433,6 +433,8 @@ class ExpressionChecker:
             if own
             else "move the statement that writes it up"
         )
+        if not own and (order := self.names.statement.along):
+            help += f", or make both step by step: `along {order[0].index.name} in 0:... {{ ... }}` holds several statements"
         self.scope.report(codes.READ_BEFORE_WRITE, span, message, help=help)
 
     def _extent(self, node: tree.Extent) -> Typed | None:

@@ -413,8 +413,47 @@ def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     low, high = min(node[0] for node in nodes), max(node[1] for node in nodes)
     wide = next((dtype for dtype in (*_SIGNED, DType.UINT64) if _inside(low, high, dtype)), INT64)
     if wide is INT64 and any(dtype is DType.UINT64 for _, _, dtype in nodes):
-        return left, right
+        narrow = _as_signed(left), _as_signed(right)
+        left, right = narrow[0] or _with_exact_parts(left), narrow[1] or _with_exact_parts(right)
+        return _below_signed(left, narrow[1]), _below_signed(right, narrow[0])
     return _widened(left, wide), _widened(right, wide)
+
+
+def _as_signed(side: Expr) -> Expr | None:
+    """In `int64`, a side whose narrower arithmetic leaves its type; `None` where that is not so, or where it needs more bits."""
+    inner = side.operand if isinstance(side, Cast) and _only_widens(side) else side
+    nodes: list[tuple[int, int, Expr]] = []
+    _interval(inner, nodes, Leaves())
+    fits_it = all(_inside(low, high + 1, INT64) and part.dtype is not DType.UINT64 for low, high, part in nodes)
+    leaves = any(not _inside(low, high, part.dtype) for low, high, part in nodes)
+    return _widened(inner) if fits_it and leaves else None
+
+
+def _with_exact_parts(side: Expr) -> Expr:
+    """A side that needs more than 64 bits, whose narrower parts do not wrap."""
+    match side:
+        case Cast() if _only_widens(side):
+            exact = _as_signed(side)
+            return side if exact is None else Cast(exact, side.dtype, side.span)
+        case Binary() if side.op not in COMPARISONS and side.dtype.is_integer:
+            return Binary(side.op, _with_exact_parts(side.left), _with_exact_parts(side.right), side.dtype, side.span)
+        case Unary() if side.op == "-":
+            return Unary("-", _with_exact_parts(side.operand), side.dtype, side.span)
+        case Select():
+            then, otherwise = _with_exact_parts(side.then), _with_exact_parts(side.otherwise)
+            return Select(side.condition, then, otherwise, side.dtype, side.span)
+        case Call() if side.function in ("abs", "sign", *bits.OPERATORS):
+            return Call(side.function, tuple(map(_with_exact_parts, side.arguments)), side.dtype, side.span)
+        case _:
+            return side
+
+
+def _below_signed(side: Expr, other: Expr | None) -> Expr:
+    """A `uint64` to compare with an `int64` that is never the largest one: larger numbers are that one."""
+    if other is None or side.dtype is not DType.UINT64:
+        return side
+    most = Const(INT64.limits[1], DType.UINT64)
+    return Cast(Binary("min", side, most, DType.UINT64, side.span), INT64, side.span)
 
 
 @dataclass(frozen=True, slots=True)

@@ -612,7 +612,8 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
     labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)
     text = range_text(r.index, r.lower, r.upper)
-    return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, given)
+    help = f"it needs `{condition_text(r.upper - r.lower)}`" + (f"; here {given}" if given else "")
+    return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, help)
 
 
 def _equality_message(bind: Bind, check: EqualityCheck, values: Mapping[str, int]) -> Diagnostic:

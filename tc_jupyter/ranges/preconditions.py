@@ -1167,6 +1167,8 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
         ends = whole(ranges, found) if found.source == "inferred" else None
         end = as_written(ends[1]) if ends is not None else end
         shifted = _shifted(ranges, first, found, ends)
+        if shifted is None and found.source == "where":
+            shifted = f"begin the range of `{name}` there, and {_KEPT}"
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
     help_text = f"to start at 0, {shifted or f'{_KEPT} and add `where {name} in 0:{end}`'}"
     if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text

@@ -264,10 +264,20 @@ def read_array(parameter: Parameter, value: object, source: SourceText) -> Array
     check_type(parameter, view, source)
     if len(view.shape) != parameter.rank:
         message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
-        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`")
+        help = _rank_help(parameter.rank, view.shape)
+        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`", help=help)
     refuse_too_large(parameter.name, view.shape, parameter.dtype, source, parameter.span)
     _say_gradient(parameter.name, value, view, source, parameter.span)
     return view
+
+
+def _rank_help(rank: int, shape: tuple[int, ...]) -> str:
+    """What to pass in the place of an array `x` that has another number of dimensions."""
+    if rank == 0:
+        return "pass a number" + (", `x.item()`" if math.prod(shape) == 1 else "")
+    index = ", ".join(["None"] * (rank - len(shape)) or ["0"] * (len(shape) - rank))
+    what = "with a new dimension in front" if len(shape) < rank else "a part of it"
+    return f"pass `x[{index}]`, {what}, or change the dimensions in the signature"
 
 
 def _numpy_type(dtype: DType) -> str:

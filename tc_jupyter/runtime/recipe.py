@@ -249,7 +249,8 @@ class Recipe:
                 launches.append(run.planned(storage, sizes))
             else:
                 launches.append(run)
-        self.scans, self.launches = tuple(scans), tuple(launches)
+        different = {(scan.place, scan.least, scan.most, scan.rising): scan for scan in scans}
+        self.scans, self.launches = tuple(different.values()), tuple(launches)
 
     def _scans(self, step: Step, storage: Mapping[str, ArrayView]) -> list[Scan] | None:
         """The checks on data before a step, if they are limits of whole arguments."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from tc_jupyter.program import Expr, IndexVar, Program, Statement, with_condition
+from tc_jupyter.program import Binary, Expr, IndexVar, Program, Size, Statement, int64, rewrite, with_condition
+from tc_jupyter.program.integers import plus
 from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 from .interleaving import interleaved
@@ -94,28 +95,7 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where the elements of a stage live.
-
-    Attributes:
-        scope: `auto` (`global` at root, `local` at an attach point), `global` (one copy, which all blocks and tasks see; a stage
-            at root that says so computes all of it, whatever is read), `shared` (one copy per GPU block), `local` (per task or
-            thread), `register`, `threads` (one array spread over the threads of a block: the first entry of `layout` is the tile
-            that runs over `threadIdx.x`).
-        layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
-            positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. Of several tiles of a
-            dimension the last is the innermost: `((1, 32), (1, 0), (1, 4))` is `[j//4%32][j//128][j%4]`. `None`: row-major.
-        padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
-            when everything it reads stays inside padded storage and surplus elements are never read as results. A padded copy
-            in shared memory is filled with zeros where there is nothing to copy.
-        clamped: outputs of a padded stage that alone are padded: beyond their ends the last element is computed again from what it
-            is computed from, so nothing need exist there.
-        masked: a padded stage may read beyond the last element of a row, where it finds zeros: positions there are tested.
-        whole: a padded sum of products runs over whole tiles of its reductions too: all it reads there are zeros.
-        pad: extra elements at the end of each innermost row; zeros in a copy on a CPU, as is the rest of its last tile.
-        swizzle: `(shift, mask)` of `Buffer.swizzle`.
-        double: number of copies, for a pipeline that fills the next while the present one is read.
-        rolling: keep what the next visit of the loop needs again, and compute only what is new (see `rolling.py`).
-    """
+    """Where the elements of a stage live: the arguments of `primitives.storage`, which says what they are."""
 
     scope: str = "auto"
     layout: tuple[tuple[int, int], ...] | None = None
@@ -412,8 +392,9 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
     """The default graph: every stage at root, its leaves are its roots; those of a block share its loop."""
     stages: list[Stage] = []
     first: dict[str, Attach] = {}
-    apart = independent_in_blocks(program, ranges)
-    for statement in interleaved(program, ranges):
+    known = replace(program, statements=tuple(_at_known_firsts(each, ranges) for each in program.statements))
+    apart = independent_in_blocks(known, ranges)
+    for statement in interleaved(known, ranges):
         names = {index.name for index in statement.indices}
         roots = tuple(
             IterVar(found.index, found.kind, (found.lower, found.upper))
@@ -431,6 +412,19 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             )
     graph = StageGraph(program, dict(ranges.boxes), (), program, at_points=ranges.at_points)
     return graph.with_stages(tuple(stages))
+
+
+def _at_known_firsts(statement: Statement, ranges: Ranges) -> Statement:
+    """A statement of a block with known first indices as numbers: `P(n + P.first1)` is `P(n)`, where `P` begins at 0."""
+    lows = ((f"{name}.first{k}", low) for name, box in ranges.boxes.items() for k, (low, _) in enumerate(box.bounds))
+    firsts = {name: low.constant for name, low in lows if low.is_constant} if statement.block else {}
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, Binary) and node.op == "+" and isinstance(node.right, Size) and node.right.name in firsts:
+            return plus(node.left, int64(firsts[node.right.name]))
+        return None
+
+    return statement.mapped(lambda each: rewrite(each, rule)) if firsts else statement
 
 
 def independent_in_blocks(program: Program, ranges: Ranges) -> dict[str, tuple[str, ...]]:

@@ -69,6 +69,28 @@ def test_bits_of_floats_are_no_indices():
             f(y, np.full(8, 20, np.int32).view(np.float32))
 
 
+def test_elements_that_are_not_read_may_be_outside():
+    """A tensor is looked at whole where most of it is read; only the columns that are read count."""
+    columns = tc.compile("def f(float(V) T, int32(N, 2) I) -> (O) { O(n) = T(I(n, 0)) + 2*T(I(n, 1)) }", target="cpu").f
+    first = tc.compile("def f(float(V) T, int32(N, 2) I) -> (O) { O(n) = T(I(n, 0)) }", target="cpu").f
+    t = np.arange(9, dtype=np.float32)
+    good = np.random.default_rng(0).integers(0, 9, (20, 2)).astype(np.int32)
+    beyond, before = good.copy(), good.copy()
+    beyond[7, 1], before[7, 0] = 9, -1
+    for _ in range(3):
+        for indices in (good, beyond, before):
+            if indices is good:
+                np.testing.assert_array_equal(columns(t, indices), t[indices[:, 0]] + 2 * t[indices[:, 1]])
+            else:
+                with pytest.raises(CallError, match="leaves `T`"):
+                    columns(t, indices)
+            if indices is not before:
+                np.testing.assert_array_equal(first(t, indices), t[indices[:, 0]])
+            else:
+                with pytest.raises(CallError, match="leaves `T`"):
+                    first(t, indices)
+
+
 CELL = """
 def plain(float(V,D) T, int64(N) I) -> (O) { O(n,d) = T(I(n),d) }
 def odd(float(V) T, int32(N) I) -> (O) { O(n) = T(2*I(n) + 1) }
