@@ -69,6 +69,7 @@ from tc_jupyter.runtime import autograd, cpu, cuda, libraries, peak
 from tc_jupyter.runtime.arguments import call_error, fail, parameters_of
 from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
+from tc_jupyter.runtime.threads import get_threads
 from tc_jupyter.runtime.timing import MOMENT, Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates, default_schedule
 from tc_jupyter.syntax import own_operators
@@ -1197,7 +1198,7 @@ class Function:
             patience=MOMENT,
         )
         limits = None if on_gpu else cpu_limits()
-        notes = libraries.slowed_note() if peers else ()
+        notes = libraries.slowed_note(1 if on_gpu else get_threads()) if peers else ()
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits, notes)
 
     def _peer_call(self, name: str, peer: Peer, arrays: Sequence[Any]) -> Callable[[], Any]:

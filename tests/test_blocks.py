@@ -211,8 +211,28 @@ def test_what_needs_no_step_is_one_product_before_the_loop():
     f = tc.compile(RNN, target="cpu").rnn
     assert [statement.block != "" for statement in f.program.statements] == [False, True, True]
     loops = f.source("loops")
-    assert loops.index("_Z(X") < loops.index("_R(U")
+    assert loops.index("_Z(") < loops.index("_R(")
     assert "R[1, B, H]" in loops  # of a temporary of the loop, one step is kept
+
+
+@pytest.mark.parametrize("sizes", [(3, 1, 2, 5), (2, 5, 3, 17), (3, 13, 20, 70), (1, 64, 1, 1)])
+@pytest.mark.parametrize("name", ["rnn", "double", "lstm"])
+def test_products_in_steps_are_tiles_of_an_operand_that_is_packed_once(name, sizes):
+    steps, batch, width, hidden = sizes
+    text = {"rnn": RNN, "double": RNN.replace("float", "double"), "lstm": LSTM}[name]
+    gates = (4,) if name == "lstm" else ()
+    last = (4, hidden) if gates else (batch, hidden)
+    args = drawn(0, (steps, batch, width), (*gates, hidden, width), (*gates, hidden, hidden), last)
+    args = [each.astype(np.float64) for each in args] if name == "double" else args
+    f, reference = (tc.compile(text, target=target)["lstm" if gates else "rnn"] for target in ("cpu", "interpreter"))
+    found, wanted = (each if gates else (each,) for each in (f(*args), reference(*args)))
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
+    kernels = f.source("loops").split("kernel ")
+    packed, loop = ([k for k, each in enumerate(kernels) if mark in each] for mark in ("U.cache(", "for t in"))
+    assert packed
+    assert max(packed) < max(loop)
+    assert "U.cache[" in kernels[max(loop)]
 
 
 SCHEDULES = [
@@ -220,6 +240,11 @@ SCHEDULES = [
     lambda s: s.compute_at("Z", "R", "t"),
     lambda s: s.parallel("R", "b"),
     lambda s: s.split("h", "o", 8).vectorize("h", "o.inner"),
+    lambda s: s.split("R", "b", 2).reorder("R", "b.outer", "t", "b.inner"),
+    lambda s: s.split("R", "b", 2).reorder("R", "t", "b.inner", "b.outer"),
+    lambda s: s.cache_write("R").split("R", "o", 4).compute_at("R.cache", "R", "o.outer"),
+    lambda s: s.cache_read("U", "R").cache_read("h0", "R"),
+    lambda s: s.cache_read("Z", "h"),
 ]
 
 
@@ -239,6 +264,9 @@ def test_schedules_inside_of_a_step(change):
         lambda s: s.reorder("R", "o", "t"),
         lambda s: s.compute_inline("R"),
         lambda s: s.rfactor("R", "k"),
+        lambda s: s.cache_read("R", "h"),
+        lambda s: s.cache_read("h", "R"),
+        lambda s: s.cache_write("R").compute_root("R.cache"),
     ],
 )
 def test_schedules_that_break_the_order_are_refused(change):

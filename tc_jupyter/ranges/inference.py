@@ -788,6 +788,12 @@ class _Rounds:
     def report_negative(self, item: Index, found: IndexRange) -> None:
         if found.lower is None or found.upper is None or not nonnegative(found.lower - found.upper - 1):
             return
+        if any(each.name == item.name for each, _ in self.statement.computed):
+            target = self.statement.target
+            message = f"nothing says how large `{target}` is: its subscript has no value for any size"
+            help = "state its extent in the result list"
+            self.diagnostics.append(Diagnostic(codes.NEGATIVE_RANGE, item.span, message, "", (), help))
+            return
         message = f"the range of `{item.name}` ends before it starts: `{found.text}`"
         labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in found.because)
         help_text = (

@@ -45,7 +45,16 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.ranges import SizeExpr, from_expr, to_python
 
-from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
+from .arrays import (
+    ArgumentProblem,
+    ArrayView,
+    as_numpy,
+    device_memory,
+    jax_has_64_bits,
+    library_of,
+    overlaps_itself,
+    view_of,
+)
 
 Number: TypeAlias = int | float | bool
 Scalar: TypeAlias = Number | complex
@@ -320,9 +329,23 @@ def check_type(parameter: Parameter, view: ArrayView, source: SourceText) -> Non
     fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help=_conversion(view, parameter.dtype))
 
 
+_NARROWER = {DType.INT64: "int32", DType.UINT64: "uint32", DType.FLOAT64: "float", DType.COMPLEX128: "complex64"}
+"""Types that JAX has only where it is told so, and what it makes of them."""
+
+
+def lacking_in_jax(dtype: DType) -> str:
+    """What to do where JAX makes no arrays of this type; nothing where it does."""
+    if dtype not in _NARROWER or jax_has_64_bits():
+        return ""
+    wide = '`jax.config.update("jax_enable_x64", True)`'
+    return f"JAX has no `{dtype.value}` unless {wide} comes first; else declare `{_NARROWER[dtype]}`"
+
+
 def _conversion(view: ArrayView, dtype: DType) -> str:
     if view.dtype is not None and view.dtype.is_complex and not dtype.is_complex:
         return f"pass its real part, or declare `{view.dtype.value}`"
+    if view.library.name == "jax" and (lacking := lacking_in_jax(dtype)):
+        return lacking
     if view.library.name == "torch":
         return f"pass `.to(torch.{dtype.value})`{_declared(view, dtype)}"
     if view.dtype_name.startswith("["):
@@ -393,6 +416,10 @@ def _scalar_view(parameter: Parameter, value: object, source: SourceText) -> Arr
         own = view_of(value)
     except ArgumentProblem:
         return read_array(parameter, value, source)  # which says what is wrong
+    if own.shape:
+        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; an array of shape {own.shape} came"
+        one = "pass its element, `x.item()`" if math.prod(own.shape) == 1 else "pass one of its elements"
+        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`", one)
     return read_array(parameter if own.dtype is None else replace(parameter, dtype=own.dtype), value, source)
 
 

@@ -54,6 +54,8 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
             stage for stage in named if stage.name in names[1:] and stage.statement.order and stage.target == names[0]
         ]
         return (own[0], "a copy would be made before what it copies") if own else None
+    if primitive == "cache_write":
+        named = [stage for stage in named if not stage.statement.block or stage.statement.self_reads]
     if primitive == "compute_root":
         named = [stage for stage in named if stage.statement.block and stage.attach.kind == "with"]
     ordered = next((stage for stage in named if stage.statement.order), None)
@@ -63,12 +65,20 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
 def changed_order(old: StageGraph, new: StageGraph) -> tuple[Stage, Problem] | None:
     """The stage whose loops do not keep its order any more, and a witness; `None` if all do."""
     before = {stage.name: stage for stage in old.stages if stage.statement.order}
-    known = {stage.name for stage in old.stages}
-    for stage in new.stages if before else ():
-        late = next((each for each in before.values() if each.target in new.reads(stage)), None)
-        if stage.name not in known and late is not None and new.position(stage.name) < new.position(late.name):
+    places = {stage.name: stage.attach for stage in old.stages}
+    for stage in (each for each in new.stages if before and places.get(each.name) != each.attach):
+        block = new.stage(new.runs_in(stage.name)).statement.block
+        makers = (
+            each for each in before.values() if not block or each.statement.block != block
+        )  # it is inside of a step
+        late = next((each for each in makers if each.target in new.reads(stage)), None)
+        if late is not None and new.position(stage.name) < new.position(late.name):
             message = f"`{stage.name}` would read `{late.target}` before `{late.name}` makes it"
             return late, Problem(codes.ILLEGAL_ORDER, message, "leave what it reads of its own target where it is")
+        late = _made_after(new, stage) if stage.attach.kind == "root" else None
+        if late is not None:
+            message = f"`{stage.name}` would be made after the loop in which `{late.name}` reads it"
+            return late, Problem(codes.ILLEGAL_ORDER, message, "leave what a block makes where it is")
     for stage in new.stages:
         if not stage.statement.order or _loops(before.get(stage.name)) == _loops(stage):
             continue
@@ -76,6 +86,12 @@ def changed_order(old: StageGraph, new: StageGraph) -> tuple[Stage, Problem] | N
         if problem is not None:
             return stage, problem
     return None
+
+
+def _made_after(graph: StageGraph, stage: Stage) -> Stage | None:
+    """A reader of a stage at root whose loops, those of its block, end before the stage is made."""
+    at = graph.position(stage.name)
+    return next((each for each in graph.consumers(stage.name) if graph.position(graph.runs_in(each.name)) < at), None)
 
 
 def _loops(stage: Stage | None) -> object:
@@ -115,11 +131,12 @@ def steps_kept(graph: StageGraph, tensor: str) -> tuple[int, int] | None:
         for read in stage.statement.reads():
             if graph.storage_name(read.tensor) != tensor:
                 continue
-            after = stage.statement.block != block and from_expr(read.indices[place], scope_of(graph)) == last
+            inside = graph.stage(graph.runs_in(stage.name)).statement.block == block
+            after = not inside and from_expr(read.indices[place], scope_of(graph)) == last
             if after and read.tensor == tensor and len(ends) == 1 and stage.name not in early:
                 continue  # the last step is there when the loop has ended
             by = (index(name) - from_expr(read.indices[place], Scope(indices={name: index(name)}))) * way
-            if stage.statement.block != block or read.tensor != tensor or not by.is_constant or by.offset < 0:
+            if not inside or read.tensor != tensor or not by.is_constant or by.offset < 0:
                 return None
             most = max(most, by.offset)
     return (place, most + 1) if most < MOST_STEPS else None

@@ -148,8 +148,10 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
         too_large = integer and number is not None and number > most
         raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)
     relation = Split(axis, f"{axis}.outer", f"{axis}.inner", factor, nparts)
-    leaves = _replace_leaves(old, axis, (relation.outer, relation.inner))
-    return graph.replace_stage(replace(old, relations=(*old.relations, relation), leaves=leaves))
+    for each in _around_steps(graph, old, (axis,)) or (old,):
+        leaves = _replace_leaves(each, axis, (relation.outer, relation.inner))
+        graph = graph.replace_stage(replace(each, relations=(*each.relations, relation), leaves=leaves))
+    return graph
 
 
 def fuse(graph: StageGraph, stage: str, outer: str, inner: str) -> StageGraph:
@@ -310,8 +312,12 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
         raise refuse(
             graph, codes.UNKNOWN_AXIS, old, f"an axis of `{stage}` is named twice in `reorder`", "name each once"
         )
-    places = iter(axes)
-    leaves = tuple(next(places) if leaf in axes else leaf for leaf in old.leaves)
+    together = _around_steps(graph, old, axes)
+    if together:
+        for each in together:
+            graph = graph.replace_stage(replace(each, leaves=_permuted(each, axes)))
+        return graph
+    leaves = _permuted(old, axes)
     depth = shared_depth(graph, old)
     if leaves[:depth] != old.leaves[:depth]:
         message = f"the outer {depth} loops of `{stage}` are shared with another stage"
@@ -1007,7 +1013,15 @@ def cache_read(
     producers = graph.stages_on(tensor)
     if producers and producers[-1].attach.kind == "at":
         stage = replace(stage, attach=producers[-1].attach)
-    return _valid(graph, _insert(graph, user.name, stage, cached, box), user), name
+    return _valid(graph, _insert(graph, _before_loops(graph, users, writers), stage, cached, box), user), name
+
+
+def _before_loops(graph: StageGraph, users: Sequence[Stage], writers: Sequence[str]) -> str:
+    """The stage that a copy for some others stands before: the first of them, or the one whose loops it shares."""
+    first = min((each.name for each in users), key=graph.position)
+    shared = min((graph.runs_in(each.name) for each in users), key=graph.position)
+    early = all(graph.position(name) < graph.position(shared) for name in writers)
+    return shared if early and graph.position(shared) < graph.position(first) else first
 
 
 def _wide_type(graph: StageGraph, user: Stage, tensor: str, widen: bool | str) -> DType | None:
@@ -1280,8 +1294,8 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
         for i, k: C.cache(i) += f(i, k)
         for i: C(i) = C.cache(i)
 
-    The new stage starts with default loops; `stage` keeps its output loops. The element type of the new stage is the type that
-    the sum is computed in, so a 16-bit result is rounded once.
+    The new stage starts with default loops, of a statement of a block inside of a step; `stage` keeps its output loops. The
+    element type of the new stage is the type that the sum is computed in, so a 16-bit result is rounded once.
 
     Example:
         def f(float(N,K) X) -> (C) { C(i) +=! X(i,k) }
@@ -1311,7 +1325,9 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
     """
     old = find_stage(graph, stage)
     statement = old.statement
-    if old.attach.kind != "root" or any(True for _ in graph.attached(stage)):
+    shares = bool(statement.block)  # the loops of its block, and nothing else
+    inside = [each for each in graph.attached(stage) if not shares or each.attach.kind != "with"]
+    if old.attach.kind not in (("root", "with") if shares else ("root",)) or inside:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `cache_write` first")
     _not_tensorized(graph, old, "cache_write")
     if statement.combine is not None:
@@ -1325,7 +1341,9 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
         message = f"no finite number multiplies or divides all terms of `{stage}`, as a sum of floats"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "leave out `factors`")
     first = statement.operator != "="
-    inner = replace(statement, name=name, target=name, value=terms, initialize=first, accumulate=False)
+    inner = replace(
+        statement, name=name, target=name, value=terms, initialize=first, accumulate=False, order=(), block=""
+    )
     outputs = statement.output_indices
     value: Expr = Read(name, tuple(IndexVar(index.name) for index in outputs), target.dtype.compute)
     for op, number in numbers:
@@ -1347,6 +1365,7 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
         inner,
         old.roots,
         leaves=tuple(root.name for root in old.roots),
+        attach=Attach("at", stage, old.leaves[shared_depth(graph, old) - 1]) if shares else Attach(),
         limits=old.limits,
         evaluates=old.evaluates,
         positions=old.positions,
@@ -2082,9 +2101,29 @@ def _leaf(graph: StageGraph, stage: Stage, axis: str) -> None:
         raise refuse(graph, codes.UNKNOWN_AXIS, stage, message, f"its loops are {leaves or 'none'}")
 
 
+def _permuted(stage: Stage, axes: tuple[str, ...]) -> tuple[str, ...]:
+    """The leaves with the named ones in this order, in the places that they occupy."""
+    places = iter(axes)
+    return tuple(next(places) if leaf in axes else leaf for leaf in stage.leaves)
+
+
+def _around_steps(graph: StageGraph, stage: Stage, axes: tuple[str, ...]) -> tuple[Stage, ...]:
+    """All statements of a block, if the loops that one primitive changes are those around the steps of the first one.
+
+    Iterations of these loops have nothing to do with each other (`stage.independent_in_blocks`), so parts of them may stand inside.
+    """
+    shared = stage.leaves[: shared_depth(graph, stage)]
+    steps = [leaf for leaf in shared if leaf in {name for name, _ in stage.statement.steps}]
+    if not stage.statement.block or stage.attach.kind != "root" or not {*axes} & ({*shared} - {*steps}):
+        return ()
+    members = tuple(each for each in graph.stages if each.statement.block == stage.statement.block)
+    kept = [leaf for leaf in _permuted(stage, axes) if leaf in steps] == steps
+    return members if kept and all({*axes} <= {*each.leaves} for each in members) else ()
+
+
 def _free(graph: StageGraph, stage: Stage, axis: str, action: str) -> None:
     """A leaf that is annotated, tensorized or an attach point must stay a leaf."""
-    if stage.leaves.index(axis) < shared_depth(graph, stage):
+    if stage.leaves.index(axis) < shared_depth(graph, stage) and not _around_steps(graph, stage, (axis,)):
         message = f"cannot {action} `{stage.name}[{axis}]`: it is shared with another stage"
         raise refuse(graph, codes.BAD_ATTACH, stage, message, f"{action} first, then `compute_with`")
     annotation = stage.annotation(axis)

@@ -98,7 +98,7 @@ def _has_loops_of_its_own(statement: Statement) -> bool:
 def _root_on_cpu(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:
     """The first template that takes the statement; stages inside others keep their plain loops."""
     if ordered.is_ordered(schedule.graph.stage(name)):
-        return ordered.default(schedule, name, target) or schedule
+        return ordered.default(schedule, name, target, facts) or schedule
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
     found = folds.default(schedule, name, target, facts) or reduction.default(schedule, name, target, facts)

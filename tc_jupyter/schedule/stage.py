@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from tc_jupyter.program import Expr, IndexVar, Program, Statement, with_condition
+from tc_jupyter.program import Binary, Expr, IndexVar, Program, Size, Statement, int64, rewrite, with_condition
+from tc_jupyter.program.integers import plus
 from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 from .interleaving import interleaved
@@ -391,8 +392,9 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
     """The default graph: every stage at root, its leaves are its roots; those of a block share its loop."""
     stages: list[Stage] = []
     first: dict[str, Attach] = {}
-    apart = independent_in_blocks(program, ranges)
-    for statement in interleaved(program, ranges):
+    known = replace(program, statements=tuple(_at_known_firsts(each, ranges) for each in program.statements))
+    apart = independent_in_blocks(known, ranges)
+    for statement in interleaved(known, ranges):
         names = {index.name for index in statement.indices}
         roots = tuple(
             IterVar(found.index, found.kind, (found.lower, found.upper))
@@ -410,6 +412,19 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             )
     graph = StageGraph(program, dict(ranges.boxes), (), program, at_points=ranges.at_points)
     return graph.with_stages(tuple(stages))
+
+
+def _at_known_firsts(statement: Statement, ranges: Ranges) -> Statement:
+    """A statement of a block with known first indices as numbers: `P(n + P.first1)` is `P(n)`, where `P` begins at 0."""
+    lows = ((f"{name}.first{k}", low) for name, box in ranges.boxes.items() for k, (low, _) in enumerate(box.bounds))
+    firsts = {name: low.constant for name, low in lows if low.is_constant} if statement.block else {}
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, Binary) and node.op == "+" and isinstance(node.right, Size) and node.right.name in firsts:
+            return plus(node.left, int64(firsts[node.right.name]))
+        return None
+
+    return statement.mapped(lambda each: rewrite(each, rule)) if firsts else statement
 
 
 def independent_in_blocks(program: Program, ranges: Ranges) -> dict[str, tuple[str, ...]]:

@@ -146,6 +146,26 @@ def test_a_derivative_is_a_function(module):
     assert ty.tolist() == [3] * 5
 
 
+def test_windows_side_by_side_read_each_element_once():
+    """`c*i + k` with `c` values of `k` is solved by quotient and remainder; a sum for each element is one per remainder."""
+    pool = tc.compile("def f(float(N) X) -> (Y) { Y(i, k) = X(3*i + k - 1) where k in 1:4 }", allow="TC321").f
+    assert "dX(i) = i / 3 < N / 3 ? dY(i / 3, i % 3 + 1) : 0.0" in pool.vjp().text
+    patches = tc.compile("def f(float(N) X, float(O, 16) W) -> (Y) { Y(o, i) +=! X(16*i + k) * W(o, k) }").f
+    assert "dX(i) +=! i / 16 < N / 16 ? dY(o, i / 16) * W(o, wrap(i)) : 0.0" in patches.vjp().text
+    strided = tc.compile("def f(float(N) X, float(O, 2) W) -> (Y) { Y(o, i) +=! X(2*i + k) * W(o, k) }").f
+    assert "dX_1(i) +=! dY(o, i) * W(o, 1)" in strided.vjp().text
+
+
+def test_sums_stand_before_what_is_added_to_them():
+    f = tc.compile(
+        "def f(float(N, M) X) -> (Y, Z) { S(i) +=! X(i, j)  Y(i, j) = X(i, j) * S(i)  Z(i) = S(i) * S(i) }"
+    ).f
+    assert [line.split("=")[0] for line in f.vjp().text.splitlines() if line.strip().startswith("dS")] == [
+        "    dS(i) +",
+        "    dS(i) +",
+    ]
+
+
 def test_what_is_saved_is_a_parameter(module):
     g = module.softmax.vjp(save=("Y", "S", "E", "M"))
     assert [name for name in g.__signature__.parameters][:6] == ["X", "Y", "S", "E", "M", "dY"]

@@ -86,6 +86,10 @@ MOST_ROWS_ALONE = 64
 one kernel."""
 
 
+WIDEST = 4
+"""Vectors of a row of a register tile that has rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
     """Rows and vectors of the register tile, lanes of a vector, rows of a task."""
@@ -131,7 +135,9 @@ def tile_of(
     most_rows, most_columns = (MANY if each is None else each.typical for each in (rows, columns))
     longest = columns.least if within_row and columns is not None else most_columns * lanes
     best: tuple[float, int, int] | None = None
-    for height, width in product(range(1, 15) if has_rows else (1,), (1, 2, 3, 4) if has_rows else (1, 2, 4, 8)):
+    for height, width in product(
+        range(1, 15) if has_rows else (1,), range(1, WIDEST + 1) if has_rows else (1, 2, 4, 8)
+    ):
         if height * width + width + 1 > target.vector_registers or width * lanes > max(lanes, longest):
             continue
         steps = -(-most_rows // height) * -(-most_columns // (width * lanes))
@@ -210,8 +216,12 @@ class Roles:
     step: int = 1
 
 
-def roles_of(stage: Stage, boxes: Mapping[str, Box]) -> Roles | None:
-    """The roles of the indices, or `None` if this is no contraction; an index with one value has none."""
+def roles_of(stage: Stage, boxes: Mapping[str, Box], full: bool = False) -> Roles | None:
+    """The roles of the indices, or `None` if this is no contraction; an index with one value has none.
+
+    Args:
+        full: no vector of columns is partial, so that a tile may read what lies as its results do, where it lies.
+    """
     statement, single = stage.statement, _single(stage)
     outputs = [index.name for index in statement.output_indices if index.name not in single]
     reads = [read for read in statement.reads() if read.indices]
@@ -222,10 +232,17 @@ def roles_of(stage: Stage, boxes: Mapping[str, Box]) -> Roles | None:
         return _vector_roles(reads, column)
     if not _depends_on_data(reads) and not _uses_index_values(stage, boxes):
         for row in reversed(outputs[:-1]):
-            found = _roles(reads, row, column)
+            others = [read for read in reads if not (full and _lies_as_results(stage, read))]
+            found = _roles(others, row, column)
             if found is not None:
                 return found
     return _vector_roles(reads, column) or _strided_roles(stage, reads, outputs, boxes)
+
+
+def _lies_as_results(stage: Stage, read: Read) -> bool:
+    """Whether what is read follows from the place of the result alone, one element for each: `A(i, k)` of a sum over `j`."""
+    outputs = [IndexVar(index.name) for index in stage.statement.output_indices]
+    return set(read.indices) == set(outputs) and len(read.indices) == len(outputs) and read.indices[-1] == outputs[-1]
 
 
 def _single(stage: Stage) -> set[str]:
@@ -391,7 +408,7 @@ def _told_apart(schedule: Schedule, name: str, target: Target, facts: Facts) -> 
 
 def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage, schedule.graph.boxes) or _halving_roles(schedule, stage, target, facts)
+    roles = _roles_in(schedule, stage, target, facts) or _halving_roles(schedule, stage, target, facts)
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
@@ -409,6 +426,18 @@ def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sched
     for tensor in (*roles.row_reads, *roles.panels):
         made = _with_factor(made, stage, user or name, tensor, roles, target, facts)
     return made
+
+
+def _roles_in(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Roles | None:
+    """The roles of the indices, where it is known whether columns fill their vectors.
+
+    Measured with AVX-512, one thread, `dB(j, k) +=! dD(i, j) * (A(i, k) - B(j, k))`, the derivative of distances between 2048 and
+    2048 points of 128 numbers: 219 ms by rows, 26 in tiles, products alone 12.
+    """
+    outputs = stage.statement.output_indices
+    columns = extent_of(stage, outputs[-1].name, facts) if outputs else None
+    width = WIDEST * lanes_of(schedule, stage, target)
+    return roles_of(stage, schedule.graph.boxes, columns is not None and columns.multiple % width == 0)
 
 
 def _dotted(
@@ -667,12 +696,83 @@ def _as_it_lies(
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         here = None if once else (copy, outer[-1] if outer else f"{first}.outer")
         schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)
-    rest = [index for index in names if index not in (roles.row, roles.column)]
-    schedule = schedule.reorder(cache, *rest, *inner, roles.row, roles.column)
-    schedule = schedule.storage(cache, "local", padded=True, clamped=(roles.row,))
+    return _clamped(schedule, cache, roles.row, roles.column, tile)
+
+
+def _clamped(schedule: Schedule, cache: str, row: str, column: str, tile: Tile) -> Schedule:
+    """The sums of a tile, whose rows are read where they lie: a row that is missing is the last one again."""
+    statement = schedule.graph.stage(cache).statement
+    inner = [index.name for index in statement.reduction_indices]
+    rest = [index.name for index in statement.output_indices if index.name not in (row, column)]
+    schedule = schedule.reorder(cache, *rest, *inner, row, column)
+    schedule = schedule.storage(cache, "local", padded=True, clamped=(row,))
     schedule = _unroll_windows(schedule, cache, inner, tile)
-    schedule = schedule.split(cache, roles.row, tile.rows).split(cache, roles.column, tile.columns)
-    return schedule.unroll(cache, f"{roles.row}.inner").vectorize(cache, f"{roles.column}.inner")
+    schedule = schedule.split(cache, row, tile.rows).split(cache, column, tile.columns)
+    return schedule.unroll(cache, f"{row}.inner").vectorize(cache, f"{column}.inner")
+
+
+def in_steps(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:
+    """A product in the steps of a block: a column operand that no step changes is packed once, before all of them.
+
+    Rows around the steps are split for all statements of the block: a tile of rows goes through the steps by itself. The schedule
+    as it is, if this is no product of a row operand and such a column operand.
+    """
+    graph = schedule.graph
+    stage = graph.stage(name)
+    roles = _roles_in_steps(stage)
+    if roles is None or roles.row is None:
+        return schedule
+    row, column = roles.row, roles.column
+    steps = {step for step, _ in stage.statement.steps}
+    made = {each.target for each in graph.stages if each.statement.block == stage.statement.block}
+    if any(tensor in made or _indices_of(stage, tensor) & steps for tensor in roles.panels):
+        return schedule
+    bits = graph.program.tensor(stage.target).dtype.compute.bits
+    rows, columns = (extent_of(stage, index, facts) for index in (row, column))
+    tile = small_tile(target, bits, rows or exactly(MOST_ROWS_ALONE), columns or exactly(MOST_ROWS_ALONE))
+    schedule = _rows_around(schedule, name, row, tile)
+    schedule, copy, cache = copied_out(schedule, name, None)
+    leaves = schedule.graph.stage(copy).leaves
+    if row in leaves:
+        schedule = schedule.split(copy, row, tile.rows)
+    schedule = schedule.split(copy, column, tile.columns)
+    leaves = schedule.graph.stage(copy).leaves
+    last = max(place for place, leaf in enumerate(leaves) if leaf in steps)
+    tiles = [f"{column}.outer", *(leaf for leaf in leaves[last + 1 :] if leaf == f"{row}.outer")]
+    inside = [f"{row}.inner", f"{column}.inner"]
+    outer = [leaf for leaf in leaves[last + 1 :] if leaf not in (*tiles, *inside)]
+    schedule = schedule.reorder(copy, *outer, *tiles, *inside).unroll(copy, f"{row}.inner")
+    schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, tiles[-1])
+    for tensor in roles.panels:
+        schedule = _pack_columns(schedule, tensor, cache, column, tile, None)
+    return _clamped(schedule, cache, row, column, tile)
+
+
+def _rows_around(schedule: Schedule, name: str, row: str, tile: Tile) -> Schedule:
+    """Tiles of rows that are around the steps of a block, if the rows are."""
+    stage = schedule.graph.stage(name)
+    steps = [leaf for leaf in stage.leaves if leaf in {step for step, _ in stage.statement.steps}]
+    if row not in stage.leaves or stage.leaves.index(row) > stage.leaves.index(steps[0]):
+        return schedule
+    first = schedule.graph.runs_in(name)
+    schedule = schedule.split(first, row, tile.rows)
+    leaves = schedule.graph.stage(first).leaves
+    inner = f"{row}.inner"
+    moved = [leaf for leaf in leaves[leaves.index(inner) : leaves.index(steps[-1]) + 1] if leaf != inner]
+    return schedule.reorder(first, *moved, inner)
+
+
+def _roles_in_steps(stage: Stage) -> Roles | None:
+    """The roles in a product whose value may ask for the step, since nothing is read where there is none."""
+    statement = stage.statement
+    outputs = [index.name for index in statement.output_indices]
+    reads = [read for read in statement.reads() if read.indices]
+    if not statement.reduction_indices or statement.combine is not None or statement.left or _depends_on_data(reads):
+        return None
+    steps = {step for step, _ in statement.order}
+    rows = [index for index in outputs[:-1] if index not in steps] if outputs[-1] not in steps else []
+    found = (_roles(reads, row, outputs[-1]) for row in reversed(rows))
+    return next((each for each in found if each is not None and each.panels and not each.windows), None)
 
 
 def _reads_once(stage: Stage, roles: Roles) -> bool:

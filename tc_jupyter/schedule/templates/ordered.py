@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Call, Expr, IndexVar, Read, Select, recurrence_of, rewrite, walk
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.ranges import Facts, from_expr
 from tc_jupyter.schedule.orders import moving
 from tc_jupyter.schedule.running import running_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import GRID_AXES, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
-from . import general
+from . import contraction, general
 
 
 def is_ordered(stage: Stage) -> bool:
@@ -43,13 +43,13 @@ def in_blocks(schedule: Schedule) -> Schedule:
     return schedule
 
 
-def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
-    """The loops of a statement with an order; `None` for others."""
+def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
+    """The loops of a statement with an order, for tiles by what is known of sizes; `None` for others."""
     stage = schedule.graph.stage(name)
     if not is_ordered(stage) or stage.attach.kind != "root":
         return None
     if stage.statement.block:
-        return _block(schedule, stage, target)
+        return _block(schedule, stage, target, facts)
     free = [root.name for root in stage.roots if root.kind == "output" and root.name not in moving(stage)]
     rest = [leaf for leaf in stage.leaves if leaf not in free]
     if not free:
@@ -135,7 +135,7 @@ def _fronts(schedule: Schedule, stage: Stage, steps: list[str]) -> Schedule:
     return schedule
 
 
-def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
+def _block(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Schedule:
     """The loops of a block: tasks over the indices around that of the step, vectors over neighbours inside of it."""
     members = [each for each in schedule.graph.stages if each.statement.block == stage.statement.block]
     step = stage.statement.order[0][0]
@@ -146,10 +146,14 @@ def _block(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
         for each in members:
             schedule = _in_threads(schedule, each, {*outer, *(name for name, _ in stage.statement.steps)})
         return schedule
+    for each in members:
+        schedule = contraction.in_steps(schedule, each.name, target, facts)
+    leaves = schedule.graph.stage(stage.name).leaves
+    outer = leaves[: leaves.index(step)]
     for leaf in outer:
         schedule = schedule.parallel(stage.name, leaf)
     for each in members:
-        schedule = _in_vectors(schedule, each, target)
+        schedule = _in_vectors(schedule, schedule.graph.stage(each.name), target)
         schedule = schedule if outer else _in_tasks(schedule, each.name, step)
     return schedule
 
@@ -183,6 +187,8 @@ def _in_vectors(schedule: Schedule, stage: Stage, target: Target) -> Schedule:
     statement, last = stage.statement, stage.statement.output_indices[-1].name
     if statement.left or statement.reduction_indices or last in {name for name, _ in statement.order}:
         return schedule
+    if last not in stage.leaves:
+        return schedule  # of a tile
     schedule = schedule.split(stage.name, last, _lanes(schedule, stage, target))
     return schedule.vectorize(stage.name, f"{last}.inner")
 

@@ -24,7 +24,7 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Sc
     """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
     schedule = ordered.in_blocks(windows.copied(schedule, product.is_product))
     for name in schedule.stages:
-        schedule = ordered.default(schedule, name, target) or schedule
+        schedule = ordered.default(schedule, name, target, {}) or schedule
     in_order = {name for name in schedule.stages if ordered.is_ordered(schedule.graph.stage(name))}
     for name in (name for name in schedule.stages if name not in in_order):
         schedule = _tried(scatter.default, schedule, name, target, sizes) or schedule
