@@ -49,6 +49,7 @@ SHEET = {
     "long card": "%%tc\ndef rope(float(B, T, H) X, float(T, H) Cos, float(T, H) Sin, float(H) G, float eps) -> (Y) {\n"
     "    S(b, t) +=! X(b, t, h) * X(b, t, h)\n    R(b, t) = rsqrt(S(b, t) / H + eps)\n    N(b, t, h) = X(b, t, h) * R(b, t) * G(h)\n"
     "    Y(b, t, h) = N(b, t, h) * Cos(t, h) + N(b, t, (h + 1) % H) * Sin(t, h)\n}",
+    "given schedule": "tc.card(conv.with_schedule(conv.schedule().split('A', 'i', 64).parallel('A', 'i.outer')))",
     "error": "%%tc\ndef wrong(float(N, K) A, float(K, M) B) -> (C, S) {\n    C(i, j) = A(i, k) * B(k, j)\n    S(j) +=! b(k, j)\n}",
     "long help": "%%tc\ndef late(float(N) X) -> (Y) { Y(i) = Y(i - 1) + X(i) }",
     "refused call": "conv(np.ones(3, np.float32), np.ones(9, np.float32))",
@@ -74,6 +75,8 @@ SHEET = {
     "reducers": "%%tc\ndef best(float(N, K) X) -> (V, P, S) {\n    V(n), P(n) argmax=! X(n, k)\n    S(n) +=! X(n, k) * X(n, k)\n}",
     "sac fold": "%%sac\ndouble total(double[*] a) { return with { (0 * shape(a) <= iv < shape(a)): a[iv]; }: fold(+, 0.0); }",
 }
+WIDTH = 838
+"""Pixels that GitHub gives a picture of the README: at this width letters are as large as in JupyterLab, 13 pixels."""
 BEFORE = [
     "%load_ext tc_jupyter\nimport numpy as np\nimport tc_jupyter as tc",
     "%%tc -q --allow TC321\ndef stencil(float(N) X) -> (O) {\n    T(i) = X(i - 1) + X(i + 1)\n    O(i) = T(i) + T(i + 2)\n}\n"
@@ -88,9 +91,13 @@ LOOKS = {
     "dark": ("JupyterLab Dark", 1, 1000),
     "high contrast": ("JupyterLab Dark High Contrast", 1, 1000),
     "200 %": ("JupyterLab Light", 2, 1400),
+    "small": ("JupyterLab Light", 11 / 13, 1000),
+    "large": ("JupyterLab Dark", 22 / 13, 1200),
     "narrow": ("JupyterLab Light", 1, 520),
 }
 """Of each column of the sheet: theme, size of fonts as a multiple of the usual one, width of the window in pixels."""
+AROUND = 98
+"""Pixels that JupyterLab has around a cell."""
 
 
 def free_port() -> int:
@@ -229,12 +236,12 @@ def write_sheet(page: Page, folder: Path, url: str, out: Path, looks: list[str])
     for look in looks:
         theme, scale, width = LOOKS[look]
         sizes = {
-            "code-font-size": f"{13 * scale}px",
-            "content-font-size1": f"{14 * scale}px",
-            "ui-font-size1": f"{13 * scale}px",
+            "code-font-size": f"{13 * scale:.0f}px",
+            "content-font-size1": f"{14 * scale:.0f}px",
+            "ui-font-size1": f"{13 * scale:.0f}px",
         }
         themes.write_text(json.dumps({"theme": theme, "overrides": sizes}))
-        page.set_viewport_size({"width": width, "height": 2400 * scale})
+        page.set_viewport_size({"width": width, "height": round(2400 * max(1, scale))})
         page.goto(f"{url}/lab/tree/sheet.ipynb?reset")
         page.wait_for_selector(".jp-Notebook .jp-CodeCell .cm-content", timeout=60_000)
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready.then(() => null)")
@@ -277,8 +284,9 @@ def main() -> None:
             if sheet is not None:
                 write_sheet(page, folder, f"http://127.0.0.1:{port}", sheet, asked.look or list(LOOKS))
                 return
+            page.set_viewport_size({"width": WIDTH + AROUND, "height": 1200})
             draw(page, f"http://127.0.0.1:{port}")
-            page.set_viewport_size({"width": 1000, "height": 2200})
+            page = browser.new_page(viewport={"width": 1000, "height": 2200})  # shown alone, each pixel as it is
             for notebook, pictures in VIEWS.items():
                 shutil.copy(HERE / notebook, folder / notebook)
                 draw_views(page, f"http://127.0.0.1:{port}", notebook, pictures)

@@ -69,8 +69,9 @@ from tc_jupyter.runtime import autograd, cpu, cuda, libraries, peak
 from tc_jupyter.runtime.arguments import call_error, fail, parameters_of
 from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
+from tc_jupyter.runtime.threads import get_threads
 from tc_jupyter.runtime.timing import MOMENT, Benchmark, benchmark, cpu_limits, rows_of
-from tc_jupyter.schedule import Schedule, Step, Target, candidates
+from tc_jupyter.schedule import Schedule, Step, Target, candidates, default_schedule
 from tc_jupyter.syntax import own_operators
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
@@ -632,6 +633,12 @@ class Function:
         return definition.steps, definition.special and definition.special.signature
 
     @property
+    def given_schedule(self) -> Schedule | None:
+        """What `with_schedule` gave; `None`: calls run the default schedule."""
+        definition = self._definition
+        return definition.schedule() if isinstance(definition, Definition) and definition.steps is not None else None
+
+    @property
     def is_open(self) -> bool:
         """Whether ranks, element types or values that are known only at a call take part in what is computed."""
         return not isinstance(self._definition, Definition)
@@ -1096,6 +1103,21 @@ class Function:
         """One stage per statement, nothing transformed; or the schedule that `with_schedule` gave."""
         return self._known().schedule()
 
+    def default_schedule(self, /, *arrays: Any, **sizes: int) -> Schedule:
+        """The schedule that calls run where `with_schedule` gave none, to look at or to begin with.
+
+        Args:
+            arrays: the arguments of a call, for whose sizes tiles are chosen; without them, for large ones.
+            sizes: instead, sizes by name; some or all.
+
+        Raises:
+            CallError: the arrays do not fit.
+            TypeError, ValueError: a value is no size, or there is no such size.
+        """
+        definition = self._known(arrays)
+        target = target_of(engine_of(self._options.target, "cpu"))
+        return default_schedule(definition.program, definition.found.ranges, target, self._sizes(arrays, sizes))
+
     def on(self, target: str) -> Function:
         """The same function on another engine: `cpu`, `cuda` or `interpreter`.
 
@@ -1176,7 +1198,7 @@ class Function:
             patience=MOMENT,
         )
         limits = None if on_gpu else cpu_limits()
-        notes = libraries.slowed_note() if peers else ()
+        notes = libraries.slowed_note(1 if on_gpu else get_threads()) if peers else ()
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits, notes)
 
     def _peer_call(self, name: str, peer: Peer, arrays: Sequence[Any]) -> Callable[[], Any]:

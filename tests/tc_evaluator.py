@@ -763,6 +763,21 @@ def wrap(value, dtype):
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
 
 
+WIDEST = ("int64", "uint64")
+
+
+def wraps(dtype, mode):
+    """Whether integer arithmetic wraps: beside a comparison only that which has 64 bits, in a subscript none."""
+    return not mode or (mode == "test" and dtype in WIDEST)
+
+
+def left_of(value, dtype, mode):
+    """What integer arithmetic leaves of a number."""
+    if mode == "test" and not -(1 << 63) <= value < 1 << 64 and dtype not in WIDEST:
+        raise Unclear("a number beside a comparison beyond 64 bits")
+    return wrap(value, dtype) if wraps(dtype, mode) else value
+
+
 def convert(value, error, source, target):
     """A number in another type: integers wrap, floats are cut off, and end at the ends of the integer type."""
     if is_complex(target):
@@ -848,6 +863,8 @@ class Float:
 
     def mul(self, a, b):
         (x, ex), (y, ey) = a, b
+        if UNSURE in (ex, ey):  # 0 times what may be an infinity is no 0
+            return 0.0, UNSURE
         p = x * y
         if not math.isfinite(p):
             return p, UNSURE if ex or ey or (math.isfinite(x) and math.isfinite(y)) else 0.0
@@ -2174,8 +2191,8 @@ class Run:
                 return self.compile_apply(e, mode)
         raise AssertionError(e)
 
-    def operand(self, e, common, mode):
-        """The value of an operand in the type in which operands meet."""
+    def operand(self, e, common, mode, compared=False):
+        """The value of an operand in the type in which operands meet; one of a comparison is a number."""
         code, found = self.compiled(e, mode), self.type_of(e)
         target = computed(common)
         if found.varies:
@@ -2191,7 +2208,7 @@ class Run:
             constant = (value, 0.0)
             return lambda env: constant
         source = computed(found.dtype)
-        if source == target or (mode and not is_float(target)):
+        if source == target or (mode and not is_float(target) and (compared or not wraps(target, mode))):
             return code
 
         def converted(env):
@@ -2227,8 +2244,8 @@ class Run:
             value, error = inner(env)
             if e.op == "~":
                 ones = limits(dtype)[1] if dtype.startswith("u") else -1
-                return (ones - value if mode else wrap(ones - value, dtype)), error
-            return (-value if is_float(dtype) or is_complex(dtype) or mode else wrap(-value, dtype)), error
+                return left_of(ones - value, dtype, mode), error
+            return (-value if is_float(dtype) or is_complex(dtype) else left_of(-value, dtype, mode)), error
 
         return negative
 
@@ -2272,7 +2289,7 @@ class Run:
             if fixed and y == 0 and mode == "index":
                 raise Refused("divisor")
             value = step(int(x), int(y))
-            return (value if mode else wrap(value, common)), 0.0
+            return left_of(value, common, mode), 0.0
 
         return whole
 
@@ -2286,7 +2303,7 @@ class Run:
             def whole(env):
                 x, error = a(env)
                 found = int(x) ** exponent.weak
-                return (0, UNSURE) if error else (found if mode else wrap(found, dtype), 0.0)
+                return (0, UNSURE) if error else (left_of(found, dtype, mode), 0.0)
 
             return whole
         ring, number = FLOATS[computed(dtype)], exponent.weak
@@ -2330,7 +2347,7 @@ class Run:
     def compile_comparison(self, e, common):
         test = TESTS[e.op]
         mode = "" if is_float(common) or is_complex(common) else "test"
-        a, b = self.operand(e.left, common, mode), self.operand(e.right, common, mode)
+        a, b = (self.operand(side, common, mode, compared=True) for side in (e.left, e.right))
         mixed = mode == "test" and "uint64" in (self.type_of(e.left).dtype, self.type_of(e.right).dtype)
 
         def compared(env):
@@ -2511,7 +2528,7 @@ class Run:
         def kept(env):
             value, error = inner(env)
             if e.name == "abs":
-                return (abs(value) if mode else wrap(abs(value), dtype)), error
+                return left_of(abs(value), dtype, mode), error
             return ((value > 0) - (value < 0) if e.name == "sign" else value), error
 
         return kept

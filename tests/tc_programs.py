@@ -1337,18 +1337,22 @@ def judge_out(text, name, one, engines, arguments, expected, data, note):
     again = expected_of(
         text, name, arguments, {key: (given[key], array.dtype) for key, array in expected.results.items()}
     )
-    assert isinstance(again, Outcome), note
+    assert isinstance(again, Outcome | Unclear), f"out= has to be refused: {again}\n{note}"
     for engine, function in engines.items():
         out = tuple(np.copy(array) if array.base is None else relaid(array) for array in given.values())
         results = called(function, arguments, out if len(out) > 1 else out[0])
         assert isinstance(results, tuple), f"out= refused: {results}\n{note}"
+        if isinstance(
+            again, Unclear
+        ):  # what was in the arrays decides conditions, and with what they hold now rounding does
+            continue
         for mine, theirs in zip(results, again.results.values(), strict=True):
             agree(mine, theirs, f"{engine} with out=\n{note}")
     for mine, theirs in zip(called(engines["cpu"], arguments), expected.results.values(), strict=True):
         agree(mine, theirs, f"cpu, a call that was made before\n{note}")
     for (value, _), held in zip(arguments, before, strict=True):
         assert np.array(value).tobytes() == held.tobytes(), f"an argument was written\n{note}"
-    return "computed"
+    return "computed" if isinstance(again, Outcome) else f"computed, unclear with out=: {again}"
 
 
 def relaid(view):

@@ -57,12 +57,32 @@ def test_the_two_commands_are_first_and_complete():
     ]
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)\)", README))
+@pytest.mark.parametrize("target", re.findall(r"(?:\]\(|src=\")(?!http)([^)#\"]+)", README))
 def test_links_and_pictures_lead_somewhere(target):
     path = ROOT / target
     assert path.exists()
     if path.suffix == ".png":
         assert path.stat().st_size < 300_000
+
+
+def test_code_is_shown_without_scrolling():
+    """A hundred letters are what GitHub shows of a line of code."""
+    fenced = [
+        line
+        for code in re.findall(r"^```\w+\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+        for line in code.splitlines()
+    ]
+    indented = [line[4:] for line in README.splitlines() if line.startswith("    ")]
+    assert [line for line in (*fenced, *indented) if len(line) > 98] == []
+
+
+def test_letters_of_pictures_are_as_large_as_the_text():
+    """A picture says the width at which its letters have 13 pixels."""
+    shown = re.findall(r'<img src="([^"]+)" width="(\d+)" alt="[^"]+">', README)
+    assert len(shown) == 2
+    for name, width in shown:
+        pixels = int.from_bytes((ROOT / name).read_bytes()[16:20], "big")
+        assert abs(pixels / 1.5 - int(width)) < 10
 
 
 def test_it_is_short_and_so_are_its_sentences():

@@ -5,7 +5,7 @@ import pytest
 
 import tc_jupyter as tc
 from tests.literate import CASES, DOCS, read_cases
-from tests.tc_evaluator import Refused, Rejected, evaluate
+from tests.tc_evaluator import UNSURE, Refused, Rejected, evaluate
 from tests.tc_programs import agree, called, drawn, drawn_complex, drawn_orders, expected_of, judge
 
 FIRST, QUICK, MANY = 100_000, 4, 40
@@ -163,6 +163,62 @@ def test_a_guard_that_wraps_in_64_bits_is_not_believed(guard, number, target):
 
 
 @pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        ("-A(i) > 1", "uint64", [0, 1, 1]),
+        ("A(i) - 1 >= 0", "uint64", [1, 1, 1]),
+        ("abs(-A(i)) > 5", "uint64", [0, 1, 1]),
+        ("A(i)*A(i) > 9", "uint64", [0, 0, 1]),
+        ("-A(i) > 1", "int64", [0, 0, 0]),
+        ("A(i) - 1 >= 0", "int64", [0, 1, 1]),
+        ("~A(i) >= 0", "int64", [0, 0, 1]),
+    ],
+)
+def test_a_comparison_that_needs_more_than_64_bits_wraps(value, dtype, expected):
+    text = f"def f({dtype}(N) A) -> (Y) {{ Y(i) = {value} }}"
+    last = 2**63 + 5 if dtype == "uint64" else -(2**63)
+    A = np.array([0, 3, last], dtype)
+    assert evaluate(text, "f", [(A, dtype)]).results["Y"].values == expected
+    for target in ("interpreter", "cpu"):
+        assert tc.compile(text, target=target).f(A).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("U(i) - 201 < B(i)", [1, 1, 0, 1]),
+        ("B(i) > U(i) - U(0)", [1, 1, 0, 1]),
+        ("U(i) - 201 >= B(i)", [0, 0, 1, 0]),
+        ("U(i) + U(i) == B(i)*4", [1, 0, 0, 0]),
+        ("B(i) + (U(i) + U(i)) == 500", [1, 0, 0, 0]),
+        ("(i > 1 ? B(i) : U(i) + U(i)) == 400", [1, 0, 0, 0]),
+        ("B(i) % (U(i) - U(0) + 300) == 100", [1, 0, 0, 0]),
+        ("U(i) + U(i) <= ~B(i)", [1, 1, 1, 1]),
+        ("i + 499 < B(i) + (U(i) + U(i))", [1, 0, 1, 0]),
+        ("(99 - U(i))*(U(i) + 1) <= B(i)", [1, 1, 1, 1]),
+    ],
+)
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_beside_64_unsigned_bits_only_they_wrap(value, expected, target):
+    """Arithmetic of `uint8` wrapped in a comparison with a `uint64`: 200 - 201 was 255, and not below 100."""
+    text = f"def f(uint64(N) B, uint8(N) U) -> (Y) {{ Y(i) = {value} }}"
+    B, U = np.array([100, 3, 0, 2**63 + 5], np.uint64), np.array([200, 100, 255, 0], np.uint8)
+    assert evaluate(text, "f", [(B, "uint64"), (U, "uint8")]).results["Y"].values == expected
+    assert tc.compile(text, target=target).f(B, U).tolist() == expected
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_guard_beside_64_unsigned_bits_is_looked_behind(target):
+    text = "def f(float(N) X, uint64(M) B, uint8(M) U) -> (Y) { Y(i) = U(i) - 1 < B(i) ? X(U(i) - 1) : 7 }"
+    f = tc.compile(text, target=target).f
+    X, B = np.arange(5, dtype=np.float32), np.array([3, 2**63 + 9], np.uint64)
+    assert f(X, B, np.array([4, 2], np.uint8)).tolist() == [7, 1]
+    for U in ([0, 0], [1, 6]):
+        with pytest.raises(tc.CallError):
+            f(X, B, np.array(U, np.uint8))
+
+
+@pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("int8(A(i) + B(i)) > 0", [0, 1, 0]),
@@ -219,6 +275,22 @@ def test_a_literal_too_large_for_half_keeps_its_type():
 def test_the_evaluator_itself(text, arguments, expected):
     (found,) = evaluate(text, "f", arguments).results.values()
     assert found.values == expected
+
+
+def test_what_is_in_arrays_for_results_may_leave_a_condition_to_rounding():
+    text = """def f(int32(N) A) -> (T0, T1) {
+        T0(i) += 0*A(i)
+        T1(i) += 1 where T0(i) > 0, sqrt(T0(i)*0.5)^2 > T0(i)*0.5
+    }"""
+    assert judge(text, {"N": 6}, 0) == "computed, unclear with out=: a condition that depends on rounding"
+
+
+def test_what_is_not_known_stays_so_times_zero():
+    """Products of complex numbers that overflow had errors of NaN, within which nothing is."""
+    text = "def f(complex64(N) Z) -> (Y) { T(i) = Z(i) * Z(i) Y(i) = T(i) * T(i) + 0*i }"
+    (found,) = evaluate(text, "f", [(np.array([1e30 + 1e30j, 1 + 1j], np.complex64), "complex64")]).results.values()
+    assert found.errors == [UNSURE, pytest.approx(0, abs=1e-5)]
+    assert found.values[1] == pytest.approx(-4)
 
 
 @pytest.mark.parametrize(

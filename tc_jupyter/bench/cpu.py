@@ -181,14 +181,6 @@ def result_of(entry: Mapping[str, Any]) -> Result:
 
 # one number of threads -----------------------------------------------------------------------------------------------------------
 
-_VARIABLES = (
-    "OPENBLAS_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
-"""What libraries read at their start."""
 _PIN = (
     "import os; hasattr(os, 'sched_setaffinity') and os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{0}]); "
 )
@@ -214,7 +206,7 @@ def in_child(module: str, arguments: tuple[Any, ...], count: int) -> Any:
 
     It runs in a process whose libraries use `count` threads and choose their kernels themselves, and prints its own lines.
     """
-    environment = {**libraries.unslowed(), **dict.fromkeys(_VARIABLES, str(count))}
+    environment = {**libraries.unslowed(), **dict.fromkeys(libraries.THREADS, str(count))}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "entries.json"
         call = f"measure_to{(str(target), *arguments)!r}"

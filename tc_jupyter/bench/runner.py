@@ -28,6 +28,7 @@ from tc_jupyter.compiler.peers import installed, moved, peer_call
 from tc_jupyter.function import Function, compile, gpu_available
 from tc_jupyter.program import Statement
 from tc_jupyter.runtime import cuda, libraries
+from tc_jupyter.runtime.threads import get_threads
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, doubts, duration, rows_of
 
 from . import cpu, gradient, plain, sac
@@ -106,7 +107,7 @@ def run_suite(
         return gradient.run(json_file, only or "", thread_count)
     if suite == "plain":
         return plain.run(json_file, only or "", thread_count)
-    if libraries.slowed():
+    if libraries.slowed() or libraries.limited(get_threads()):
         return _run_unslowed(suite, json_file, only, compiled)
     print(
         f"{platform.platform()}, Python {platform.python_version()}, NumPy {np.__version__}, {time.strftime('%Y-%m-%d')}"
@@ -134,11 +135,12 @@ def run_suite(
 
 
 def _run_unslowed(suite: str, json_file: str | None, only: str | None, compiled: bool) -> int:
-    """The suite in a process whose libraries choose their kernels themselves; theirs are loaded here already."""
+    """The suite in a process whose libraries choose kernels and threads themselves; theirs are loaded here already."""
     arguments = f"{suite!r}, {json_file!r}, {only!r}, compiled={compiled}"
     code = f"import sys; from tc_jupyter.bench.runner import run_suite; sys.exit(run_suite({arguments}))"
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-c", code], env={**libraries.unslowed(), "PYTHONPATH": path}).returncode
+    environment = {name: value for name, value in libraries.unslowed().items() if name not in libraries.THREADS}
+    return subprocess.run([sys.executable, "-c", code], env={**environment, "PYTHONPATH": path}).returncode
 
 
 def _names(suite: str) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tc_jupyter.codegen import KernelSource
-from tc_jupyter.diagnostics import CompileError, Diagnostic, codes
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, codes
 from tc_jupyter.gradient import Ties
 from tc_jupyter.program import Expr, Index, Program, Signature, Size, Specialized, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
@@ -72,7 +72,7 @@ from tc_jupyter.schedule import (
 from .analysis import analyze
 from .build import Build, build
 from .call_numbers import CallNumbers
-from .derivatives import Derivation, Kind, checked, derivation, differentiable, worth_saving
+from .derivatives import Derivation, Kind, checked, derivation, differentiable, remembering, worth_saving
 from .function_analysis import FunctionAnalysis
 from .stored_builds import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
@@ -185,7 +185,7 @@ class Definition:
         self._derived: dict[
             tuple[Kind, tuple[str, ...] | None, tuple[str, ...], bool, Ties], tuple[Definition, Derivation]
         ] = {}
-        self._backwards: dict[tuple[int, ...], autograd.Backward] = {}
+        self._backwards: dict[tuple[tuple[int, ...], bool], autograd.Backward] = {}
         self.rule: Definition | None = None if options.rule is None else options.rule.definition()
         self._lock = threading.Lock()
         self.key = autograd.known(self, f"{options}")
@@ -523,22 +523,26 @@ class Definition:
         if found is None:
             with MAKING:
                 made = derivation(self.program, self.found.ranges, kind, wrt, save, lean, ties)
-                options = replace(
-                    self.options,
-                    text=made.text,
-                    language="tc",
-                    known=None,
-                    specialize=None,
-                    strict=False,
-                    follows=False,
-                    rule=None,
-                )
-                analysis = analyze(made.text)
-                if not analysis.ok:  # a limit of the analysis, as TC508: the text is longer than that of this def
-                    raise CompileError(analysis.diagnostics, analysis.source, analysis.render())
-                (known,) = analysis.functions.values()
-                found = self._derived[key] = Definition(known, options), made
+                found = self._derived[key] = self._about(made), made
         return found
+
+    def _about(self, made: Derivation) -> Definition:
+        """The def of a text that was derived."""
+        options = replace(
+            self.options,
+            text=made.text,
+            language="tc",
+            known=None,
+            specialize=None,
+            strict=False,
+            follows=False,
+            rule=None,
+        )
+        analysis = analyze(made.text)
+        if not analysis.ok:  # a limit of the analysis, as TC508: the text is longer than that of this def
+            raise CompileError(analysis.diagnostics, analysis.source, analysis.render())
+        (known,) = analysis.functions.values()
+        return Definition(known, options)
 
     def lean(self, kind: Kind, wrt: Sequence[str], save: Sequence[str] = ()) -> Lean:
         """A derived def without parameters that nothing reads."""
@@ -573,17 +577,49 @@ class Definition:
         except CompileError:
             return None
         floats = tuple(program.parameters.index(name) for name in names)
-        lent = self._dispatched(self._plain, False, None).lent  # what is recorded is no NumPy array
-        return autograd.Recordable(lambda *args: lent(args), self._backward, self._forward, floats, results)
+        return autograd.Recordable(self._lent, self._backward, self._forward, floats, results)
 
-    def _backward(self, places: tuple[int, ...]) -> autograd.Backward:
-        """How the derivatives by some parameters are computed."""
-        found = self._backwards.get(places)
+    @cached_property
+    def _lent(self) -> Callable[..., Any]:
+        """A call that nobody records, whose results are no NumPy arrays."""
+        lent = self._dispatched(self._plain, False, None).lent
+        return lambda *args: lent(args)
+
+    def _backward(self, places: tuple[int, ...], remembers: bool) -> autograd.Backward:
+        """How the derivatives by some parameters are computed; `remembers`: by a call that keeps more than its results."""
+        found = self._backwards.get((places, remembers))
         if found is None:
-            back, by = self.backward_of(places)
-            call = back.about.dispatcher()
-            found = self._backwards[places] = autograd.Backward(call, back.takes, back.saved, by)
+            found = self._remembering(places) if remembers else None
+            if found is None:
+                back, by = self.backward_of(places)
+                found = autograd.Backward(back.about.dispatcher(), back.takes, back.saved, by)
+            self._backwards[places, remembers] = found
         return found
+
+    def _remembering(self, places: tuple[int, ...]) -> autograd.Backward | None:
+        """The same by a call of a def with more results; `None` where there is nothing more to keep, or the loops are given."""
+        program = self.program
+        if self.rule is not None or self.steps is not None or self.checks:
+            return None
+        try:
+            with MAKING:
+                found = remembering(program, self.found.ranges, tuple(program.parameters[place] for place in places))
+                if found is None:
+                    return None
+                call, back = map(self._about, found)
+        except CompileError:  # a limit that the def alone is within
+            return None
+        takes, saved = map(program.parameters.index, found[1].takes), map(program.results.index, found[1].saved)
+        again = self._backward(places, False)
+
+        def forward(*args: Any) -> Any:
+            try:
+                return call._lent(*args)
+            except CallError:
+                self._lent(*args)  # says the same of the def as it was written
+                raise
+
+        return autograd.Backward(back.dispatcher(), tuple(takes), tuple(saved), places, forward, again)
 
     # inside `torch.compile` and what JAX traces
 

@@ -6,7 +6,8 @@ Worked example: for `def f(float(N) X) -> (Y) { Y(i) = sin(X(i)) }` it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,7 +16,21 @@ import numpy as np
 from tc_jupyter.diagnostics import codes, nearest, shown_value
 from tc_jupyter.diagnostics.values import one_or_more
 from tc_jupyter.diagnostics.work import TooMuchWork, allowed
-from tc_jupyter.gradient import Derived, Steps, Ties, batched, jvp, reads, refuse, root, steps_of, takes, text_of, vjp
+from tc_jupyter.gradient import (
+    Derived,
+    Steps,
+    Ties,
+    batched,
+    jvp,
+    reads,
+    refuse,
+    remembered,
+    root,
+    steps_of,
+    takes,
+    text_of,
+    vjp,
+)
 from tc_jupyter.program import Program, Tensor
 from tc_jupyter.ranges import Ranges, from_expr
 from tc_jupyter.runtime.arguments import fail
@@ -35,11 +50,13 @@ class Derivation:
     Attributes:
         takes: the parameters of the def it is about that it takes.
         reads: those of which it reads elements.
+        saved: results of that def, which it takes behind them.
     """
 
     text: str
     takes: tuple[str, ...]
     reads: frozenset[str]
+    saved: tuple[str, ...] = ()
 
 
 def derived_text(
@@ -79,17 +96,48 @@ def derivation(
         raise refuse(program, "no parameter is a float" if wrt is None else "`wrt` names no parameter")
     if kind != "batch" and not any(program.tensor(name).dtype.is_float for name in program.results):
         raise refuse(program, "no result is a float")
-    saved = tuple(save)
+    with _limited(program):
+        steps = steps_of(program, ranges)
+        made = replace(_made(steps, kind, f"{program.name}_{kind}", chosen, tuple(save), ties), lean=lean)
+        return _printed(made)
+
+
+def remembering(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[Derivation, Derivation] | None:
+    """The def with what its derivatives need beside as results, and these derivatives; `None` where they need no more.
+
+    Raises:
+        CompileError: TC250, a function without a derivative.
+    """
+    with _limited(program):
+        whole = vjp(steps_of(program, ranges), f"{program.name}_vjp", wrt)
+        found = remembered(whole, f"{program.name}_kept")
+        return None if found is None else (_printed(found[0]), _printed(found[1]))
+
+
+@contextmanager
+def _limited(program: Program) -> Generator[None]:
+    """See to it that a derivation ends.
+
+    Raises:
+        CompileError: TC250, it takes too long.
+    """
     try:
         with allowed(STEPS):
-            steps = steps_of(program, ranges)
-            made = replace(_made(steps, kind, f"{program.name}_{kind}", chosen, saved, ties), lean=lean)
-            text = text_of(made)
+            yield
     except (TooMuchWork, RecursionError):
         raise refuse(program, "it would take too long to find") from None
+
+
+def _printed(made: Derived) -> Derivation:
+    """The text of a def that was derived.
+
+    Raises:
+        CompileError: TC250, it is too long.
+    """
+    program, text = made.about.program, text_of(made)
     if len(text) > LONGEST:
         raise refuse(program, f"it would be longer than {LONGEST} characters")
-    return Derivation(text, takes(made), reads(made))
+    return Derivation(text, takes(made), reads(made), tuple(name for name in made.saved if name in program.results))
 
 
 def _made(steps: Steps, kind: Kind, name: str, chosen: Sequence[str], saved: Sequence[str], ties: Ties) -> Derived:

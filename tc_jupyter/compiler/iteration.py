@@ -18,7 +18,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.diagnostics.values import shown_value
-from tc_jupyter.program import DType
+from tc_jupyter.program import DType, index_state, state_help
 from tc_jupyter.ranges import to_python
 from tc_jupyter.runtime.arguments import call_error
 
@@ -62,7 +62,7 @@ def rule_of(found: FunctionAnalysis, until: str | None) -> Rule:
     reason = _difference(found, [names[place] for place in states])
     if reason:
         message = f"`{program.name}` cannot be applied to what it returns: {reason}"
-        help = "the first parameters, as many as there are results, have the types and shapes of the results"
+        help = state_help(index_state(program, program.parameters, [names[place] for place in states]))
         raise call_error(Diagnostic(codes.STATE, program.span, message, help=help), program.source)
     written = {statement.target for statement in program.statements if statement.accumulate and statement.initialize}
     place = None if until is None else names.index(until)

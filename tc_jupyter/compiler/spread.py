@@ -60,6 +60,8 @@ CHUNK = 1 << 16
 """Elements that are evaluated at a time."""
 SLOW, KEPT = 50, 80
 """As many operations take as long as a function that is called for one element after another, and as a value that is kept."""
+TURN = 1 << 16
+"""As many operations take as long as making the elements of one turn of a recurrence, however few they are."""
 FULL = 1 << 27
 """Where a sum, or a largest or smallest term, takes more operations than this, only some of its terms are disturbed."""
 LARGEST, OTHERS = 256, 64
@@ -147,6 +149,14 @@ class _Written:
         asked[new] = True
         return np.flatnonzero(asked)
 
+    def at(self, places: Array, exact: bool = False) -> Array:
+        """What is kept at these places, of the same samples if there are several."""
+        values = self.exact if exact else self.values
+        if places.shape[0] == 1:
+            return values[:, places[0]]
+        sample = np.arange(places.shape[0])[:, None, None] if values.shape[0] > 1 else 0
+        return values[sample, places]
+
     def add(self, positions: Array, stored: Array, unrounded: Array) -> None:
         """Keep what was evaluated: all samples of every position."""
         total = self.count + positions.size
@@ -233,25 +243,68 @@ class Spread:
         missing = written.missing(positions.reshape(-1))
         if missing.size:
             self._evaluate(writers[-1], missing, written)
-        values = written.exact if exact else written.values
-        slots = written.slots[positions] - 1
-        if slots.shape[0] == 1:
-            return values[:, slots[0]]
-        sample = np.arange(slots.shape[0])[:, None, None] if values.shape[0] > 1 else 0
-        return values[sample, slots]
+        return written.at(written.slots[positions] - 1, exact)
 
     def _evaluate(self, number: int, positions: Array, written: _Written) -> None:
         """What the statement leaves at these positions, a part at a time."""
         statement = self.program.statements[number]
         if keeps(statement) and statement.reduction_indices:
             raise TooMuch  # every element would look for its point
+        if statement.block:
+            raise TooMuch  # its statements need each other
         count = prod(high - low for low, high in self.reduced(statement))
-        some = self._of_some_terms(number, count * positions.size)
-        self.budget.pay((_Point(self, number, some).cost * max(1, count) + self.kept) * positions.size)
+        turns = self._turns(statement, positions, written) if statement.order else [positions]
+        size = sum(turn.size for turn in turns)
+        some = self._of_some_terms(number, count * size)
+        self.budget.pay((_Point(self, number, some).cost * max(1, count) + self.kept) * size + TURN * (len(turns) - 1))
         step = max(1, CHUNK // max(1, min(LANE, count)))
-        for first in range(0, positions.size, step):
-            part = positions[first : first + step]
-            written.add(part, *_Point(self, number, some).left_at(part))
+        for turn in turns:
+            for first in range(0, turn.size, step):
+                part = turn[first : first + step]
+                written.add(part, *_Point(self, number, some).left_at(part))
+
+    def _turns(self, statement: Statement, positions: Array, written: _Written) -> list[Array]:
+        """The positions that a statement which reads its own elements makes in turns, so that these are there: of whole rows, or
+        of all elements where rows need each other.
+        """
+        box, ordered = self.box(statement.target), dict(statement.order)
+        ends = [self.range(statement, index.name) for index in statement.output_indices]
+        asked = np.unravel_index(positions, [high - low for low, high in box])
+        read = [node for node in walk(statement.value) if isinstance(node, Read)]
+        own = [each for each in read if root_of(self.program, each.tensor) == root_of(self.program, statement.target)]
+        places = list(enumerate(statement.output_indices))
+        apart = all(
+            each.indices[place] == IndexVar(index.name)
+            for each in own
+            for place, index in places
+            if index.name not in ordered
+        )
+        axes = [
+            np.unique(asked[place]) if apart and index.name not in ordered else np.arange(*ends[place]) - box[place][0]
+            for place, index in places
+        ]
+        self.budget.pay(prod(map(len, axes)))
+        every = np.ravel_multi_index(np.ix_(*axes), [high - low for low, high in box]).reshape(-1)
+        every = np.union1d(every, positions)
+        every = every[written.slots[every] == 0]
+        where = np.unravel_index(every, [high - low for low, high in box])
+        names = [index.name for index in statement.output_indices]
+        turns = np.zeros(every.size, np.int64)
+        for name, way in ordered.items():
+            low, high = box[names.index(name)]
+            at = where[names.index(name)]
+            turns = turns * (high - low) + (at if way > 0 else high - low - 1 - at)
+        every = every[np.argsort(turns, kind="stable")]
+        return np.split(every, np.flatnonzero(np.diff(np.sort(turns))) + 1)
+
+    def made(self, number: int, positions: Array) -> Array:
+        """Elements of what a statement makes in turns: those that are made, and the others as they were before."""
+        before, written = self.content(self.program.statements[number].target, number, positions), self.written[number]
+        slots = written.slots[np.clip(positions, 0, written.slots.size - 1)]
+        if not written.count:
+            return before
+        values = written.at(np.maximum(slots, 1) - 1)
+        return np.where(slots > 0, values, before)
 
     def _of_some_terms(self, number: int, terms: int) -> bool:
         """Whether only some terms of a reduction are disturbed, since all of them would take too long."""
@@ -558,6 +611,10 @@ class _Point(OnArrays):
                 return np.full((1, 1, 1), self.spread.sizes[expr.name], np.int64)
             case IndexVar():
                 return self.indices[expr.name]
+            case Read() if self.statement.order and root_of(self.spread.program, expr.tensor) == root_of(
+                self.spread.program, self.statement.target
+            ):
+                return self.spread.made(self.number, self._positions(expr))
             case Read():
                 return self.spread.content(expr.tensor, self.number, self._positions(expr))
 

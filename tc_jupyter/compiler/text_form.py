@@ -12,12 +12,14 @@ Worked example, for `def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from textwrap import indent
 
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.program import CallSite, Program, Statement, Tensor
 from tc_jupyter.ranges import IndexRange, Precondition, Ranges, given_by, to_python
+from tc_jupyter.schedule import Schedule
 
 from .analysis import Analysis, FunctionAnalysis
 from .analysis_json import LEVELS, dimensions
@@ -182,16 +184,17 @@ def _about(item: Precondition, source: SourceText) -> str:
     return f"`{' '.join(place.split())[:_LONGEST]}`" if place else item.subject
 
 
-def text_form(analysis: Analysis, engine: str = "") -> str:
+def text_form(analysis: Analysis, engine: str = "", schedules: Mapping[str, Schedule] | None = None) -> str:
     """Signature, ranges with reasons, conditions and messages as plain text; never ends with a line end.
 
     A def of which no statement could be read has only its messages.
 
     Args:
         engine: which engine calls use, for the last line; empty: no such line.
+        schedules: those that were given, by name of the def.
     """
     parts = [
-        function_text(found, demands(name, analysis))
+        function_text(found, demands(name, analysis)) + _schedule_text((schedules or {}).get(name))
         for name, found in analysis.functions.items()
         if found.ok or found.program.statements
     ]
@@ -201,6 +204,12 @@ def text_form(analysis: Analysis, engine: str = "") -> str:
     if engine:
         parts.append(f"engine: {engine}")
     return "\n\n".join(parts)
+
+
+def _schedule_text(schedule: Schedule | None) -> str:
+    if schedule is None:
+        return ""
+    return f"\n  schedule that was given: {schedule.said_steps}\n{indent(schedule.loops(), '  ')}"
 
 
 def _open_text(name: str, analysis: Analysis) -> str:

@@ -10,6 +10,7 @@ from .batch import batched
 from .draft import Derived
 from .extremes import Ties
 from .forward import jvp
+from .remembered import remembered
 from .reverse import vjp
 from .steps import Steps, refuse, root
 from .text import reads, takes, text_of
@@ -23,6 +24,7 @@ __all__ = [
     "jvp",
     "reads",
     "refuse",
+    "remembered",
     "root",
     "steps_of",
     "takes",

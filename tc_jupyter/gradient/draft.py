@@ -77,6 +77,7 @@ class Draft:
     steps: list[Step] = field(default_factory=list[Step])
     taken: set[str] = field(default_factory=set[str])
     spelling: dict[str, str] = field(default_factory=dict[str, str])
+    called: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         self.arrays |= self.about.arrays
@@ -159,6 +160,17 @@ class Draft:
         name, shift = self.about.results[result]
         same = [each for each, (other, _) in self.about.results.items() if other == name]
         return same[0] == result and name in self.about.last and all(far == 0 for far in shift)
+
+    def itself(self, result: str) -> str:
+        """A result of the def as one of this def."""
+        name, shift = self.about.results[result]
+        array = self.about.arrays[name]
+        source = version(name, self.about.last[name]) if name in self.about.last else name
+        if not self.is_direct(result):
+            return self.moved(result, source, array, shift)
+        self.called[source] = result
+        self.arrays[result] = replace(array, name=result)
+        return result
 
     def moved(self, own: str, source: str, array: Array, shift: Sequence[SizeExpr]) -> str:
         """A copy whose indices start elsewhere."""

@@ -39,7 +39,6 @@ class _Forward:
         self.draft = Draft(about, frozenset(saved))
         self.active = active_tensors(about, wrt)
         self.tangents: dict[str, str] = {}
-        self.called: dict[str, str] = {}  # versions that are results
         self.was: dict[str, str] = {}  # derivatives of versions that a statement reads and changes in two steps
         self.made: list[Step] = []  # the derivatives of what a statement, or those of a block, make
 
@@ -65,11 +64,10 @@ class _Forward:
             self.made = []
         results = [each for result in about.program.results for each in self.result(result, direct[result])]
         steps = tuple(draft.steps)
-        wanted = tuple(self.called)
         given = tuple(self.tangents[each] for each in self.wrt)
-        forward = draft.needed(steps, wanted)
+        forward = draft.needed(steps, draft.called)
         return Derived(
-            own, about, forward, steps, given, tuple(results), draft.arrays, self.saved, self.called, draft.spelling
+            own, about, forward, steps, given, tuple(results), draft.arrays, self.saved, draft.called, draft.spelling
         )
 
     # the results
@@ -78,7 +76,7 @@ class _Forward:
         """The result, and its derivative if it is a float."""
         name, shift = self.about.results[result]
         array = self.about.arrays[name]
-        own = [] if self.alone else [self.itself(result, direct)]
+        own = [] if self.alone else [self.draft.itself(result)]
         if not array.dtype.is_float:
             return own
         found = self.tangents.get(name)
@@ -88,17 +86,6 @@ class _Forward:
         elif not direct:
             found = self.draft.moved(self.draft.name(f"t{result}"), found, array, shift)
         return [*own, found]
-
-    def itself(self, result: str, direct: bool) -> str:
-        """The result."""
-        name, shift = self.about.results[result]
-        array = self.about.arrays[name]
-        source = version(name, self.about.last[name]) if name in self.about.last else name
-        if not direct:
-            return self.draft.moved(result, source, array, shift)
-        self.called[source] = result
-        self.draft.arrays[result] = replace(array, name=result)
-        return result
 
     def box_of(self, array: Array, shift: Sequence[SizeExpr]) -> tuple[Bounds, ...]:
         return tuple((low - far, high - far) for (low, high), far in zip(array.box, shift, strict=True))

@@ -222,7 +222,7 @@ class _Reverse:
             same = order and reader is step and self.is_same_turn(step, part.read)
             (own if same else others).append(self.turned(reader, part, step))
         if not order:
-            self.emit(whole, _Pending([*bases], others), declared=False)
+            self.emit(whole, _Pending([*bases], others), declared=False, in_turns=True)
             return
         if others or len(bases) > 1:
             bases = [self.summed(name, _Pending([*bases], others))]
@@ -232,7 +232,7 @@ class _Reverse:
         if step.block:
             raise refuse(self.about.program, "it reads what it made in a way that cannot be turned around", step.span)
         start, alone = len(self.draft.steps), step.in_turns_alone()
-        self.emit(whole, _Pending([*bases], own), declared=False)
+        self.emit(whole, _Pending([*bases], own), declared=False, in_turns=True)
         self.draft.steps[start:] = [self.draft.in_turns(each, alone, -1) for each in self.draft.steps[start:]]
 
     def is_same_turn(self, step: Step, read: Read) -> bool:
@@ -336,10 +336,12 @@ class _Reverse:
 
     def inlined(self, step: Step, part: Part, array: Array) -> Term | None:
         """The same where each residue reads one element and nothing is summed, without arrays for residues."""
+        term = transposed(step, part, array, self.about.size, self.draft.index)
+        if term.is_gather and not term.reduced:
+            return term
         stride = stride_of(step, part, array, self.about.size)
         if stride is None:
-            term = transposed(step, part, array, self.about.size, self.draft.index)
-            return term if term.is_gather and not term.reduced else None
+            return None
         points, left = self.draft.indices_of(array.box)
         inside, values = divided(left, stride), list[Expr]()
         for each in residues(stride, step, part, array, self.about.size, self.draft.index, alike=True):
@@ -511,27 +513,21 @@ class _Reverse:
             else DType.FLOAT32
         )
 
-    def emit(self, own: str, pending: _Pending, declared: bool) -> None:
-        """The statements that write a derivative: sums over the same indices in one of them; zero is said once."""
+    def emit(self, own: str, pending: _Pending, declared: bool, in_turns: bool = False) -> None:
+        """The statements that write a derivative: sums over the same indices in one of them; zero is said once.
+
+        Sums come first: they do not wait for what is known of each element, and schedules add that when the sum is complete. In
+        turns of a block they come last.
+        """
         array = self.draft.arrays[own]
         dtype = array.dtype.compute
         plain = [term for term in pending.terms if term.is_gather and not term.reduced]
         sums = [term for term in pending.terms if term.is_gather and term.reduced]
         scattered = [term for term in pending.terms if not term.is_gather]
         steps: list[Step] = []
-        whole = [*pending.bases, *plain]
-        for start in range(0, len(whole), MOST_TERMS):
-            some = whole[start : start + MOST_TERMS]
-            terms = [each for each in some if isinstance(each, Term)]
-            points, left = self.names_of(array, terms)
-            total = self.combined(_Pending([each for each in some if isinstance(each, str)], terms), left)
-            steps.append(Step(own, "+" if start else "=", False, points, left, total))
-        for group in grouped(sums):
-            first = group[0]
-            total: Expr = number(0, dtype)
-            for term in group:
-                total = plus(total, renamed_left(term, first.left, self.draft.index).guarded)
-            steps.append(Step(own, "+", not steps, first.points, first.left, total))
+        parts = (self.sums(own, sums, dtype), self.plain(own, array, [*pending.bases, *plain]))
+        for each in (*parts[1], *parts[0]) if in_turns else (*parts[0], *parts[1]):
+            steps.append(replace(each, operator="+", fresh=False) if steps else each)
         for term in scattered:
             fresh = not steps and declared and not any(map(is_constant, term.left))
             if not steps and not fresh:
@@ -541,6 +537,28 @@ class _Reverse:
         if not steps:
             steps.append(self.draft.fill(own, number(0, dtype)))
         self.draft.steps += steps
+
+    def sums(self, own: str, terms: Sequence[Term], dtype: DType) -> list[Step]:
+        """Statements that begin a derivative with sums."""
+        steps: list[Step] = []
+        for group in grouped(terms):
+            first = group[0]
+            total: Expr = number(0, dtype)
+            for term in group:
+                total = plus(total, renamed_left(term, first.left, self.draft.index).guarded)
+            steps.append(Step(own, "+", True, first.points, first.left, total))
+        return steps
+
+    def plain(self, own: str, array: Array, whole: Sequence[str | Term]) -> list[Step]:
+        """Statements that begin a derivative with what is known of each element."""
+        steps: list[Step] = []
+        for start in range(0, len(whole), MOST_TERMS):
+            some = whole[start : start + MOST_TERMS]
+            terms = [each for each in some if isinstance(each, Term)]
+            points, left = self.names_of(array, terms)
+            total = self.combined(_Pending([each for each in some if isinstance(each, str)], terms), left)
+            steps.append(Step(own, "=", False, points, left, total))
+        return steps
 
     def names_of(self, array: Array, plain: Sequence[Term]) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
         """Names for the elements of a derivative: those of its first term."""

@@ -34,6 +34,7 @@ from tc_jupyter.ranges import (
     SizeExpr,
     always_nonnegative,
     constant,
+    floor_div,
     interval,
     maximum,
     mod,
@@ -131,6 +132,8 @@ class _Solving:
     def term(self) -> Term:
         subscripts = [self.size(at) for at in self.part.read.indices]
         outputs = {at.name for at in self.step.left if isinstance(at, IndexVar)}
+        for dimension, at in enumerate(subscripts):
+            self.split(dimension, at)
         for ways in (self.alone, self.unit, self.quotient, self.remainder):
             for dimension, at in enumerate(subscripts):
                 if dimension not in self.pivots:
@@ -148,6 +151,19 @@ class _Solving:
                 self.solved = {each: old.substitute({name: found}) for each, old in self.solved.items()}
                 self.solved[name] = found
                 return
+
+    def split(self, dimension: int, at: SizeExpr) -> None:
+        """`c*i + k`, where `k` has `c` values and is in no other subscript, is each element once: both are a part of its number."""
+        found = parts_of_number(dimension, at, self.ranges, [self.size(each) for each in self.part.read.indices])
+        if found is None:
+            return
+        name, inner, step = found
+        lower, _ = self.ranges[inner]
+        own = index_name(name + NEW) - (at - index_name(name) * step - index_name(inner)) - lower
+        self.pivots[dimension] = name
+        self.solved[name] = floor_div(own, constant(step))
+        self.solved[inner] = lower + mod(own, constant(step))
+        self.certain.add(inner)
 
     def is_long(self, name: str, dimension: int) -> bool:
         """Whether an index has about as many values as the dimension: what stays is a short sum."""
@@ -322,6 +338,22 @@ class _Solving:
         plain = {name for name, value in self.solved.items() if value == index_name(name + NEW)}
         exprs = {name: _new(to_expr(value)) for name, value in self.solved.items() if name not in plain}
         return rewrite(expr, variables(exprs)) if exprs else expr
+
+
+def parts_of_number(
+    dimension: int, at: SizeExpr, ranges: Mapping[str, Bounds], subscripts: Sequence[SizeExpr]
+) -> tuple[str, str, int] | None:
+    """The indices `i` and `k` of `c*i + k` and the number `c`, where `k` has `c` values and both are in no other subscript."""
+    weights = {name: linear for name in at.indices if name in ranges and (linear := at.linear_in(name)) is not None}
+    steps = {name: weight.offset for name, (weight, _) in weights.items() if weight.is_constant}
+    if len(at.indices) != 2 or len(steps) != 2:
+        return None
+    (inner, one), (name, step) = sorted(steps.items(), key=lambda each: each[1])
+    lower, upper = ranges[inner]
+    others = {each for place, other in enumerate(subscripts) if place != dimension for each in other.indices}
+    plain = not any(isinstance(atom, Datum | Opaque) for atom in at.atoms())
+    exact = one == 1 and step > 1 and lower.is_constant and upper - lower == step
+    return (name, inner, step) if plain and exact and not others & {name, inner} else None
 
 
 def factors(value: Expr) -> Iterator[Expr]:

@@ -46,7 +46,7 @@ class Buffer:
             `<name>.stride.<k>`); if not, it is row-major and contiguous. Allocations are always row-major.
         align: alignment of element 0 in bytes that code may rely on.
         pad: extra elements at the end of each innermost row (bank conflicts); part of the pitch, not of the shape.
-        swizzle: `(shift, mask)`: 16-byte chunk `c` of row `r` of shared memory is stored at chunk `c ^ ((r >> shift) & mask)`.
+        swizzle: `(shift, mask)` of `schedule.primitives.storage`.
         threads: number of leading dimensions whose elements lie in different threads (`threads`) or warps (`fragment`).
         stages: copies of a shared buffer that a pipeline may use, to fill the next ones while the present one is read.
     """

@@ -30,6 +30,7 @@ from tc_jupyter.compiler.text_form import (
     temporaries,
 )
 from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span
+from tc_jupyter.schedule import Schedule
 
 SIGNS = {Severity.ERROR: "✗ error", Severity.WARNING: "⚠ warning", Severity.NOTE: "ℹ note"}
 
@@ -91,22 +92,29 @@ _NARROWEST = 26
 _LETTER = 0.57
 """Width in `em` of a letter of code."""
 _TAG = re.compile(r"<[^>]*>")
-_CELL = "padding:1px 16px 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
-_TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"
+_CELL = "padding:1px 1.2em 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
+_TABLE = "border-collapse:collapse;border:0;color:inherit;margin:0;font-size:inherit;width:auto;table-layout:auto"
 _MUTED = "opacity:.72"
 _TERM = "text-decoration:underline dotted;text-underline-offset:3px;cursor:help"
 
 
-def html_card(analysis: Analysis, engine: str, sources: Mapping[str, Mapping[str, str]] | None = None) -> str:
+def html_card(
+    analysis: Analysis,
+    engine: str,
+    sources: Mapping[str, Mapping[str, str]] | None = None,
+    schedules: Mapping[str, Schedule] | None = None,
+) -> str:
     """The card.
 
     Args:
         engine: which engine calls use and why, in one line.
         sources: per def, generated text by title, shown folded.
+        schedules: those that were given, by name of the def.
     """
     folded = sources or {}
     parts = [
-        _function(found, folded.get(name, {}), demands(name, analysis)) for name, found in analysis.functions.items()
+        _function(found, folded.get(name, {}), demands(name, analysis), (schedules or {}).get(name))
+        for name, found in analysis.functions.items()
     ]
     opened = (name for name in analysis.open_functions if name not in analysis.functions)
     parts += [_open(name, analysis, folded.get(name, {})) for name in opened]
@@ -130,10 +138,22 @@ def _ruled(parts: list[str]) -> str:
 # --- one def ---------------------------------------------------------------------------------------------------------------------
 
 
-def _function(found: FunctionAnalysis, sources: Mapping[str, str], demanded: tuple[str, ...] = ()) -> str:
+def _function(
+    found: FunctionAnalysis, sources: Mapping[str, str], demanded: tuple[str, ...], schedule: Schedule | None
+) -> str:
     folded = "".join(_folded(title, text) for title, text in sources.items())
     head = _signature(found) + "".join(map(_demand, demanded))
-    return f"{head}{_ranges(list(statements(found)))}{_temporaries(found)}{_conditions(found)}{folded}"
+    return f"{head}{_ranges(list(statements(found)))}{_temporaries(found)}{_conditions(found)}{_schedule(schedule)}{folded}"
+
+
+def _schedule(schedule: Schedule | None) -> str:
+    """The loops that were given, and the steps that make them, folded."""
+    if schedule is None:
+        return ""
+    loops = f'<pre style="{_MONO};{_PLAIN};white-space:pre-wrap;margin:0">{escape(schedule.loops())}</pre>'
+    name = schedule.graph.program.name
+    steps = _folded(schedule.said_steps, schedule.to_python(name)) if schedule.steps else ""
+    return f"<div>schedule that was given, loops from the outside:{loops}{steps}</div>"
 
 
 def _signature(found: FunctionAnalysis) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -158,6 +159,8 @@ class TcMagics(Magics, Configurable):
         fitting = [f"`{each.written_name}`" for each in callers if each.stale is None and each not in new.values()]
         if fitting:  # several functions may have had one name
             print(f"{', '.join(dict.fromkeys(fitting))} of earlier cells: the next call uses what is defined here")
+            if "tc_jupyter.runtime.jax_op" in sys.modules:  # JAX has traced calls
+                print("what JAX has compiled uses what was defined before, until `jax.clear_caches()`")
         for each in callers:
             if each.stale is not None:
                 print(f"{each.stale.message} (TC615)")

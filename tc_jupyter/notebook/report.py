@@ -18,6 +18,7 @@ from tc_jupyter.compiler.text_form import text_form
 from tc_jupyter.diagnostics import CallError, CompileError
 from tc_jupyter.function import Function, Module, OpenRanks, module_of
 from tc_jupyter.runtime import doctor
+from tc_jupyter.schedule import Schedule
 
 from .card import html_card
 from .widgets.live import displayed, with_widget
@@ -66,6 +67,11 @@ class Report:
                 found[name] = {title: text for title, text in texts.items() if text}
         return found
 
+    def schedules(self) -> dict[str, Schedule]:
+        """What `with_schedule` gave, by name of the def."""
+        given = ((each.written_name, each.given_schedule) for each in (self.bound or {}).values())
+        return {name: schedule for name, schedule in given if schedule is not None}
+
     def to_json(self, html: str | None = None) -> dict[str, Any]:
         """The data of the bundle's own MIME type, below 100 kB: analysis and card, the card alone, or the beginning of the text."""
         about = {
@@ -88,11 +94,11 @@ class Report:
 
     def card(self) -> str:
         """The static card without generated text."""
-        return html_card(self.analysis, self.engine)
+        return html_card(self.analysis, self.engine, schedules=self.schedules())
 
     def html(self) -> str:
         """The static card, with generated text if that is short enough to be saved."""
-        card = html_card(self.analysis, self.engine, self.sources())
+        card = html_card(self.analysis, self.engine, self.sources(), self.schedules())
         return card if len(card) <= JSON_LIMIT // 2 else self.card()
 
     def bundle(self) -> dict[str, Any]:
@@ -114,7 +120,7 @@ class Report:
         return displayed(html, lambda: live_card(html, self.functions, repr(self), self.predict))
 
     def __repr__(self) -> str:
-        return text_form(self.analysis, self.engine)
+        return text_form(self.analysis, self.engine, self.schedules())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.options, self.engine)

@@ -35,6 +35,7 @@ from .expr import (
 from .extents import solutions
 from .factoring import Factored, product_of, summed_first
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
+from .iterations import index_state, state_help
 from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
 from .literals import lost_literals, narrow_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
@@ -54,6 +55,7 @@ from .program import (
     Statement,
     Tensor,
     as_size,
+    power_of,
     turns,
 )
 from .recurrences import Recurrence, nothing, recurrence_of
@@ -152,4 +154,7 @@ __all__ = [
     "without_factors",
     "array_bytes",
     "solutions",
+    "index_state",
+    "power_of",
+    "state_help",
 ]

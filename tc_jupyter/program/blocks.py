@@ -118,6 +118,9 @@ class _Block:
             own = each.value if each.called and isinstance(each.value, tree.Apply) else None
             for node in (node for node in called if node.function.name not in targets and node is not own):
                 help = "call it with whole arrays in a statement of its own, as in `Z = cell(P, W)`, or write its statements here"
+                if node is each.value and self.step in tree.names_in(node.arguments):
+                    what = f"an argument that has the step `{self.step}` in it"
+                    help = f"compute {what} in a statement before, as in `n = {self.step} + 1`, and pass `n`"
                 message = f"`{node.function.name}` cannot be called here, inside of a block"
                 self.report(codes.UNSUPPORTED, node.span, message, help)
             for name in () if own is None else own.arguments:

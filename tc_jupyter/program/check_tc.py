@@ -10,7 +10,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from typing import Any, Protocol
@@ -29,7 +29,7 @@ from .extents import difference, linear, solutions, sum_of
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Inlined, Passed, cannot_be_called, inline_call
 from .integers import sizes_of
-from .iterations import inline_iteration, no_iteration
+from .iterations import index_state, inline_iteration, no_iteration, state_help
 from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
@@ -346,6 +346,8 @@ class _DefChecker:
             unit.callable_names - (TC_FUNCTIONS.keys() - unit.defs.keys()) - {each.name.name for each in node.params}
         )
         self.nested = set[str]()  # tensors for calls inside expressions
+        self.numbers = dict[str, tree.Expression]()  # arguments that are made of sizes
+        self.node = node  # its parameters are asked for
         self.node = node = without_blocks(node, self.scope.diagnostics, callees, partial(self.taken_out, node, callees))
         self.groups = groups(node.statements)
         self.prepared = set[int]()
@@ -361,7 +363,6 @@ class _DefChecker:
         broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
         self.broken_targets = frozenset(target for targets in broken for target in targets)
         self.told = set[str]()  # numbers that are meant as elements, after a message
-        self.numbers = dict[str, Expr]()  # arguments that are made of sizes
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
     @property
@@ -815,7 +816,7 @@ class _DefChecker:
             lambda name: False,
             (names | sizes).__contains__,
             self.fresh_tensor,
-            lambda name, each: False,
+            partial(self.number, sizes=set(sizes)),
         )
         value, plain = statement.value, statement.indices is None and statement.operator == "="
         if plain and isinstance(value, tree.Apply) and nested.callee(value.function.name) is not None:
@@ -1389,18 +1390,20 @@ class _DefChecker:
         self.nested.add(found)
         return found
 
-    def number(self, name: str, node: tree.Expression) -> bool:
-        """Whether an argument is a number of sizes, integers of the signature and literals; it gets the name."""
-        known = self.scope.sizes.keys() | self.scalars.keys()
+    def number(self, name: str, node: tree.Expression, sizes: Collection[str] = ()) -> bool:
+        """Whether an argument is a number of sizes, integers of the signature and literals; it gets the name.
+
+        Args:
+            sizes: names of sizes beside those that are known already.
+        """
+        known = {*self.scope.sizes, *self.scalars, *sizes}
         for each in tree.walk(node):
-            is_size = isinstance(each, tree.Name) and each.name in known
+            is_size = isinstance(each, tree.Extent) or (isinstance(each, tree.Name) and each.name in known)
             is_literal = isinstance(each, tree.Number) and type(each.value) is int and each.type is None
             if not (is_size or is_literal or isinstance(each, (tree.Unary, tree.Binary))):
                 return False
-        found = self.end(node)
-        if found is not None:
-            self.numbers[name] = found
-        return found is not None
+        self.numbers[name] = node
+        return True
 
     def single_call(
         self, node: tree.Comprehension, value: tree.Apply[tree.Expression], count: tree.Name | None = None
@@ -1493,10 +1496,12 @@ class _DefChecker:
         reason = no_iteration(program)
         if reason:
             message = f"`{program.name}` cannot be applied to what it returns: {reason}"
-            help = "the first parameters, as many as there are results, have the types and shapes of the results"
+            index = index_state(program, program.parameters, program.results)
+            help, callee = state_help(index), self.unit.defs.get(program.name)
             if any(each.block for each in program.statements):
                 help = f"in Python `{program.name}.iterate(n)` applies it"
-            self.scope.report(codes.STATE, count.span, message, help=help)
+            fix = None if index is None or callee is None else self.cast_values(callee, *index)
+            self.scope.report(codes.STATE, count.span, message, help=help, fix=fix)
             return None
         if count.name.isdigit():
             return int64(int(count.name))
@@ -1565,7 +1570,8 @@ class _DefChecker:
         """An argument; `None` if it is unknown, after a message."""
         scope, word = self.scope, name.name
         if word in self.numbers:
-            return Passed(word, INT64, (), False, self.numbers[word], name.span)
+            number = self.end(self.numbers[word])
+            return None if number is None else Passed(word, INT64, (), False, number, name.span)
         if word in scope.sizes or word in scope.result_sizes:
             value = scope.size(word, name.span)
             return None if value is None else Passed(word, INT64, (), False, value, name.span)
@@ -1674,6 +1680,10 @@ class _DefChecker:
             if name in site.targets and site.callee in self.unit.defs:
                 node = self.unit.defs[site.callee]
                 own = node.results[site.targets.index(name)].name.name
+        return self.cast_values(node, own, dtype)
+
+    def cast_values(self, node: tree.Def, own: str, dtype: DType) -> Fix | None:
+        """Cast what the statements of a def on a tensor compute, if a cast there changes nothing else."""
         values = [
             each.value for each in node.statements if isinstance(each, tree.Comprehension) and each.target.name == own
         ]
@@ -1687,8 +1697,11 @@ class _DefChecker:
             return None
         ends = [(span.start, f"{dtype.value}(") for span in (value.span for value in values)]
         ends += [(value.span.end, ")") for value in values]
+        shown = f"`{own}` of `{node.name.name}`"
+        if own in self.nested:  # an argument, whose name nobody wrote
+            shown = f"`{self.unit.source.slice(values[0].span)}`"
         return Fix(
-            f"cast `{own}` of `{node.name.name}` to `{dtype.value}`",
+            f"cast {shown} to `{dtype.value}`",
             tuple(Edit(Span(place, place), text) for place, text in sorted(ends)),
         )
 

@@ -8,7 +8,7 @@ Worked example: `H = layer(X, W)` adds the temporary `layer.R` with the callee's
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Diagnostic, Span, codes
@@ -16,7 +16,9 @@ from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Cast, Const, DType, Expr, Read, Size, int64, rewrite
 from .extents import difference, solutions
+from .integers import maximum, minimum
 from .program import FOLD_LEFT, FOLD_RIGHT, Equality, Index, Program, Statement, Tensor
+from .typing import limits_of
 
 STEPS_PER_NODE = 8  # to make it anew
 STEPS_PER_STATEMENT = 50  # beside its nodes
@@ -44,7 +46,7 @@ class Passed:
 
     @property
     def is_size(self) -> bool:
-        """Whether it is made of sizes and literals: such a number fits every type of integers."""
+        """Whether it is made of sizes and literals: such a number may be passed for every type of integers that holds it."""
         return self.scalar is not None and not isinstance(self.scalar, Read)
 
     @property
@@ -110,7 +112,7 @@ def inline_call(callee: Program, passed: Sequence[Passed], prefix: str, span: Sp
     return Inlined(
         (*views, *copied),
         tuple(copy.statement(statement, prefix) for statement in callee.statements),
-        (*equalities, *(copy.equality(equality) for equality in callee.equalities)),
+        (*equalities, *held_numbers(callee, passed), *(copy.equality(equality) for equality in callee.equalities)),
         tuple(by_name[tensors[name]] for name in callee.results),
         tuple(contradictions),
     )
@@ -164,6 +166,21 @@ def _unify(
                 number, copy.expr(formal), actual, f"{place} is declared `{_shown(formal, callee)}` by `{callee.name}`"
             )
     return sizes, equalities, contradictions
+
+
+def held_numbers(callee: Program, passed: Sequence[Passed]) -> Iterator[Equality]:
+    """What the types of the callee's numbers demand of the sizes that are passed for them, as they do of a call from Python."""
+    for name, argument in zip(callee.parameters, passed, strict=False):
+        dtype, value = callee.tensor(name).dtype, argument.scalar
+        if value is None or not argument.is_size or not dtype.is_integer:
+            continue
+        low, high = dtype.limits
+        least, most = limits_of(value)
+        if low <= least and most <= high:
+            continue
+        held = minimum(maximum(value, int64(low)), int64(min(high, DType.INT64.limits[1])))
+        reason = f"`{name}` of `{callee.name}` is a number of type {dtype.value}, from {low} to {high}"
+        yield Equality(held, value, "number", reason, argument.span)
 
 
 def _shown(formal: Expr, callee: Program) -> str:

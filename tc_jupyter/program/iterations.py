@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tc_jupyter.diagnostics import Span
 
 from .expr import Binary, DType, Expr, IndexVar, Read, Select, Size, int64, walk
-from .inline import Inlined, Passed, inline_call
+from .inline import Inlined, Passed, held_numbers, inline_call
 from .program import Equality, Index, Program, Statement, Tensor
 from .steps import Steps, at_steps, moving_tensors
 from .typing import cast
@@ -48,6 +48,22 @@ def no_iteration(callee: Program) -> str:
     return ""
 
 
+def index_state(callee: Program, parameters: Sequence[str], results: Sequence[str]) -> tuple[str, DType] | None:
+    """The first result that is no state because it was made of indices, which are `int64`, and the type that it should have."""
+    for name, result in zip(parameters, results, strict=False):
+        given, made = callee.tensor(name), callee.tensor(result)
+        if made.element is DType.INT64 and given.element.is_integer and given.element is not made.element:
+            return (result, given.element) if given.written_rank == made.written_rank else None
+    return None
+
+
+def state_help(index: tuple[str, DType] | None) -> str:
+    """How results become states."""
+    if index is not None:
+        return f"an index as a value is `int64`: make `{index[0]}` `{index[1].value}` where it is computed"
+    return "the first parameters, as many as there are results, have the types and shapes of the results"
+
+
 def _shown(tensor: Tensor) -> str:
     return f"{tensor.element.value}({', '.join('?' * tensor.written_rank)})" if tensor.rank else tensor.element.value
 
@@ -77,7 +93,11 @@ def inline_iteration(callee: Program, passed: Sequence[Passed], count: Expr, pre
     return Inlined(
         (*tensors, *(tensor for tensor, _ in last)),
         (*before, *steps.statements(copy.statements), *(statement for _, statement in last)),
-        (*(steps.equality(each) for each in copy.equalities), *steps.shapes(callee, names, passed)),
+        (
+            *held_numbers(callee, passed[: len(names)]),
+            *(steps.equality(each) for each in copy.equalities),
+            *steps.shapes(callee, names, passed),
+        ),
         tuple(tensor for tensor, _ in last),
         copy.contradictions,
     )
@@ -153,4 +173,4 @@ class _Iterated(Steps):
                 yield Equality(own, extent, "call", reason, given.span)
 
 
-__all__ = ["inline_iteration", "no_iteration"]
+__all__ = ["index_state", "inline_iteration", "no_iteration", "state_help"]

@@ -51,7 +51,7 @@ def without_factors(value: Expr, sizes: Collection[str]) -> tuple[Expr, tuple[tu
 
     Numbers are literals and what sizes of 1 and more make; a parameter may be infinite. Conditions stay around the terms.
 
-    Worked example: `2 * A(i,k) * B(k,j) / float(N)` is `A(i,k) * B(k,j)`, times 2, divided by `float(N)`.
+    Worked example: `2 * A(i,k) * B(k,j) / float(N)` is `A(i,k) * B(k,j)`, times 2, divided by `float(N)`. A sign is a factor -1.
 
     Args:
         sizes: the names of such sizes.
@@ -81,6 +81,9 @@ def _parts(value: Expr, op: str) -> Iterator[tuple[str, Expr]]:
         case Binary(op="*" | "/", left=left, right=right):
             yield from _parts(left, op)
             yield from _parts(right, op if value.op == "*" else _INVERSE[op])
+        case Unary(op="-", operand=operand) if not isinstance(operand, Const):
+            yield op, Const(-1, value.dtype)
+            yield from _parts(operand, op)
         case _:
             yield op, value
 

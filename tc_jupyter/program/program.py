@@ -256,6 +256,12 @@ def turns(block: str, order: tuple[tuple[str, int], ...]) -> tuple[tuple[str, in
     return order[: 1 + block.rpartition("#")[0].count(",")] if block else ()
 
 
+def power_of(block: str) -> str:
+    """The def that the steps of a block are applications of, as those of `f^n`; nothing for a block of a text."""
+    called, _, step = block.rpartition("#")
+    return "" if step.isdigit() else called.rpartition(".")[2].partition("#")[0]
+
+
 def made_from(targets: Sequence[str], place: int) -> tuple[str, ...]:
     """What the statement at a place or a later one makes, and no earlier one; `targets` are those of all statements of a block."""
     early = {*targets[:place]} - {targets[place]}
@@ -303,9 +309,11 @@ class ArgumentType:
 class Equality:
     """Two extents that must be equal: declared result dimension and inferred one, or caller's and callee's (TC205, TC215, TC605).
 
+    Or a size that is passed for a number, and the same limited to what the type of that number holds (TC212, TC607).
+
     Attributes:
         reason: what is compared, for the message: "`C` dimension 0 is declared `M`".
-        kind: `declared` or `call`.
+        kind: `declared`, `call` or `number`.
     """
 
     left: Expr

@@ -235,7 +235,7 @@ class Elements(Work):
     ) -> Value:
         """`make` of the elements at equal positions; scalars are extended."""
         arrays = [operand for operand in operands if operand.rank] if extend else operands
-        shape = self.common_shape(arrays, span) if arrays else ()
+        shape = self.common_shape(arrays, span, "the operands" if extend else "the branches") if arrays else ()
         if all(operand.rank == 0 for operand in operands):
             return scalar(make([self.element(operand, (), context) for operand in operands]), kind)
         small = [operand for operand in arrays if operand.items is not None]
@@ -269,8 +269,11 @@ class Elements(Work):
         elements = [piece.expr if o is split else self.element(o, at if o.rank else (), context) for o in operands]
         return replace(piece, expr=make(elements))
 
-    def common_shape(self, arrays: Sequence[Value], span: Span) -> tuple[Expr, ...]:
-        """The shape of operands that must be equal in shape."""
+    def common_shape(self, arrays: Sequence[Value], span: Span, what: str) -> tuple[Expr, ...]:
+        """The shape of values that must be equal in shape; `what` they are: operands, or the branches of a choice."""
+        equal = "shapes must be equal, or one operand a scalar"
+        if what == "the branches":
+            equal = "both branches need one shape where no constant decides which one is taken"
         first = arrays[0]
         shape = list(first.shape)
         for other in arrays[1:]:
@@ -278,8 +281,8 @@ class Elements(Work):
                 self.refuse(
                     codes.SHAPE_MISMATCH,
                     span,
-                    f"the operands have shapes {self.shape_text(first.shape)} and {self.shape_text(other.shape)}",
-                    help="shapes must be equal, or one operand a scalar; a comprehension says which axes belong together",
+                    f"{what} have shapes {self.shape_text(first.shape)} and {self.shape_text(other.shape)}",
+                    help=f"{equal}; a comprehension says which axes belong together",
                 )
             for axis, (a, b) in enumerate(zip(shape, other.shape, strict=True)):
                 self.require_equal(
@@ -287,9 +290,9 @@ class Elements(Work):
                     b,
                     codes.SHAPE_MISMATCH,
                     span,
-                    f"the operands differ in the extent of axis {axis}",
+                    f"{what} differ in the extent of axis {axis}",
                     (("one", a), ("the other", b)),
-                    help="shapes must be equal, or one operand a scalar; `take` shortens an axis",
+                    help=f"{equal}; `take` shortens an axis",
                 )
                 if number_of(a) is None and number_of(b) is not None:
                     shape[axis] = b

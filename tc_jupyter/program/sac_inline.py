@@ -45,8 +45,9 @@ def inline_program(
     for statement in program.statements:
         out.drafts.append(worker.statement(statement))
     for equality in program.equalities:
+        kind = "call" if equality.kind == "declared" else equality.kind
         out.equalities.append(
-            Equality(worker.expr(equality.left), worker.expr(equality.right), "call", equality.reason, span)
+            Equality(worker.expr(equality.left), worker.expr(equality.right), kind, equality.reason, span)
         )
     views: list[str] = []
     for result in program.results:

@@ -53,6 +53,7 @@ from .typing import (
     unify,
     weak_float,
     weak_integer,
+    with_exact_parts,
 )
 
 MAX_NODES = 20_000
@@ -433,6 +434,8 @@ class ExpressionChecker:
             if own
             else "move the statement that writes it up"
         )
+        if not own and (order := self.names.statement.along):
+            help += f", or make both step by step: `along {order[0].index.name} in 0:... {{ ... }}` holds several statements"
         self.scope.report(codes.READ_BEFORE_WRITE, span, message, help=help)
 
     def _extent(self, node: tree.Extent) -> Typed | None:
@@ -745,6 +748,8 @@ class ExpressionChecker:
             return self._bounded(Typed(complexes.equal(node.op, first, second, node.span), BOOL))
         self._check_signs(left, right, node.span)
         left, right, dtype = unify(left, right, bool_is_int=False)
+        if dtype is DType.INT64:
+            left, right = with_exact_parts(left), with_exact_parts(right)
         sides = convert(left, dtype).expr, convert(right, dtype).expr
         first, second = as_compared(*sides) if dtype.is_integer else sides
         return Typed(Binary(node.op, first, second, BOOL, node.span), BOOL)

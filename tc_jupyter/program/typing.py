@@ -413,8 +413,51 @@ def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     low, high = min(node[0] for node in nodes), max(node[1] for node in nodes)
     wide = next((dtype for dtype in (*_SIGNED, DType.UINT64) if _inside(low, high, dtype)), INT64)
     if wide is INT64 and any(dtype is DType.UINT64 for _, _, dtype in nodes):
-        return left, right
+        first, second = _with_exact_parts(left), _with_exact_parts(right)
+        return _below(first, second), _below(second, first)
     return _widened(left, wide), _widened(right, wide)
+
+
+def with_exact_parts(side: Typed) -> Typed:
+    """A side of a comparison before it becomes an `int64`, as a `uint64` does beside one: its narrower parts do not wrap."""
+    return replace(side, expr=_with_exact_parts(side.expr)) if side.dtype is DType.UINT64 else side
+
+
+def _with_exact_parts(side: Expr) -> Expr:
+    """A side that is an unsigned number of 64 bits, or is compared with one: narrower arithmetic has 64 bits, and may be signed."""
+    match side:
+        case Cast() if _only_widens(side) and side.dtype is DType.UINT64:
+            return _exact(side.operand) or side
+        case Select():
+            return Select(side.condition, _part(side.then), _part(side.otherwise), side.dtype, side.span)
+        case Binary() | Unary() | Call() if side.dtype.is_integer:
+            return rebuild(side, tuple([_part(child) for child in children(side)]))
+        case _:
+            return side
+
+
+def _part(expr: Expr) -> Expr:
+    """An operand of arithmetic in the type that it has there."""
+    return cast(_with_exact_parts(expr), expr.dtype)
+
+
+def _exact(expr: Expr) -> Expr | None:
+    """Arithmetic that leaves its type, in one of 64 bits; `None` for other expressions."""
+    nodes: list[tuple[int, int, Expr]] = []
+    _interval(expr, nodes, Leaves())
+    if all(_inside(low, high, part.dtype) for low, high, part in nodes):
+        return None
+    unsigned = all(_inside(low, high, DType.UINT64) for low, high, _ in nodes)
+    signed = all(_inside(low, high + 1, INT64) for low, high, _ in nodes)
+    return _widened(expr, DType.UINT64 if unsigned and not signed else INT64)
+
+
+def _below(side: Expr, other: Expr) -> Expr:
+    """A `uint64` to compare with an `int64` that is never the largest one: larger numbers are that one."""
+    if side.dtype is not DType.UINT64 or other.dtype is not INT64:
+        return side
+    most = Const(INT64.limits[1], DType.UINT64)
+    return Cast(Binary("min", side, most, DType.UINT64, side.span), INT64, side.span)
 
 
 @dataclass(frozen=True, slots=True)

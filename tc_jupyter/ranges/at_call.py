@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
-from tc_jupyter.program import Program, Statement, int64
+from tc_jupyter.program import Program, Statement, int64, power_of
 
 from .accesses import Access, Bound
 from .convert import divided_by
@@ -599,19 +599,28 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     if r.lower is None or r.upper is None:
         raise AssertionError("a range without ends")
     low, high = r.lower.evaluate(values), r.upper.evaluate(values)
-    block = next((each.block for each in bind.program.statements if each.name == r.statement), "")
+    statement = next(each for each in bind.program.statements if each.name == r.statement)
+    given = _given((r.lower.names | r.upper.names), values)
+    if any(item.name == r.index for item, _ in statement.computed):
+        message = f"nothing says how large `{statement.target}` is: its subscript has no value here"
+        help = "state its extent in the result list" + (f"; {given}" if given else "")
+        return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, help=help)
+    block = statement.block
     if block.endswith(f"#{r.index}"):  # of `f^n`, whose steps have this index
-        message = f"`{block.partition('#')[0]}` cannot be applied {high} times"
+        message = f"`{power_of(block)}` cannot be applied {high} times"
         return Diagnostic(codes.NEGATIVE_STEPS, r.span, message, help="0 steps give the arguments back")
     message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
     labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)
     text = range_text(r.index, r.lower, r.upper)
-    given = _given((r.lower.names | r.upper.names), values)
-    return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, given)
+    help = f"it needs `{condition_text(r.upper - r.lower)}`" + (f"; here {given}" if given else "")
+    return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, help)
 
 
 def _equality_message(bind: Bind, check: EqualityCheck, values: Mapping[str, int]) -> Diagnostic:
     left, right = check.left.evaluate(values), check.right.evaluate(values)
+    if check.equality.kind == "number":
+        message = f"{check.equality.reason}: `{to_python(check.right)}` is {right}"
+        return Diagnostic(codes.ARGUMENT_TYPE, check.equality.span, message, help=_given(check.right.names, values))
     message = f"{check.equality.reason}: `{to_python(check.left)}` is {left}, `{to_python(check.right)}` is {right}"
     given = _given(check.left.names | check.right.names, values)
     return Diagnostic(codes.SIZE_CONFLICT, check.equality.span, message, "different here", help=given)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product, starmap
@@ -39,7 +40,7 @@ from tc_jupyter.program import (
     random_numbers,
     walk,
 )
-from tc_jupyter.program.integers import has_read
+from tc_jupyter.program.integers import has_read, index_names
 
 from .accesses import Access, guards_of, needed_names, write_access
 from .convert import Scope, from_expr, to_expr
@@ -215,6 +216,7 @@ class UniqueCheck:
         unique: whether two points with one element are a failure (TC617).
         covers: whether an element without a point is one (TC222).
         others: the other statements that write the target before it is read; their points count where `covers` is asked.
+        short: what is enough if it holds: rows that all points of the other dimensions have alike are left out of it.
     """
 
     points: PointCheck
@@ -223,6 +225,7 @@ class UniqueCheck:
     unique: bool
     covers: bool
     others: tuple[UniqueCheck, ...] = ()
+    short: UniqueCheck | None = None
 
     @property
     def statement(self) -> str:
@@ -325,7 +328,32 @@ def _unique_checks(program: Program, ranges: Ranges) -> Iterator[UniqueCheck]:
         if unique or covers:
             others = (each for each in together if covers and each is not statement)
             found = tuple(_unique_check(ranges, each, False, True) for each in others)
-            yield replace(_unique_check(ranges, statement, unique, covers), others=found)
+            check = replace(_unique_check(ranges, statement, unique, covers), others=found)
+            yield replace(check, short=None if found else _without_rows(check))
+
+
+def _without_rows(check: UniqueCheck) -> UniqueCheck | None:
+    """A check without the dimensions whose subscript is an index that goes through all of them, and stands nowhere else.
+
+    Worked example: of `Y(i, P(d))` the places `P(d)` of all `d`.
+    """
+    points, parts = check.points, [*check.subscripts, *(guard for guard, _ in check.points.guards)]
+    used = Counter(name for part in parts for name in index_names(part))
+    ends = frozenset[str]().union(*(used_names(pair) for pair in points.ends.values()), points.ends)
+    rows = {
+        r.index
+        for r, subscript, bounds in product(points.ranges, check.subscripts, check.box)
+        if subscript == IndexVar(r.index)
+        and used[r.index] == 1
+        and r.index not in ends
+        and (r.lower, r.upper) == bounds
+    }
+    kept = [pair for pair in zip(check.subscripts, check.box, strict=True) if not index_names(pair[0]) & rows]
+    if not rows or not kept:
+        return None
+    ranges = tuple(r for r in points.ranges if r.index not in rows)
+    subscripts, box = zip(*kept, strict=True)
+    return replace(check, points=replace(points, ranges=ranges), subscripts=subscripts, box=box)
 
 
 def _unique_check(ranges: Ranges, statement: Statement, unique: bool, covers: bool) -> UniqueCheck:
@@ -470,17 +498,21 @@ def check_data(item: AnyCheck, arrays: Mapping[str, Any], values: Mapping[str, i
 
 def _check_places(item: UniqueCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> Diagnostic | None:
     """Mark the element of every point; those outside of the target have a check of their own."""
+    if item.short is not None and _check_places(item.short, arrays, values) is None:
+        return None
     box = [(low.evaluate(values), high.evaluate(values)) for low, high in item.box]
     shape = tuple(max(high - low, 0) for low, high in box)
     seen = np.zeros(math.prod(shape), bool)
+    last = np.empty(seen.size if item.unique else 0, np.int32)
     for _, places in _placed(item, arrays, values, box):
         inside = places[places >= 0]
-        fresh = np.unique(inside)
-        if item.unique and (fresh.size < inside.size or seen[fresh].any()):
-            again, order = fresh[seen[fresh]], np.sort(inside)
-            twice = again[0] if again.size else order[1:][order[1:] == order[:-1]][0]
-            return _not_unique(item, arrays, values, box, int(twice))
-        seen[fresh] = True
+        if item.unique:
+            numbers = np.arange(len(inside), dtype=last.dtype)
+            last[inside] = numbers  # of several points of one element only one finds its number there
+            again = inside[seen[inside] | (last[inside] != numbers)]
+            if again.size:
+                return _not_unique(item, arrays, values, box, int(again.min()))
+        seen[inside] = True
     for other in item.others:
         for _, places in _placed(other, arrays, values, box):
             seen[places[places >= 0]] = True

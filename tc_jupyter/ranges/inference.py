@@ -788,6 +788,12 @@ class _Rounds:
     def report_negative(self, item: Index, found: IndexRange) -> None:
         if found.lower is None or found.upper is None or not nonnegative(found.lower - found.upper - 1):
             return
+        if any(each.name == item.name for each, _ in self.statement.computed):
+            target = self.statement.target
+            message = f"nothing says how large `{target}` is: its subscript has no value for any size"
+            help = "state its extent in the result list"
+            self.diagnostics.append(Diagnostic(codes.NEGATIVE_RANGE, item.span, message, "", (), help))
+            return
         message = f"the range of `{item.name}` ends before it starts: `{found.text}`"
         labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in found.because)
         help_text = (
@@ -908,6 +914,10 @@ class _Rounds:
         if item.kind == "reduction" and not close:
             help_text += ", or make it a parameter, as in `float " + item.name + "`"
         fix = self.renamed(item, close) if close and close in self.scope.sizes else None
+        if (end := self.end_of(item)) is not None:
+            help_text, fix = f"give its range: `where {item.name} in 0:{end}`", None
+            if sum(each.source == "open" for each in self.found.values()) == 1:  # two clauses would stand at one place
+                fix = added_clause(self.statement, f"{item.name} in 0:{end}")
         if (other := self.meant_by(item)) is not None:
             help_text = f"did you mean `{item.name}` in the place of `{other.name}`?"
             fix = self.renamed(other, item.name)
@@ -916,6 +926,12 @@ class _Rounds:
         elif item.name in TC_FUNCTIONS:
             help_text = f"`{item.name}` is a function, whose argument stands in parentheses: `{item.name}(x)`"
         self.diagnostics.append(Diagnostic(codes.NEVER_INDEXES, item.span, message, label, (), help_text, fix))
+
+    def end_of(self, item: Index) -> str | None:
+        """The size or integer argument that is named as an index on the left is, but for case: `T` for `t`; if there is one."""
+        named = {*self.scope.sizes, *(self.scope.scalars or ())}
+        ends = [name for name in named if name != item.name and name.lower() == item.name.lower()]
+        return ends[0] if len(ends) == 1 and item.kind == "output" else None
 
     def reads_at(self, name: str) -> Iterator[Read]:
         """The reads of the statement with an index in a subscript."""

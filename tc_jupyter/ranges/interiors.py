@@ -1,14 +1,15 @@
 """A position that wraps around, stops or turns back at a border, away from the border: it moves evenly there.
 
-Worked example: `(j + 1) % N` is `j + 1` where `0 <= j + 1` and `j + 1 < N`, and `max(j - 1, 0)` is `j - 1` where `0 <= j - 1`. So
-whatever is read beyond the ends of an array, and however it was written, in the interior it is the plain read.
+Worked example: `(j + 1) % N` is `j + 1` where `0 <= j + 1` and `j + 1 < N`; `max(j - 1, 0)` is `j - 1` where `0 <= j - 1`, and so
+is `j > 0 ? j - 1 : 0`. So whatever is read beyond the ends of an array, and however it was written, in the interior it is the plain
+read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .size_expr import Atom, Extremum, Mod, Name, SizeExpr, constant, of_atom
+from .size_expr import Atom, Choice, Condition, Extremum, Mod, Name, SizeExpr, constant, of_atom
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,36 @@ def _atom(atom: Atom, index: str, conditions: list[SizeExpr]) -> SizeExpr | None
             above = 1 if kind == "min" else -1
             conditions += [(each - chosen) * above for each in found if each is not chosen]
             return chosen
+        case Choice():
+            return _chosen(atom, index, conditions)
         case _:
             return None
+
+
+def _chosen(choice: Choice, index: str, conditions: list[SizeExpr]) -> SizeExpr | None:
+    """The position that moves as an index does, or moves at all: the other one is at a border."""
+    tests = _all_of(choice.condition)
+    ways = [(choice.then, tests)]
+    if len(tests) == 1:
+        ways.append((choice.otherwise, [-tests[0] - 1]))
+    found: list[tuple[int, SizeExpr, list[SizeExpr]]] = []
+    for position, own in ways if tests else ():
+        value = _linear(position, index, own)
+        if value is not None and (step := step_of(value, index)):
+            found.append((abs(step - 1), value, own))
+    if not found:
+        return None
+    _, value, own = min(found, key=lambda each: each[0])
+    conditions += own
+    return value
+
+
+def _all_of(condition: Condition) -> list[SizeExpr]:
+    """What is 0 or more exactly where a condition holds; nothing if it is another one."""
+    if condition.op == ">=":
+        return [condition.arguments[0]]
+    parts = list(map(_all_of, condition.parts)) if condition.op == "and" else []
+    return [each for part in parts for each in part] if all(parts) else []
 
 
 def step_of(value: SizeExpr, index: str) -> int | None:

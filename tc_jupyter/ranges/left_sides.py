@@ -264,7 +264,9 @@ def _left_out(ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> I
     elements = [f"at{k}" for k in range(len(box.bounds))]
     ends = zip(elements, box.bounds, strict=True)
     inside = [side for name, (low, high) in ends for side in (index(name) - low, high - 1 - index(name))]
-    rest = IntegerSet.build(elements, inside, (), True)
+    written: IntegerSet | None = (
+        None  # together first: what is written side by side is one piece then, and quickly taken away
+    )
     for statement in statements:
         points = ranges.points(statement.name)
         own = {r.index: index(f"{r.index}'") for r in points}
@@ -272,9 +274,11 @@ def _left_out(ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> I
             index(name) - e.substitute(own) for name, e in zip(elements, subscripts_of(ranges, statement), strict=True)
         ]
         dims = [*elements, *(f"{name}'" for name in own)]
-        image = IntegerSet.build(dims, list(_inside(points, own)), equal, True)
-        rest = rest.subtract(image.project_out([f"{name}'" for name in own]))
-    return rest
+        points_and_elements = IntegerSet.build(dims, list(_inside(points, own)), equal, True)
+        image = points_and_elements.project_out([f"{name}'" for name in own])
+        written = image if written is None else written.union(image)
+    every = IntegerSet.build(elements, inside, (), True)
+    return every if written is None else every.subtract(written)
 
 
 def _is_filled(program: Program, ranges: Ranges, statement: Statement) -> bool:

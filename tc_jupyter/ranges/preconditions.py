@@ -9,14 +9,27 @@ Source: `docs/ranges.md`, 'Preconditions'.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Select, Statement, Tensor, walk
+from tc_jupyter.program import (
+    Binary,
+    Cast,
+    Const,
+    DType,
+    Equality,
+    Expr,
+    Program,
+    Select,
+    Statement,
+    Tensor,
+    power_of,
+    walk,
+)
 from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
@@ -192,6 +205,22 @@ def _is_negative(ranges: Ranges, statement: Statement) -> bool:
     return any(nonnegative(-r.extent - 1) for r in ranges.indices[statement.name])
 
 
+def _one_by_one(guards: Iterable[Guard]) -> tuple[tuple[Expr, bool], ...]:
+    """Conditions and whether they hold, those joined by `&&` (by `||`, where they do not hold) apart: each is looked at under those
+    before it.
+    """
+    found: list[tuple[Expr, bool]] = []
+    for guard in guards:
+        left = [guard.condition]
+        while left:
+            each = left.pop()
+            if isinstance(each, Binary) and each.op == ("&&" if guard.polarity else "||"):
+                left += [each.right, each.left]
+            else:
+                found.append((each, guard.polarity))
+    return tuple(found)
+
+
 def loop_facts(ranges: Iterable[IndexRange]) -> list[SizeExpr]:
     """Expressions that are >= 0 while every loop is non-empty, without those that always are."""
     found = (r.extent - 1 for r in ranges)
@@ -241,7 +270,7 @@ class _Checker:
                 ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
         always: dict[tuple[object, ...], Bound] = {}
-        for each in sorted(bounds, key=lambda each: len(each.access.guards)):
+        for each in sorted(bounds, key=lambda each: len(_one_by_one(each.access.guards))):
             always.setdefault(_place(each), each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
@@ -256,8 +285,10 @@ class _Checker:
             items.append(self.item(bound, subject, verdict))
         told = [item for item in items if id(item.bound) not in again]
         own = [item for item in told if self.is_own(item.bound)]
-        self.told = [*ends, *_access_messages([item for item in told if not self.is_own(item.bound)], self)]
-        self.told += [_Told(said, ()) for said in _before_start(own, self)]
+        before = [_Told(said, ()) for said in _before_start(own, self)]
+        self.told = [*ends, *before]
+        if not (before and power_of(self.statement.block)):  # else more of the same, in words that nobody wrote
+            self.told += _access_messages([item for item in told if not self.is_own(item.bound)], self)
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -305,9 +336,9 @@ class _Checker:
 
     def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
         """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
-        other, guards = always[_place(bound)], bound.access.guards
-        count = len(other.access.guards)
-        if count >= len(guards) or other.access.guards != guards[:count]:
+        other, guards = always[_place(bound)], _one_by_one(bound.access.guards)
+        fewer = _one_by_one(other.access.guards)
+        if len(fewer) >= len(guards) or fewer != guards[: len(fewer)]:
             return None
         return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 
@@ -610,8 +641,16 @@ def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told
             tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
         )
         for group in groups.values()
-        if group[0].bound is not None
+        if group[0].bound is not None and not _is_demanded(group[0], checker.ranges.program)
     ]
+
+
+def _is_demanded(item: Precondition, program: Program) -> bool:
+    """Whether what an access needs of sizes is demanded by an operation of `%%sac`, as `take`, in words of its own."""
+    if program.language != "sac" or item.bound is None or item.kind not in ("SIZE", "SIZE_SET"):
+        return False
+    declared = program.tensor(item.bound.access.tensor).span
+    return not item.span.end or (declared.start <= item.span.start and item.span.end <= declared.end)
 
 
 def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnostic]:
@@ -628,6 +667,12 @@ def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnost
         beyond = "is" if item.kind == "REFUTED" else "may be"
         message = f"`{element}` {beyond} beyond the {end} element of `{target}`"
         help_text = f"say what stands there, as in `{element} else 0`, or guard the read with `? :`"
+        if called := power_of(checker.statement.block):
+            message = f"`{called}` may read beyond the ends of what the step before has made"
+            limit = "limit the subscript there, as in `clamp(..)`, or guard the read with `? :`"
+            help_text = f"{limit}; in Python `{called}.iterate(n)` checks every step"
+            found[id(read)] = Diagnostic(codes.BEFORE_START, read.span, message, "", (), help_text)
+            continue
         is_read = re.fullmatch(rf"{re.escape(target)}\s*\(.*\)", text, re.DOTALL) is not None
         fix = Fix(f"write `({text} else 0)`", (Edit(read.span, f"({text} else 0)"),)) if is_read else None
         found[id(read)] = Diagnostic(
@@ -642,7 +687,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     e = access.index[bound.dimension]
     shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
     quotient = c_division(checker.ranges.program, access)
-    source = quotient or (shown if has_opaque((e,)) else None)
+    source = quotient or (shown if is_kept_otherwise((e,), checker.ranges) else None)
     where = f"`{source or shown}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
@@ -684,7 +729,9 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text, fix)
-    clamp = _clamp(checker.ranges, access, bound.dimension)
+    clamp = _clamp(
+        checker.ranges, access, bound.dimension, {other.bound.side for other in items if other.bound is not None}
+    )
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
         does = "writes" if item.subject == "write" else "reads"
@@ -774,34 +821,44 @@ def _is_expression(item: Precondition) -> bool:
     return "stays inside" not in item.text
 
 
-def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
-    """How an index is kept inside, in the language of the cell; `..` stands for what the text has there."""
+def _clamp(ranges: Ranges, access: Access, dimension: int, sides: Collection[str]) -> str:
+    """How an index is kept inside, in the language of the cell; `..` stands for what the text has there.
+
+    Args:
+        sides: where it may leave, `lower` and `upper`.
+    """
     first, end = ranges.boxes[access.tensor].bounds[dimension]
-    last = end - 1
+    index, last, inside = (access.index[dimension],), as_written(end - 1), ".."
     if ranges.program.language != "sac":
-        written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
-        inside = in_the_text(written, (access.index[dimension],), place.span, ranges)
+        written = as_written(index[0])
+        inside = in_the_text(written, index, place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
-        return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
-    if last.is_constant:
-        return f"clamp it: `max(min(.., {as_written(last)}), 0)`"
-    if ranges.program.tensor(access.tensor).kind == "input":
-        return f"clamp it: `max(min(.., shape({access.tensor})[{dimension}] - 1), 0)`"
-    return "clamp it with `max` and `min`"
+        if inside == written and is_kept_otherwise(index, ranges):
+            inside = ".."
+    elif not (end - 1).is_constant:
+        if ranges.program.tensor(access.tensor).kind != "input":
+            return "clamp it with `max` and `min`"
+        last = f"shape({access.tensor})[{dimension}] - 1"
+    inside = f"min({inside}, {last})" if "upper" in sides else inside
+    return f"clamp it: `max({inside}, {as_written(first)})`" if "lower" in sides else f"clamp it: `{inside}`"
 
 
 def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ranges) -> str:
-    """What is shown of subscripts, or their text where a part is no size expression: nobody has written it as it is kept."""
+    """What is shown of subscripts, or their text where they are kept otherwise; a def that is called has a text of its own."""
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
-    return " ".join(program.source.slice(span).split()) if has_opaque(index) and inside else shown
+    is_text = inside and all(each.span != span for each in program.calls) and is_kept_otherwise(index, ranges)
+    return " ".join(program.source.slice(span).split()) if is_text else shown
 
 
-def has_opaque(index: Iterable[SizeExpr]) -> bool:
-    """Whether a part of subscripts is kept as an expression of the program: arithmetic on floats, a narrow cast."""
-    return any(isinstance(atom, Opaque) for each in index for atom in each.atoms())
+def is_kept_otherwise(index: Iterable[SizeExpr], ranges: Ranges) -> bool:
+    """Whether a part of subscripts is kept as nobody has written it: arithmetic on floats, a narrow cast, or what `%%tc` writes
+    with `? :` or `else`.
+    """
+    kept = (Opaque, Choice) if ranges.program.language == "tc" else Opaque
+    return any(isinstance(atom, kept) for each in index for atom in each.atoms())
 
 
 def _begin_help(checker: _Checker, bound: Bound) -> str | None:
@@ -836,9 +893,8 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     for r in ranges.indices[statement.name]:
         is_reduction = r.kind == "reduction"
         cut = _guarded_cut(statement, ranges, r) if is_reduction else []
-        empty = (
-            _empty_range(r) if is_reduction or ranges.program.language == "tc" or _computes(statement, ranges) else []
-        )
+        told = is_reduction or ranges.program.language == "tc" or _computes(statement, ranges)
+        empty = (_no_element(statement, r) or _empty_range(r)) if told else []
         result.extend(cut or empty or (_one_point(r) if is_reduction else []))
         if any(bound.access.is_border(bound.dimension) for bound in r.because):
             result.append(_window_message(r))
@@ -860,6 +916,19 @@ def _window_message(r: IndexRange) -> Diagnostic:
 def _computes(statement: Statement, ranges: Ranges) -> bool:
     """Whether a statement of `%%sac` was to compute a result: `[]` is empty on purpose, and so are steps on the way."""
     return statement.target in ranges.program.results and not isinstance(statement.value, Const)
+
+
+def _no_element(statement: Statement, r: IndexRange) -> list[Diagnostic]:
+    """TC326 of a target without elements, whose subscript is an expression: no index that the text has runs over it."""
+    if (
+        all(r.index != item.name for item, _ in statement.computed)
+        or r.lower is None
+        or r.upper is None
+        or not nonnegative(-r.extent)
+    ):
+        return []
+    message = f"`{statement.target}` has no element for any size, so nothing is computed"
+    return [Diagnostic(codes.EMPTY_RANGE, r.span, message, "", (), "state another extent in the result list")]
 
 
 def _empty_range(r: IndexRange) -> list[Diagnostic]:
@@ -1098,6 +1167,8 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
         ends = whole(ranges, found) if found.source == "inferred" else None
         end = as_written(ends[1]) if ends is not None else end
         shifted = _shifted(ranges, first, found, ends)
+        if shifted is None and found.source == "where":
+            shifted = f"begin the range of `{name}` there, and {_KEPT}"
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
     help_text = f"to start at 0, {shifted or f'{_KEPT} and add `where {name} in 0:{end}`'}"
     if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text
@@ -1195,6 +1266,10 @@ def _windows(name: str, boxes: Sequence[_Box]) -> list[tuple[SizeExpr, SizeExpr,
 # --- equalities ------------------------------------------------------------------------------------------------------------
 
 
+_UNEQUAL = {"call": codes.SIZE_MISMATCH, "declared": codes.RESULT_TYPE, "number": codes.TYPE_MISMATCH}
+"""What is said of an `Equality` that never holds, by its kind."""
+
+
 def _equalities(
     program: Program, ranges: Ranges
 ) -> tuple[tuple[EqualityCheck, ...], dict[str, SizeExpr], list[Diagnostic]]:
@@ -1216,9 +1291,14 @@ def _equalities(
         if gap == 0:
             continue
         if nonnegative(gap - 1) or nonnegative(-gap - 1):
-            code = codes.SIZE_MISMATCH if equality.kind == "call" else codes.RESULT_TYPE
+            code = _UNEQUAL[equality.kind]
             message = f"{equality.reason}: `{to_python(left)}` can never be `{to_python(right)}`"
             help_text = None
+            if equality.kind == "number":
+                diagnostics.append(
+                    Diagnostic(code, equality.span, f"{equality.reason}: `{to_python(right)}` never fits", "never fits")
+                )
+                continue
             if code is codes.RESULT_TYPE and program.language == "tc":
                 inferred = to_python(left)
                 help_text = (
@@ -1243,11 +1323,11 @@ def _equalities(
 
 
 def _is_consequence(message: Diagnostic, wrong: Sequence[Diagnostic], program: Program) -> bool:
-    """Whether a message is about what a call computes, one of whose arguments has a size that it can never have.
+    """Whether a message is about what a call computes, one of whose arguments has a size, or is a number, that it can never be.
 
     All that a call computes is written where the call is; a message about the whole def is about more.
     """
-    sizes = [each.span for each in wrong if each.code is codes.SIZE_MISMATCH]
+    sizes = [each.span for each in wrong if each.code in (codes.SIZE_MISMATCH, codes.TYPE_MISMATCH)]
     within = any(message.span.start <= each.start and each.end <= message.span.end for each in sizes)
     return within and any(each.span == each.value.span == message.span for each in program.statements)
 

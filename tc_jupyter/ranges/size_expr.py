@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, assert_never
 
-from tc_jupyter.diagnostics.work import WORK, TooMuchWork, bounded
+from tc_jupyter.diagnostics.work import WORK, TooMuchWork, bounded, uncounted
 from tc_jupyter.program import DType, Expr
 
 Limits: TypeAlias = tuple[int | None, int | None]
@@ -188,8 +188,10 @@ class Choice(_Keyed):
     limits: Limits = field(init=False)
 
     def __post_init__(self) -> None:
-        low = _all_known(min, [self.then.limits[0], self.otherwise.limits[0]])
-        high = _all_known(max, [self.then.limits[1], self.otherwise.limits[1]])
+        with uncounted():  # no more than the parts that were made before
+            then = _limits_where(self.condition, True, self.then)
+            otherwise = _limits_where(self.condition, False, self.otherwise)
+        low, high = _all_known(min, [then[0], otherwise[0]]), _all_known(max, [then[1], otherwise[1]])
         parts = (*self.condition.exprs(), self.then, self.otherwise)
         _finish(self, (6, self.condition.key, self.then.key, self.otherwise.key), (low, high), parts)
 
@@ -430,7 +432,7 @@ class SizeExpr:
     def limits(self) -> Limits:
         """Smallest and largest value while sizes are at least 1 and scalars lie in their types; `None` is unlimited."""
         if self._limits is None:
-            self._limits = _limits(self)
+            self._limits = _limits(self.terms, self.offset)
         return self._limits
 
     @property
@@ -987,10 +989,12 @@ def _floor_limits(a: Limits, d: Limits) -> Limits:
     return smallest, largest
 
 
-def _limits(e: SizeExpr) -> Limits:
-    low: int | None = e.offset
-    high: int | None = e.offset
-    for mono, c in e.terms.items():
+def _limits(terms: Mapping[Monomial, int], offset: int) -> Limits:
+    low: int | None = offset
+    high: int | None = offset
+    for mono, c in terms.items():
+        if c == 0:
+            continue
         bottom, top = mono[0].limits
         for atom in mono[1:]:
             bottom, top = _times((bottom, top), atom.limits)
@@ -999,6 +1003,25 @@ def _limits(e: SizeExpr) -> Limits:
         low = None if low is None or bottom is None else low + c * bottom
         high = None if high is None or top is None else high + c * top
     return low, high
+
+
+def _limits_where(condition: Condition, holds: bool, e: SizeExpr) -> Limits:
+    """Limits of an expression where a condition holds, or does not: `M` is 2 at most where `2 - M >= 0`."""
+    low, high = e.limits
+    if all(e.terms.keys().isdisjoint(part.terms) for part in condition.exprs()):
+        return low, high
+    alternatives, _ = (condition if holds else condition.negated()).alternatives()
+    if not alternatives:
+        return low, high
+    lows = [_any_known(max, [low, *(_sum_limits(e, -1, gap)[0] for gap in gaps)]) for gaps in alternatives]
+    highs = [_any_known(min, [high, *(_sum_limits(e, 1, gap)[1] for gap in gaps)]) for gaps in alternatives]
+    return _all_known(min, lows), _all_known(max, highs)
+
+
+def _sum_limits(e: SizeExpr, sign: int, other: SizeExpr) -> Limits:
+    """Limits of `e + sign * other`."""
+    weights = {mono: e.terms.get(mono, 0) + sign * other.terms.get(mono, 0) for mono in (*e.terms, *other.terms)}
+    return _limits(weights, e.offset + sign * other.offset)
 
 
 def expanded(e: SizeExpr) -> SizeExpr:

@@ -45,7 +45,16 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.ranges import SizeExpr, from_expr, to_python
 
-from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
+from .arrays import (
+    ArgumentProblem,
+    ArrayView,
+    as_numpy,
+    device_memory,
+    jax_has_64_bits,
+    library_of,
+    overlaps_itself,
+    view_of,
+)
 
 Number: TypeAlias = int | float | bool
 Scalar: TypeAlias = Number | complex
@@ -255,10 +264,20 @@ def read_array(parameter: Parameter, value: object, source: SourceText) -> Array
     check_type(parameter, view, source)
     if len(view.shape) != parameter.rank:
         message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
-        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`")
+        help = _rank_help(parameter.rank, view.shape)
+        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`", help=help)
     refuse_too_large(parameter.name, view.shape, parameter.dtype, source, parameter.span)
     _say_gradient(parameter.name, value, view, source, parameter.span)
     return view
+
+
+def _rank_help(rank: int, shape: tuple[int, ...]) -> str:
+    """What to pass in the place of an array `x` that has another number of dimensions."""
+    if rank == 0:
+        return "pass a number" + (", `x.item()`" if math.prod(shape) == 1 else "")
+    index = ", ".join(["None"] * (rank - len(shape)) or ["0"] * (len(shape) - rank))
+    what = "with a new dimension in front" if len(shape) < rank else "a part of it"
+    return f"pass `x[{index}]`, {what}, or change the dimensions in the signature"
 
 
 def _numpy_type(dtype: DType) -> str:
@@ -310,9 +329,23 @@ def check_type(parameter: Parameter, view: ArrayView, source: SourceText) -> Non
     fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help=_conversion(view, parameter.dtype))
 
 
+_NARROWER = {DType.INT64: "int32", DType.UINT64: "uint32", DType.FLOAT64: "float", DType.COMPLEX128: "complex64"}
+"""Types that JAX has only where it is told so, and what it makes of them."""
+
+
+def lacking_in_jax(dtype: DType) -> str:
+    """What to do where JAX makes no arrays of this type; nothing where it does."""
+    if dtype not in _NARROWER or jax_has_64_bits():
+        return ""
+    wide = '`jax.config.update("jax_enable_x64", True)`'
+    return f"JAX has no `{dtype.value}` unless {wide} comes first; else declare `{_NARROWER[dtype]}`"
+
+
 def _conversion(view: ArrayView, dtype: DType) -> str:
     if view.dtype is not None and view.dtype.is_complex and not dtype.is_complex:
         return f"pass its real part, or declare `{view.dtype.value}`"
+    if view.library.name == "jax" and (lacking := lacking_in_jax(dtype)):
+        return lacking
     if view.library.name == "torch":
         return f"pass `.to(torch.{dtype.value})`{_declared(view, dtype)}"
     if view.dtype_name.startswith("["):
@@ -383,6 +416,10 @@ def _scalar_view(parameter: Parameter, value: object, source: SourceText) -> Arr
         own = view_of(value)
     except ArgumentProblem:
         return read_array(parameter, value, source)  # which says what is wrong
+    if own.shape:
+        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; an array of shape {own.shape} came"
+        one = "pass its element, `x.item()`" if math.prod(own.shape) == 1 else "pass one of its elements"
+        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`", one)
     return read_array(parameter if own.dtype is None else replace(parameter, dtype=own.dtype), value, source)
 
 

@@ -561,6 +561,11 @@ def _jax_finish(view: ArrayView) -> Any:
     return jax.numpy.asarray(view.owner)
 
 
+def jax_has_64_bits() -> bool:
+    """Whether JAX makes arrays of 64 bits; it is asked where one of its arrays came."""
+    return bool(sys.modules["jax"].config.jax_enable_x64)
+
+
 JAX = Library("jax", _jax_view, _jax_allocate, _jax_finish, _default_stream)
 
 

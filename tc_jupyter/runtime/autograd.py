@@ -25,12 +25,16 @@ class Backward:
         takes: places of those arguments; what the derivatives do not need is not kept.
         saved: places of those results.
         places: of the parameters whose derivatives come back.
+        forward: of the arguments: the results, and behind them others that only `call` takes; `None` where there are none.
+        again: the same without such others, which can be derived itself.
     """
 
     call: Callable[..., Any]
     takes: tuple[int, ...]
     saved: tuple[int, ...]
     places: tuple[int, ...]
+    forward: Callable[..., Any] | None = None
+    again: Backward | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +43,14 @@ class Recordable:
 
     Attributes:
         call: of the arguments.
-        backward: for the places of the parameters whose derivatives are wanted.
+        backward: for the places of the parameters whose derivatives are wanted; with `forward` if the second argument is true.
         forward: of the arguments and a direction for each parameter of floats: each result, behind floats its derivative.
         floats: places of the parameters that are floats.
         results: whether each result is a float.
     """
 
     call: Callable[..., Any]
-    backward: Callable[[tuple[int, ...]], Backward]
+    backward: Callable[[tuple[int, ...], bool], Backward]
     forward: Callable[[tuple[int, ...]], Callable[..., Any]]
     floats: tuple[int, ...]
     results: tuple[bool, ...]
@@ -106,25 +110,54 @@ def written(arrays: Sequence[Any]) -> None:
                 torch.autograd.graph.increment_version(array)
 
 
-def _keep(ctx: Any, about: Recordable, args: Sequence[Any], output: Any) -> None:
+def _compute(ctx: Any, about: Recordable, args: Sequence[Any]) -> Any:
+    """The results of a call, of which PyTorch has said what it needs."""
+    wanted = _wanted(ctx, about)
+    back = about.backward(wanted, True) if wanted else None
+    if back is None or back.forward is None:
+        output = about.call(*args)
+        _keep(ctx, about, args, output, back)
+        return output
+    count = len(about.results)
+    found = back.forward(*args)
+    output = found[:count] if count > 1 else found[0]
+    _keep(ctx, about, args, output, back, found[count:])
+    return output
+
+
+def _wanted(ctx: Any, about: Recordable) -> tuple[int, ...]:
+    """The places of the parameters whose derivatives are wanted."""
+    needed = ctx.needs_input_grad
+    return tuple([place for place in about.floats if needed[place + 1]])
+
+
+def _keep(
+    ctx: Any, about: Recordable, args: Sequence[Any], output: Any, back: Backward | None, others: Sequence[Any] = ()
+) -> None:
     """Keep what the derivatives need."""
     ctx.about = about
     results = output if isinstance(output, tuple) else (output,)
-    needed = ctx.needs_input_grad
-    wanted = tuple([place for place in about.floats if needed[place + 1]])
     if not all(about.results):
         ctx.mark_non_differentiable(
             *[each for each, is_float in zip(results, about.results, strict=True) if not is_float]
         )
-    if wanted:
-        ctx.back = back = about.backward(wanted)
-        values = [args[place] for place in back.takes]
-        values += [results[place] for place in back.saved]
+    if back is not None:
+        ctx.back, ctx.others = back, len(others)
+        values = [*others, *_needed(back, args, results)]
+        if back.again is not None:
+            values += _needed(back.again, args, results)
         tensors, ctx.numbers = _apart(values)
         ctx.save_for_backward(*tensors)
     if sys.modules["torch.autograd.forward_ad"]._current_level >= 0:
         tensors, ctx.numbers_ahead = _apart(args)
         ctx.save_for_forward(*tensors)
+
+
+def _needed(back: Backward, args: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    """What derivatives take of arguments and results."""
+    values = [args[place] for place in back.takes]
+    values += [results[place] for place in back.saved]
+    return values
 
 
 Numbers: TypeAlias = Sequence[tuple[int, Any]]
@@ -151,7 +184,14 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     about, back, needed = ctx.about, ctx.back, ctx.needs_input_grad
     whole = zip(grads, about.results, strict=True)
     dense = [grad if grad.is_contiguous() else grad.contiguous() for grad, is_float in whole if is_float]
-    found = back.call(*_values(ctx, ctx.numbers), *dense)
+    values, count = _values(ctx, ctx.numbers), ctx.others
+    own = count + len(back.takes) + len(back.saved)
+    if back.again is None:
+        found = back.call(*values, *dense)
+    elif sys.modules["torch"].is_grad_enabled():  # what PyTorch has not seen has no derivative
+        found = back.again.call(*values[own:], *dense)
+    else:
+        found = back.call(*values[count:own], *values[:count], *dense)
     found = found if isinstance(found, tuple) else (found,)
     answer: list[Any] = [None] * len(needed)
     for place, value in zip(back.places, found, strict=True):
@@ -181,9 +221,7 @@ def _recorders() -> tuple[Any, Any]:
         @staticmethod
         def forward(ctx: Any, about: Recordable, *args: Any) -> Any:
             """Compute the results; nothing is recorded in here."""
-            output = about.call(*args)
-            _keep(ctx, about, args, output)
-            return output
+            return _compute(ctx, about, args)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
@@ -206,7 +244,8 @@ def _recorders() -> tuple[Any, Any]:
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             """Keep what the derivatives need."""
-            _keep(ctx, inputs[0], inputs[1:], output)
+            about, wanted = inputs[0], _wanted(ctx, inputs[0])
+            _keep(ctx, about, inputs[1:], output, about.backward(wanted, False) if wanted else None)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:

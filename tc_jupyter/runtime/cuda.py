@@ -379,7 +379,7 @@ class CudaRunner:
 
     Attributes:
         variants: loaded code by (index width, size of the grid, alignment, multiples, architecture).
-        plans: launches by device, sizes, strides and alignment; forgotten when there are many.
+        plans: launches by device, sizes, integer scalars, strides and alignment; forgotten when there are many.
     """
 
     kernel: Kernel
@@ -490,7 +490,8 @@ class CudaRunner:
             addresses |= view.address
         aligned = addresses % 16 == 0
         strides = tuple([own[buffer.name].strides for buffer in self.kernel.buffers if buffer.strided])
-        key = (device, aligned, strides, *[sizes[name] for name in self.kernel.sizes if name in sizes])
+        names = (*self.kernel.sizes, *(name for name, _ in self.kernel.scalars))
+        key = (device, aligned, strides, *[sizes.get(name) for name in names])
         plan = self.plans.get(key)
         if plan is None:
             with self.lock:

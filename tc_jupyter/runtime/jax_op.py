@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -22,9 +22,9 @@ from jax import numpy as jnp
 from jax.extend.core import Primitive, concrete_or_error
 from jax.interpreters import ad, batching, mlir
 
-from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.diagnostics import CallError, CompileError, codes
 
-from .arguments import Parameter
+from .arguments import Parameter, call_error, lacking_in_jax
 from .xla_call import empty_like, handler
 
 
@@ -181,7 +181,16 @@ def _outlined(*operands: Any, site: Site) -> list[Any]:
         value.value if isinstance(value, Fixed) else _outline(operands[value], parameter)
         for value, parameter in zip(site.sources, site.about.written, strict=True)
     ]
-    outlines = site.about.shapes_for(arguments)
+    try:
+        outlines = site.about.shapes_for(arguments)
+    except CallError as problem:
+        pairs = zip(site.sources, site.about.written, strict=True)
+        arrays = [(operands[at], each) for at, each in pairs if each.rank and not isinstance(at, Fixed)]
+        other = next((each for operand, each in arrays if str(operand.dtype) != each.dtype.value), None)
+        help = lacking_in_jax(other.dtype) if other and problem.diagnostic.code is codes.ARGUMENT_TYPE else ""
+        if not help:
+            raise
+        raise call_error(replace(problem.diagnostic, help=help), problem.source) from None
     return [core.ShapedArray(shape, jax.dtypes.canonicalize_dtype(dtype)) for shape, dtype in outlines]
 
 

@@ -600,7 +600,7 @@ class NativeCall:
             results: like those that a call makes and returns; without any it returns an empty tuple.
             alive: what the addresses in the slots point to.
             written: further arguments, into which the kernels write.
-            scans: index tensors, of integer types that are `comparable`.
+            scans: index tensors, whose types and limits are `comparable`.
             largest: place of a `float` that may differ -> its largest value.
         """
         every = (*arguments, *written)

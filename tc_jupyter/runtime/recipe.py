@@ -249,7 +249,8 @@ class Recipe:
                 launches.append(run.planned(storage, sizes))
             else:
                 launches.append(run)
-        self.scans, self.launches = tuple(scans), tuple(launches)
+        different = {(scan.place, scan.least, scan.most, scan.rising): scan for scan in scans}
+        self.scans, self.launches = tuple(different.values()), tuple(launches)
 
     def _scans(self, step: Step, storage: Mapping[str, ArrayView]) -> list[Scan] | None:
         """The checks on data before a step, if they are limits of whole arguments."""
@@ -262,7 +263,7 @@ class Recipe:
                 return None
             for name, least, most, rising in limits:
                 place, view = inputs[name]
-                if not view.contiguous or view.dtype is None or not comparable(view.dtype):
+                if not view.contiguous or view.dtype is None or not comparable(view.dtype, least, most, rising):
                     return None
                 if view.elements:
                     found.append(Scan(place, least, most, view.elements, rising, within(view.dtype, rising)))

@@ -247,7 +247,8 @@ class Row:
 
 
 NOISY = 5.0
-"""A 90th percentile of so many times the 10th one says more about the machine than about the candidate."""
+"""A 90th percentile of so many times the 10th one, or such a median of the shortest sample, says more about the machine than about
+the candidate."""
 BUSY = 0.5
 """The part of disturbed samples from which on it is told."""
 
@@ -261,6 +262,9 @@ def doubts(rows: Sequence[Row]) -> tuple[str, ...]:
             found.append(
                 f"noisy: p90 of {row.name} is {row.p90 / row.p10:.0f} times p10, do not trust its median{shortest}"
             )
+        elif row.best is not None and row.median > NOISY * row.best:  # nearly all samples met somebody else
+            times = f"{row.median / row.best:.0f} times its shortest sample"
+            found.append(f"noisy: the median of {row.name} is {times}, do not trust it, compare {duration(row.best)}")
     busy = [f"{row.disturbed:.0%} of {row.name}" for row in rows if row.disturbed >= BUSY]
     if busy:
         found.append(f"busy: somebody else used the processors during these samples: {', '.join(busy)}")

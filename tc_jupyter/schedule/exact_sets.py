@@ -346,7 +346,8 @@ class ExactSets:
         free = [name for name in path if loops[name] == index(name) and name not in points.dims]
         fresh = {name: f"at {name}" for name in path}
         equalities = [index(fresh[name]) - loops[name] for name in path if name not in free]
-        equalities += [index(name) - value for name, value in zip(dims, element, strict=True)]
+        own = view_shift(self.graph, stage.target)  # its indices count from its own first element
+        equalities += [index(name) + by - value for name, by, value in zip(dims, own, element, strict=True)]
         total = IntegerSet.empty((*path, *dims))
         for holds in self.reached(user, read):
             part = points.apply(IntegerMap.build(points.dims, (*fresh.values(), *dims), holds, equalities))

@@ -1,4 +1,6 @@
-"""Statements that write every second element, each from its own, as one that writes all of them.
+"""Left sides with subscripts that can be solved for an index, as plain ones: `Y(N - 1 - i) = X(i)` is `Y(at) = X(N - 1 - at)`.
+
+So are statements that write every second element, each from its own, together: one writes all of them.
 
 Worked example: `Y(2*i) = A(i)` and `Y(2*i + 1) = B(i)` over the same `i` are `Y(at) = at % 2 == 0 ? A(at / 2) : B(at / 2)`: one
 loop writes neighbours, in vectors that are mixed (`templates/residues`), instead of two that leave gaps.
@@ -24,7 +26,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.integers import has_read
-from tc_jupyter.ranges import Ranges, SizeExpr, from_expr
+from tc_jupyter.ranges import Ranges, SizeExpr, constant, from_expr, to_expr
 
 MOST = 4
 """Residues whose vectors are mixed (`templates/contraction.PIXEL`)."""
@@ -50,7 +52,7 @@ def interleaved(program: Program, ranges: Ranges) -> Iterator[Statement]:
             yield from (each.statement for each in waiting)
             waiting = []
         if found is None:
-            yield statement
+            yield _solved(statement, ranges)
             continue
         waiting.append(found)
         if len(waiting) == found.step:
@@ -60,18 +62,47 @@ def interleaved(program: Program, ranges: Ranges) -> Iterator[Statement]:
     yield from (each.statement for each in waiting)
 
 
+def _stores_all(statement: Statement) -> bool:
+    """Whether a statement stores a value at each of its points, which indices alone decide."""
+    if statement.operator != "=" or statement.block:
+        return False
+    if statement.exists or statement.unique or statement.order or statement.filters:
+        return False
+    reads = [node for node in walk(statement.value) if isinstance(node, Read) and node.indices]
+    return not any(read.tensor == statement.target or any(map(has_read, read.indices)) for read in reads)
+
+
+def _solved(statement: Statement, ranges: Ranges) -> Statement:
+    """A statement whose subscripts on the left each go through a dimension with an index of their own, by these dimensions."""
+    if not statement.computed or not _stores_all(statement):
+        return statement
+    points = {index.name for index in statement.reduction_indices}
+    ends = {each.index: (each.lower, each.upper) for each in ranges.indices[statement.name]}
+    values: dict[str, Expr] = {}
+    for place, subscript in statement.computed:
+        position = from_expr(subscript)
+        names = position.indices
+        (name,) = names if len(names) == 1 else ("",)
+        split = position.linear_in(name) if name in points - values.keys() and not has_read(subscript) else None
+        low, high = ends.get(name, (None, None))
+        if split is None or split[0] not in (constant(1), constant(-1)) or low is None or high is None:
+            return statement
+        weight, rest = split[0].constant, split[1]
+        if ends[place.name] != ((low + rest, high + rest) if weight > 0 else (rest - high + 1, rest - low + 1)):
+            return statement
+        values[name] = to_expr((from_expr(IndexVar(place.name)) - rest) * weight)
+    if points - values.keys():
+        return statement
+    indices = tuple(index for index in statement.indices if index.name not in values)
+    return replace(statement, indices=indices, left=(), value=rewrite(statement.value, variables(values)))
+
+
 def _residue(statement: Statement, ranges: Ranges) -> _Residue | None:
     outputs, points = statement.output_indices, statement.reduction_indices
-    plain = statement.operator == "=" and not (
-        statement.exists or statement.unique or statement.order or statement.filters
-    )
-    if not plain or len(statement.computed) != 1 or len(points) != 1:
+    if not _stores_all(statement) or len(statement.computed) != 1 or len(points) != 1:
         return None
     (place, subscript), (point,) = statement.computed[0], points
-    reads = [node for node in walk(statement.value) if isinstance(node, Read) and node.indices]
-    if place != outputs[-1] or any(
-        read.tensor == statement.target or any(map(has_read, read.indices)) for read in reads
-    ):
+    if place != outputs[-1]:
         return None
     split = None if has_read(subscript) else from_expr(subscript).linear_in(point.name)
     if split is None or not split[0].is_constant or not split[1].is_constant or not 2 <= split[0].constant <= MOST:

@@ -2,6 +2,9 @@
 
 A schedule never changes ranges, shapes or results; it changes loop order, storage, and how often a value is computed. Every
 primitive refuses an illegal use with a diagnostic (TC4xx, `CompileError`). Names and meaning follow Halide and TVM.
+
+`stage` and `axis` are the same everywhere; `help.py`, which makes the documentation of the methods of `Schedule` of these
+docstrings, says what.
 """
 
 from __future__ import annotations
@@ -119,12 +122,12 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
             C(i) = 2 * X(i)
 
     Args:
-        factor: iterations of the inner loop, in iterations; larger than the extent is legal (one short loop).
+        factor: iterations of the inner loop; larger than the extent is legal (one short loop).
         nparts: instead of `factor`: number of iterations of the outer loop; the factor is `ceil(n/nparts)`.
 
     Raises:
-        CompileError: TC403 (no leaf), TC405 (factor below 1, or a step above `LARGEST_STEP`), TC410 (the leaf is annotated or part
-            of a tensorized step).
+        CompileError: TC403 (no such loop), TC405 (a factor below 1, or splits of splits of more than
+            2^40 iterations), TC410 (the loop is parallel, a vector or the like already, or part of a tensorized step).
 
     Source: TVM, "InferBound Pass", IterVarRelation Split.
     """
@@ -140,6 +143,8 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
         if nparts is not None:
             given = f"`factor={shown_value(factor)}`, `nparts={shown_value(nparts)}`"
         message = f"`{stage}[{axis}]` cannot be split by {given}"
+        if number is None:
+            message = f"nothing says into what `{stage}[{axis}]` is split"
         help = "give one of `factor` and `nparts`, an integer of 1 or more"
         too_large = integer and number is not None and number > most
         raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)
@@ -171,9 +176,13 @@ def fuse(graph: StageGraph, stage: str, outer: str, inner: str) -> StageGraph:
         for C[i.j.fused] in 0:N*M
           C(i,j) = 2 * X(i,j)
 
+    Args:
+        outer: a loop of the stage.
+        inner: the loop directly inside of it.
+
     Raises:
-        CompileError: TC403 (no leaf), TC404 (not neighbours in this order), TC406 (an output with a reduction axis),
-            TC410 (annotated leaf).
+        CompileError: TC403 (no such loop), TC404 (not neighbours in this order), TC406 (an output with a reduction axis),
+            TC410 (a loop is parallel, a vector or the like already).
 
     Source: TVM, "InferBound Pass", IterVarRelation Fuse.
     """
@@ -215,11 +224,14 @@ def skew(graph: StageGraph, stage: str, outer: str, inner: str, factor: int = 1)
             C(i,j) = (C(i-1,j) else 0) + (C(i,j-1) else 0) + X(i,j) along i, j
 
     Args:
+        outer: a loop of the stage.
+        inner: the loop directly inside of it.
         factor: how many inner iterations the front moves for one outer iteration: 2 where `(i, j)` reads `(i-1, j+1)`.
 
     Raises:
-        CompileError: TC403 (no leaf over outputs), TC404 (not neighbours in this order), TC405 (factor below 1, or a step above
-            `LARGEST_STEP`), TC407 (the stage has an order that fronts do not keep), TC410 (annotated leaf).
+        CompileError: TC403 (no such loop over outputs), TC404 (not neighbours in this order), TC405 (a factor
+            below 1, or one that is too large), TC407 (the stage has an order that fronts do not keep), TC410 (a loop is parallel, a
+            vector or the like already).
 
     Source: Wolfe, "Loop skewing: the wavefront method revisited", 1986.
     """
@@ -287,8 +299,12 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
           for C[i] in 0:N
             C(i,j) = 2 * X(i,j)
 
+    Args:
+        axes: names of loops in their new order; those that are not named stay where they are.
+
     Raises:
-        CompileError: TC403 (no leaf, or one named twice), TC401 (a reader of an attached stage would leave its loop).
+        CompileError: TC403 (no such loop, or one is named twice), TC401 (a reader of a stage that is computed in one of the
+            loops would leave it).
     """
     old = find_stage(graph, stage)
     for axis in axes:
@@ -332,8 +348,15 @@ def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor:
               for C[j.inner] in 0:min(M - 16*C[j.outer], 16)
                 C(i,j) = 2 * X(i,j)
 
+    Args:
+        x: the loop whose tiles are the outermost ones.
+        y: the loop whose tiles are inside of them.
+        x_factor: iterations of `x` in a tile.
+        y_factor: iterations of `y` in a tile.
+
     Raises:
-        CompileError: as `split` and `reorder`.
+        CompileError: TC403 (no such loop), TC405 (a factor below 1), TC410 (a loop is parallel, a vector or the like
+            already), TC401 (a reader of a stage that is computed in one of the loops would leave it).
     """
     for axis in (x, y):  # before the first split, whose loops the user has not written
         _leaf(graph, find_stage(graph, stage), axis)
@@ -344,8 +367,7 @@ def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor:
 def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> StageGraph:
     """Say how a loop runs: `parallel`, `vectorize`, `unroll`, or a GPU axis. Bounds do not change.
 
-    A reduction leaf may be bound to `threadIdx.x` if it is the only one and innermost (as `rfactor` leaves it): the threads then
-    have one value each, and all of them get the combined one.
+    What each may be, and what refuses it, stands in `parallel`, `vectorize`, `unroll` and `bind`, which are this.
 
     Example:
         def f(float(N,M) X) -> (C) { C(i,j) = 2 * X(i,j) }
@@ -364,8 +386,7 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
               C(i,j) = 2 * X(i,j)
 
     Raises:
-        CompileError: TC403 (no leaf), TC410 (a reduction leaf made parallel or bound to a GPU axis, a loop whose length is not
-            constant vectorized, one GPU axis bound twice, a leaf annotated twice).
+        CompileError: TC403, TC410, as these.
     """
     old = find_stage(graph, stage)
     _leaf(graph, old, axis)
@@ -378,7 +399,7 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
 
 
 def parallel(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Run the iterations of an output loop on the CPU's threads, in no fixed order. See `annotate`.
+    """Run the iterations of an output loop on the CPU's threads, in no fixed order.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
@@ -390,12 +411,16 @@ def parallel(graph: StageGraph, stage: str, axis: str) -> StageGraph:
 
         for C[i] in 0:N   # parallel
           C(i) = 2 * X(i)
+
+    Raises:
+        CompileError: TC403 (no such loop), TC410 (its iterations are combined, or it is parallel, a vector or the like
+            already), TC407 (its iterations have an order).
     """
     return annotate(graph, stage, axis, "parallel")
 
 
 def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Run the iterations of a loop of constant length as the lanes of vectors. See `annotate`.
+    """Run the iterations of a loop of constant length as the lanes of vectors.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
@@ -409,12 +434,16 @@ def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
         for C[i.outer] in 0:(N + 7)//8
           for C[i.inner] in 0:min(N - 8*C[i.outer], 8)   # vectorize
             C(i) = 2 * X(i)
+
+    Raises:
+        CompileError: TC403 (no such loop), TC410 (its length is not constant: `split` it first; or it is parallel, a vector
+            or the like already), TC407 (its iterations have an order).
     """
     return annotate(graph, stage, axis, "vectorize")
 
 
 def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Write the iterations of a loop of constant length one after the other. See `annotate`.
+    """Write the iterations of a loop of constant length one after the other.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = X(i) + X(i+1) where i in 0:4 }
@@ -426,12 +455,19 @@ def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
 
         for C[i] in 0:4   # unroll
           C(i) = X(i) + X(i+1) where i in 0:4
+
+    Raises:
+        CompileError: TC403 (no such loop), TC410 (its length is not constant: `split` it first; or it is parallel, a vector
+            or the like already).
     """
     return annotate(graph, stage, axis, "unroll")
 
 
 def bind(graph: StageGraph, stage: str, axis: str, thread: str) -> StageGraph:
-    """Run the iterations of a loop on the blocks or threads of a GPU launch (`blockIdx.x`, `threadIdx.y`, ...). See `annotate`.
+    """Run the iterations of a loop on the blocks or threads of a GPU launch.
+
+    A reduction loop may be bound to `threadIdx.x` if it is the only one and innermost (as `rfactor` leaves it): the threads then
+    have one value each, and all of them get the combined one.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
@@ -446,6 +482,14 @@ def bind(graph: StageGraph, stage: str, axis: str, thread: str) -> StageGraph:
         for C[i.outer] in 0:(N + 255)//256   # blockIdx.x
           for C[i.inner] in 0:256   # threadIdx.x
             C(i) = 2 * X(i)
+
+    Args:
+        thread: `blockIdx.x`, `blockIdx.y`, `blockIdx.z`, `threadIdx.x`, `threadIdx.y` or `threadIdx.z`; each once in a stage.
+
+    Raises:
+        CompileError: TC403 (no such loop), TC410 (its iterations are combined, the loop or `thread` has been taken already,
+            or there is no such `thread`), TC401 (the axes of blocks and threads stand where they cannot run), TC407 (its iterations
+            have an order).
     """
     return annotate(graph, stage, axis, thread)
 
@@ -470,8 +514,13 @@ def tensorize(graph: StageGraph, stage: str, axes: tuple[str, ...], intrinsic: s
             for C[k] in 0:K
               C(i,j) +=! A(i,k) * B(k,j)   # fma_6x16_f32 over i.inner, j.inner
 
+    Args:
+        axes: the innermost loops, outermost first.
+        intrinsic: the name of the step, as in `"fma_6x16_f32"`.
+
     Raises:
-        CompileError: TC403 (no leaf), TC410 (not the innermost leaves, or extents, dtypes or operator do not match).
+        CompileError: TC403 (no such loop), TC410 (they are not the innermost loops, or lengths, types or the operator do not
+            match).
     """
     old = find_stage(graph, stage)
     given: Any = axes
@@ -532,8 +581,13 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
           for C[j] in 0:M - 1
             C(i,j) = B(i,j) + B(i,j+1)
 
+    Args:
+        consumer: the stage that reads what `stage` computes.
+        axis: the loop of the consumer that it moves into.
+
     Raises:
-        CompileError: TC403 (no leaf), TC401 (a rule of `check_attach` is violated; names the other consumer).
+        CompileError: TC403 (no such loop), TC401 (the stage writes a result, or another stage reads it outside of that
+            loop; the message names the read and the loops that would do).
 
     Source: TVM, "InferBound Pass", InferBound with compute_at; Halide, `compute_at`.
     """
@@ -714,9 +768,13 @@ def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageG
           M(i) = 2 * X(i)
           S(i) = M(i) + 1
 
+    Args:
+        other: the stage whose loops are shared.
+        axis: the innermost shared loop, by its name in `other`.
+
     Raises:
-        CompileError: TC403 (no leaf), TC401 (loops differ, or already attached), TC407 (a dependence would run backwards, with
-            a witness, or this cannot be excluded).
+        CompileError: TC403 (no such loop), TC401 (loops differ, or the stage is in another one's loops
+            already), TC407 (a dependence would run backwards, with a witness, or this cannot be excluded).
     """
     late, early = find_stage(graph, stage), find_stage(graph, other)
     _leaf(graph, early, axis)
@@ -745,7 +803,7 @@ def storage(
     clamped: tuple[str, ...] | None = None,
     masked: bool | None = None,
 ) -> StageGraph:
-    """Choose where the elements of a stage live and in which order; see `Storage`.
+    """Choose where the elements of a stage live and in which order. What is not given stays as it is.
 
     Example:
         def f(float(N,M) X) -> (C) { B(i,j) = 2 * X(i,j)  C(i,j) = B(i,j) + B(i,j+1) }
@@ -766,6 +824,26 @@ def storage(
             B(i,j) = 2 * X(i,j)
           for C[j] in 0:M - 1
             C(i,j) = B(i,j) + B(i,j+1)
+
+    Args:
+        scope: `auto` (`global` at root, `local` at an attach point), `global` (one copy, which all blocks and tasks see; a stage
+            at root that says so computes all of it, whatever is read), `shared` (one copy per GPU block), `local` (per task or
+            thread), `register`, `threads` (one array spread over the threads of a block: the first entry of `layout` is the tile
+            that runs over `threadIdx.x`).
+        layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
+            positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. Of several tiles of a
+            dimension the last is the innermost: `((1, 32), (1, 0), (1, 4))` is `[j//4%32][j//128][j%4]`. `None`: row-major.
+        padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
+            when everything it reads stays inside padded storage and surplus elements are never read as results. A padded copy
+            in shared memory is filled with zeros where there is nothing to copy.
+        clamped: outputs of a padded stage that alone are padded: beyond their ends the last element is computed again from what it
+            is computed from, so nothing need exist there.
+        masked: a padded stage may read beyond the last element of a row, where it finds zeros: positions there are tested.
+        whole: a padded sum of products runs over whole tiles of its reductions too: all it reads there are zeros.
+        pad: extra elements at the end of each innermost row; zeros in a copy on a CPU, as is the rest of its last tile.
+        swizzle: `(shift, mask)`: 16-byte chunk `c` of row `r` of shared memory is stored at chunk `c ^ ((r >> shift) & mask)`.
+        double: number of copies, for a pipeline that fills the next while the present one is read.
+        rolling: keep what the next visit of the loop needs again, and compute only what is new.
 
     Raises:
         CompileError: TC410 (the scope does not fit the attach point, a malformed layout, a result stored elsewhere, `rolling`
@@ -823,6 +901,10 @@ def at_most(graph: StageGraph, size: str, most: int) -> StageGraph:
           for O[j] in 0:N
             O(i,j) = X(i,j) / s(i)
 
+    Args:
+        size: the name of a size.
+        most: the largest number that it has in a call.
+
     Raises:
         CompileError: TC411 (there is no such size), TC405 (no positive integer).
     """
@@ -848,7 +930,7 @@ def cache_read(
     value: bool = False,
     only: int | None = None,
 ) -> tuple[StageGraph, str]:
-    """Add a stage that copies `tensor` for its consumers; it is attached and bounded like any stage.
+    """Add a stage that copies `tensor` for the stages that read it; it has loops of its own and moves like any stage.
 
     Rewrite:
         for i: C(i) = f(A(i))
@@ -870,12 +952,13 @@ def cache_read(
           C(i) = 2 * X(i)
 
     Args:
+        tensor: an argument, or a tensor that another stage writes.
+        consumer: the stage that reads the copy instead.
         others: more stages that read the same copy.
         widen: store the elements in the type that the consumer converts them to, so that each is converted once; or in this type
             (`"int16"`), which holds all their values, and which the consumer converts to its own without a loss.
         reindex: let the copy be what the consumer reads, as a function of sums of its indices: remainders, limits and conditions
-            in its subscripts are resolved in the copy (see `reindexing`), and it reads `A.cache(i + k)`. For one consumer, which
-            has no moves yet.
+            in its subscripts are resolved in the copy, and it reads `A.cache(i + k)`. For one consumer, which has no moves yet.
         value: let the copy hold what the consumer computes from the element alone, `exp(A(i, k))` or `A(i, k) / S(i)`: the largest
             expression around the access that has no other indices. For one consumer, which has no moves yet.
         only: of different accesses of one consumer to the tensor, the number of the one that reads the copy: 0 is the first one.
@@ -1131,12 +1214,9 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
         for Y[i] in 0:N
           Y(i) +=! X(k) * X(i) where k in 0:2
 
-    Returns:
-        The new graph.
-
     Raises:
         CompileError: TC401 (the stage has moves already, is no sum with an operator, not all lengths are known, there are more than
-            `MOST_TERMS` terms, or elements decide what is read, or whether).
+            8 terms, or elements decide what is read, or whether).
     """
     old = find_stage(graph, stage)
     terms = terms_of(graph, old)
@@ -1246,7 +1326,8 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
         The new graph and the name of the new stage (`C.cache`).
 
     Raises:
-        CompileError: TC401 (the stage is attached already, updates its tensor in place, or is no sum with such `factors`).
+        CompileError: TC401 (the stage is in another one's loops already, updates its tensor in place, or is no sum with such
+            `factors`).
     """
     old = find_stage(graph, stage)
     statement = old.statement
@@ -1328,6 +1409,9 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         for S[i] in 0:N
           for S[k] in 0:N
             S(i) +=! A(i,j) * b(j) * c(k)
+
+    Args:
+        axis: the index whose factors are summed first.
 
     Returns:
         The new graph and the name of the new stage (`E.part`).
@@ -1438,11 +1522,15 @@ def rebias(graph: StageGraph, stage: str, tensor: str) -> tuple[StageGraph, str]
           for C[j] in 0:N
             C(i, j) = C.cache(i, j) - 128 * A.sum(i)
 
+    Args:
+        tensor: the factor whose bytes are read with the other sign.
+
     Returns:
         The new graph and the name of the copy (`B.cache`).
 
     Raises:
-        CompileError: TC401 (the stage is attached or has moves already, writes a result, or is no such sum; see `cache_write`).
+        CompileError: TC401 (the stage has moves already, writes a result, or is no such sum; `cache_write`
+            it first).
 
     Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", CVPR 2018,
     section 2.3 (zero points are taken out of the sum).
@@ -1544,8 +1632,8 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         for k.inner, k.outer: S.rf(k.inner) += X(4*k.outer + k.inner)
         for k.inner: S += S.rf(k.inner)
 
-    The leaf becomes the first dimension of the new tensor. Where the split has a tail, the loops of the new stage end there. The
-    new stage keeps the other reduction loops in their order, with splits and annotations; `stage` keeps its output loops.
+    The loop becomes the first dimension of the new tensor. Where the split has a tail, the loops of the new stage end there. The
+    new stage keeps the other reduction loops in their order, with splits and how they run; `stage` keeps its output loops.
 
     Example:
         def f(float(K) X) -> (S) { S +=! X(k) }
@@ -1562,11 +1650,15 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         for S[k.inner] in 0:4
           S +=! S.rf(k.inner)
 
+    Args:
+        axis: a loop of the reduction.
+
     Returns:
         The new graph and the name of the new stage (`S.rf`).
 
     Raises:
-        CompileError: TC403 (no reduction leaf), TC401 (attached already), TC410 (the leaf is annotated).
+        CompileError: TC403 (no such loop of the reduction), TC401 (the stage is in another one's loops already), TC410 (the
+            loop is parallel, a vector or the like already).
 
     Source: TVM, `Schedule.rfactor`; Suriana et al., "Parallel associative reductions in Halide", CGO 2017.
     """
@@ -1653,7 +1745,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
 
 
 def prefix(graph: StageGraph, stage: str, factor: int) -> tuple[StageGraph, str]:
-    """Take a running sum, product, minimum or maximum in blocks, which are independent then: see `running.py`.
+    """Take a running sum, product, minimum or maximum in blocks, which are independent then.
 
     Floating sums may round differently.
 
@@ -1673,11 +1765,14 @@ def prefix(graph: StageGraph, stage: str, factor: int) -> tuple[StageGraph, str]
         for C[i] in 0:N
           C(i) = (C(i-1) else 0) + X(i) along i
 
+    Args:
+        factor: elements of a block.
+
     Returns:
         The new graph and the name of the stage of the sums of the blocks (`C.sums`); `C.before` follows it.
 
     Raises:
-        CompileError: TC405 (no factor), TC401 (no running operation, or it is attached or moved already).
+        CompileError: TC405 (no factor), TC401 (no running operation, or it is moved already).
     """
     old = find_stage(graph, stage)
     given: Any = _as_integer(factor)
@@ -1875,7 +1970,7 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
         return "no such annotation", f"one of {', '.join(ANNOTATIONS)}"
     present = stage.annotation(axis)
     if present is not None:
-        return f"it is `{present}` already", "annotate another leaf"
+        return f"it is `{present}` already", "choose another loop"
     combines = stage.kind(axis) == "reduction" and not keeps(stage.statement)  # whose points have elements of their own
     if combines and (annotation == "parallel" or annotation in GPU_AXES):
         if annotation != "threadIdx.x":
@@ -1994,7 +2089,10 @@ def find_stage(graph: StageGraph, name: str) -> Stage:
     except KeyError:
         names = ", ".join(f"`{stage.name}`" for stage in graph.stages)
         message = f"`{graph.program.name}` has no stage `{name}`"
-        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"its stages are {names}") from None
+        help = f"its stages are {names}"
+        if owner := next((stage for stage in graph.stages if name in stage.leaves), None):
+            help = f"`{name}` is a loop of `{owner.name}`, and the stage comes first, then the loop; {help}"
+        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, help) from None
 
 
 def _leaf(graph: StageGraph, stage: Stage, axis: str) -> None:

@@ -19,6 +19,7 @@ from tc_jupyter.ranges import Ranges, without_zeros
 
 from . import primitives
 from .bounds import Bounds, infer_bound
+from .help import documented
 from .stage import Stage, StageGraph, stage_graph
 from .subscripts import shortened
 
@@ -53,10 +54,20 @@ class Schedule:
     origin: StageGraph | None = None
 
     def __repr__(self) -> str:
-        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
-        lines = [f"schedule of {self.graph.program.name}: {steps}"]
-        lines += [f"  {_stage_line(stage)}" for stage in self.graph.stages]
-        return "\n".join(lines)
+        name = self.graph.program.name
+        default = f"\n(calls run `{name}.default_schedule()`, which may be another, unless `with_schedule` gives one)"
+        return f"schedule of {name}: {self.said_steps}\n{self.loops()}{'' if self.steps else default}"
+
+    @property
+    def said_steps(self) -> str:
+        """`2 steps`."""
+        if not self.steps:
+            return "no step, the loops of the text"
+        return f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+
+    def loops(self) -> str:
+        """Where each stage runs and its loops, from the outside, a line for each: `  C: i.outer parallel, i.inner, j`."""
+        return "\n".join(f"  {_stage_line(stage)}" for stage in self.graph.stages)
 
     def start(self) -> StageGraph:
         """The stages before the first step."""
@@ -64,8 +75,8 @@ class Schedule:
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
+    @documented
     def split(self, stage: str, axis: str, factor: int | None = None, nparts: int | None = None) -> Schedule:
-        """Split a loop; see `primitives.split`."""
         keywords = (
             {"factor": factor}
             if nparts is None
@@ -75,70 +86,71 @@ class Schedule:
         )
         return self._do("split", stage, axis, **keywords)
 
+    @documented
     def fuse(self, stage: str, outer: str, inner: str) -> Schedule:
-        """Make one loop of two neighbours; see `primitives.fuse`."""
         return self._do("fuse", stage, outer, inner)
 
+    @documented
     def skew(self, stage: str, outer: str, inner: str, factor: int = 1) -> Schedule:
-        """Go through two neighbours by wavefronts; see `primitives.skew`."""
         return self._do("skew", stage, outer, inner, factor)
 
+    @documented
     def reorder(self, stage: str, *axes: str) -> Schedule:
-        """Permute loops in their places; see `primitives.reorder`."""
         return self._do("reorder", stage, *axes)
 
+    @documented
     def tile(self, stage: str, x: str, y: str, x_factor: int, y_factor: int) -> Schedule:
-        """Two splits and a reorder; see `primitives.tile`."""
         return self._do("tile", stage, x, y, x_factor, y_factor)
 
+    @documented
     def parallel(self, stage: str, axis: str) -> Schedule:
-        """Run a loop on the CPU's threads; see `primitives.annotate`."""
         return self._do("parallel", stage, axis)
 
+    @documented
     def vectorize(self, stage: str, axis: str) -> Schedule:
-        """Run a loop of constant length as vector lanes; see `primitives.annotate`."""
         return self._do("vectorize", stage, axis)
 
+    @documented
     def unroll(self, stage: str, axis: str) -> Schedule:
-        """Unroll a loop of constant length; see `primitives.annotate`."""
         return self._do("unroll", stage, axis)
 
+    @documented
     def bind(self, stage: str, axis: str, thread: str) -> Schedule:
-        """Run a loop on a GPU axis (`blockIdx.x`, `threadIdx.y`, ...); see `primitives.annotate`."""
         return self._do("bind", stage, axis, thread)
 
+    @documented
     def tensorize(self, stage: str, axes: tuple[str, ...], intrinsic: str) -> Schedule:
-        """Replace inner loops by one intrinsic; see `primitives.tensorize`."""
         return self._do("tensorize", stage, tuple(axes) if isinstance(axes, list) else axes, intrinsic)
 
     # --- where a stage runs ------------------------------------------------------------------------------------------
 
+    @documented
     def compute_at(self, stage: str, consumer: str, axis: str) -> Schedule:
-        """Run a producer inside a loop of its consumer; see `primitives.compute_at`."""
         return self._do("compute_at", stage, consumer, axis)
 
+    @documented
     def compute_root(self, stage: str) -> Schedule:
-        """Run a stage outside all loops of others; see `primitives.compute_root`."""
         return self._do("compute_root", stage)
 
+    @documented
     def compute_inline(self, stage: str) -> Schedule:
-        """Put an expression in the place of its reads; see `primitives.compute_inline`."""
         return self._do("compute_inline", stage)
 
+    @documented
     def compute_with(self, stage: str, other: str, axis: str) -> Schedule:
-        """Share loops with another stage; see `primitives.compute_with`."""
         return self._do("compute_with", stage, other, axis)
 
+    @documented
     def storage(self, stage: str, scope: str | None = None, **options: Any) -> Schedule:
-        """Choose scope, layout, padding of a stage's elements; see `primitives.storage`."""
         return self._do("storage", stage, scope, **options)
 
     # --- new stages --------------------------------------------------------------------------------------------------
 
+    @documented
     def at_most(self, size: str, most: int) -> Schedule:
-        """Make the schedule for calls in which a size is at most `most`; see `primitives.at_most`."""
         return self._do("at_most", size, most)
 
+    @documented
     def cache_read(
         self,
         tensor: str,
@@ -149,39 +161,38 @@ class Schedule:
         value: bool = False,
         only: int | None = None,
     ) -> Schedule:
-        """Add a stage `<tensor>.cache` that copies a tensor for its consumers; see `primitives.cache_read`."""
         flags = {"widen": widen, "reindex": reindex, "value": value}
         given: dict[str, Any] = {key: flag for key, flag in flags.items() if flag}
         if only is not None:
             given["only"] = only
         return self._do("cache_read", tensor, consumer, *others, **given)
 
+    @documented
     def expand(self, stage: str) -> Schedule:
-        """Write a sum of few terms out; see `primitives.expand`."""
         return self._do("expand", stage)
 
+    @documented
     def factor(self, stage: str, axis: str) -> Schedule:
-        """Sum the factors with one index first, in a new stage `<stage>.part`; see `primitives.factor`."""
         return self._do("factor", stage, axis)
 
+    @documented
     def separate(self, stage: str) -> Schedule:
-        """Write what the next statement replaces to a tensor of its own; see `primitives.separate`."""
         return self._do("separate", stage)
 
+    @documented
     def cache_write(self, stage: str, factors: bool = False) -> Schedule:
-        """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""
         return self._do("cache_write", stage, **({"factors": True} if factors else {}))
 
+    @documented
     def rebias(self, stage: str, tensor: str) -> Schedule:
-        """Read bytes with the other sign, and put the results right; see `primitives.rebias`."""
         return self._do("rebias", stage, tensor)
 
+    @documented
     def prefix(self, stage: str, factor: int) -> Schedule:
-        """Take a running operation in blocks, which are independent then; see `primitives.prefix`."""
         return self._do("prefix", stage, factor)
 
+    @documented
     def rfactor(self, stage: str, axis: str) -> Schedule:
-        """Compute partial results along a reduction loop in a new stage `<stage>.rf`; see `primitives.rfactor`."""
         return self._do("rfactor", stage, axis)
 
     # --- looking -----------------------------------------------------------------------------------------------------

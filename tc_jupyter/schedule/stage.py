@@ -95,28 +95,7 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where the elements of a stage live.
-
-    Attributes:
-        scope: `auto` (`global` at root, `local` at an attach point), `global` (one copy, which all blocks and tasks see; a stage
-            at root that says so computes all of it, whatever is read), `shared` (one copy per GPU block), `local` (per task or
-            thread), `register`, `threads` (one array spread over the threads of a block: the first entry of `layout` is the tile
-            that runs over `threadIdx.x`).
-        layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
-            positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. Of several tiles of a
-            dimension the last is the innermost: `((1, 32), (1, 0), (1, 4))` is `[j//4%32][j//128][j%4]`. `None`: row-major.
-        padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
-            when everything it reads stays inside padded storage and surplus elements are never read as results. A padded copy
-            in shared memory is filled with zeros where there is nothing to copy.
-        clamped: outputs of a padded stage that alone are padded: beyond their ends the last element is computed again from what it
-            is computed from, so nothing need exist there.
-        masked: a padded stage may read beyond the last element of a row, where it finds zeros: positions there are tested.
-        whole: a padded sum of products runs over whole tiles of its reductions too: all it reads there are zeros.
-        pad: extra elements at the end of each innermost row; zeros in a copy on a CPU, as is the rest of its last tile.
-        swizzle: `(shift, mask)` of `Buffer.swizzle`.
-        double: number of copies, for a pipeline that fills the next while the present one is read.
-        rolling: keep what the next visit of the loop needs again, and compute only what is new (see `rolling.py`).
-    """
+    """Where the elements of a stage live: the arguments of `primitives.storage`, which says what they are."""
 
     scope: str = "auto"
     layout: tuple[tuple[int, int], ...] | None = None

@@ -57,7 +57,7 @@ class Need:
         path: loops that a visit is made of, outermost first, as (stage, leaf).
         visits: one row per visit in order of execution, one column per loop of `path`.
         visit_of: per needed element the number of its visit.
-        elements: per needed element its logical index in the tensor that owns the storage; sorted by visit.
+        elements: per needed element its logical index in the tensor of the stage; sorted by visit.
     """
 
     path: tuple[tuple[str, str], ...]
@@ -330,17 +330,17 @@ class Enumeration:
                 loops[variable(other.name, theirs)] = value[mine]
 
     def _elements(self, stage: Stage, read: Read, user: Stage, space: _Space) -> tuple[Ints, NDArray[np.bool_]]:
-        """The element that each point of the consumer reads, and whether it is evaluated there at all."""
+        """The element of the stage's tensor that each point of the consumer reads, and whether it is evaluated there at all."""
         if any(map(reads_elements, read.indices)):
             raise TooManyPoints(f"data decide where `{user.name}` reads `{read.tensor}`")
-        shift = view_shift(self.graph, read.tensor)
+        there, here = view_shift(self.graph, read.tensor), view_shift(self.graph, stage.target)
         scope = {
             **self.sizes,
             **{name: value.evaluate(self.sizes) for name, value in scope_of(self.graph).sizes.items()},
         }
         columns = [
-            evaluate(index, space.roots, scope, space.count) + by.evaluate(self.sizes)
-            for index, by in zip(read.indices, shift, strict=True)
+            evaluate(index, space.roots, scope, space.count) + (by - own).evaluate(self.sizes)
+            for index, by, own in zip(read.indices, there, here, strict=True)
         ]
         elements = np.stack(columns, axis=1) if columns else np.zeros((space.count, 0), np.int64)
         return elements, reached(user.statement.value, read, space.roots, scope, space.count)

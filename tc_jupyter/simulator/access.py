@@ -9,6 +9,7 @@ Source: PTX ISA, "Data movement: ld, st, cp.async", "Parallel synchronization: a
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy as copied
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from tc_jupyter.simulator.ptx import (
 )
 from tc_jupyter.simulator.registers import Lanes, Writer
 from tc_jupyter.simulator.state import LOCAL_WINDOW, SHARED_WINDOW, State
-from tc_jupyter.simulator.traffic import AccessSite, count
+from tc_jupyter.simulator.traffic import AccessSite
+from tc_jupyter.simulator.traffic import count as count_traffic
 
 Operation = Callable[[Lanes | None, Lanes], None]
 
@@ -61,7 +63,14 @@ class Checked:
         self.space: Space = machine.spaces["global" if space in ("generic", "const", "param") else space]
         shown = "global" if space in ("generic", "const", "param") else space
         self.site = AccessSite(instruction.line, instruction.opcode, shown, kind, total, instruction.text_line)
+        self.counted = True
         machine.sites.append(self.site)
+
+    def of_element(self, size: int) -> Checked:
+        """The checks of one element of the access, which is counted as a whole."""
+        found = copied(self)
+        found.total, found.counted = size, False
+        return found
 
     def report(self, kind: str, message: str, lanes: Lanes, array: str | None) -> None:
         """Add a finding for `lanes` (not empty)."""
@@ -107,7 +116,8 @@ class Checked:
             for space, positions, inner in self.by_space(address, lanes):
                 self.slow(space, inner, lanes[positions], positions, action)
             return
-        count(self.site, address, lanes)
+        if self.counted:
+            count_traffic(self.site, address, lanes)
         region = self.space.regions.get(int(address[0]) >> self.space.shift)
         if region is not None and total <= region.nbytes:
             offset = address - region.base
@@ -353,7 +363,30 @@ def build_load(machine: State, instruction: Instruction, number: int) -> Operati
         values = found[0] if found else np.zeros((lanes.size, count) if count > 1 else lanes.size, f"u{size}")
         store_rows(machine, values, writers, dtype, lanes)
 
-    return load
+    used = [k for k in range(count) if instruction.used >> size * k & ((1 << size) - 1)]
+    if len(used) == count:
+        return load
+
+    def load_used(sel: Lanes | None, lanes: Lanes) -> None:
+        """An aligned access stays where the memory of its first byte is: bytes that nobody uses may lie behind the array."""
+        place = address(lanes)
+        if not lanes.size or (place & (size * count - 1)).any():
+            load(sel, lanes)
+            return
+        count_traffic(checked.site, place, lanes)
+        values = np.zeros((lanes.size, count), f"u{size}")
+        element = checked.of_element(size)
+        for k in used:
+
+            def fetch(region: Region, flat: Array, inner: Lanes, positions: Array | None, k: int = k) -> None:
+                element.before_read(region, flat, inner)
+                chosen = slice(None) if positions is None else positions
+                values[chosen, k] = region.rows(size, 1)[flat >> (size.bit_length() - 1)]
+
+            element.each(place + size * k, lanes, fetch)
+        store_rows(machine, values, writers, dtype, lanes)
+
+    return load_used
 
 
 def _load_parameter(

@@ -16,7 +16,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -183,6 +183,13 @@ class DeviceMemory:
         if init is not None and argument.writable:
             self.outputs.append(made)
         return made
+
+    def left_out(self, arguments: Iterable[object]) -> None:
+        """Blocks of a launch with these arguments did not run: whatever it may write to counts as written from now on."""
+        self.sampled = True
+        for argument in arguments:
+            if isinstance(argument, GlobalArray) and argument.writable:
+                self.bind(argument).init = None
 
     def module_variable(self, module: str, name: str, data: bytes) -> Allocation:
         """Return the allocation of a `__device__` or `__constant__` variable."""

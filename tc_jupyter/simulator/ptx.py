@@ -11,7 +11,7 @@ Example:
     >>> [instruction.opcode for instruction in module.kernels["k"].body]
     ['mov.u32', 'ret']
 
-Source: PTX ISA, sections "Syntax", "State spaces, types and variables", "Instruction operands".
+Source: PTX ISA, sections "Syntax", "State spaces, types and variables", "Instruction operands", "Pragma Strings".
 """
 
 from __future__ import annotations
@@ -134,6 +134,7 @@ class Instruction:
     """One instruction; `parts` are the pieces of `opcode` between the dots.
 
     `line` is the line of the user's source or None; `text_line` the line of the CUDA text where the user's is not known.
+    `used` has a bit for each byte of a load that anything uses, -1 for all.
     """
 
     opcode: str
@@ -142,6 +143,7 @@ class Instruction:
     guard: Guard | None
     line: int | None
     text_line: int | None = None
+    used: int = -1
 
 
 def element_type(instruction: Instruction) -> str:
@@ -213,6 +215,7 @@ _STATEMENT = re.compile(
     re.X,
 )
 _INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
+_USED = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|\d+)"')
 _GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$")
 _ADDRESS = re.compile(r"([\w$%.]+)?\s*(?:([+-])?\s*(-?\s*(?:0[xX][0-9a-fA-F]+|\d+)))?$")
@@ -289,6 +292,7 @@ class _FunctionParser:
         self.cache: dict[str, Operand] = {}
         self.pending_label: str | None = None
         self.renamed = 0
+        self.used = -1
 
     def declare(self, name: str, type: str) -> None:
         unique = name
@@ -385,7 +389,9 @@ class _FunctionParser:
             text = text[found.end() :]
         opcode, _, rest = text.partition(" ") if "\t" not in text else _first_word(text)
         operands = tuple(self.operand(item) for item in _split(rest.strip()))
-        self.body.append(Instruction(opcode, tuple(opcode.split(".")), operands, guard, self.line, self.text_line))
+        parts = tuple(opcode.split("."))
+        self.body.append(Instruction(opcode, parts, operands, guard, self.line, self.text_line, self.used))
+        self.used = -1
 
     def directive(self, text: str) -> None:
         if text.startswith(".reg"):
@@ -405,7 +411,9 @@ class _FunctionParser:
             self.labels.pop(self.pending_label, None)
             self.tables[self.pending_label] = tuple(item.strip() for item in text[14:].split(","))
         elif text.startswith((".pragma", ".callprototype", ".calltargets", ".alias")):
-            return
+            found = _USED.search(text)
+            if found:
+                self.used = _integer(found[1])
         else:
             self.variables.append(_variable(text, self.line))
 

@@ -110,7 +110,8 @@ def simulate(
     machine = Machine(launch, device)
     ran = _run(machine, limit, sample)
     total = machine.total_blocks
-    device.sampled = device.sampled or ran < total
+    if ran < total:
+        device.left_out(arguments)
     findings = machine.findings.result()
     if memory is None:
         findings += device.unwritten()

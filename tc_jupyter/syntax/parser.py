@@ -252,7 +252,8 @@ class _CellParser:
             fix = Fix("write `def` before it", (Edit(place, "def "),)) if is_def else None
             help = _SAC if _FUNCTION_OF_SAC.match(self.source.text, span.start) else _EXAMPLE
             if tokens[0].text in ("use", "import", "include", "from"):
-                help = INSTEAD
+                in_python = "Python stands in a cell of its own; " if tokens[0].text in ("import", "from") else ""
+                help = in_python + INSTEAD
             self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=help, fix=fix)
 
     def definition(self, piece: DefTokens) -> Def:

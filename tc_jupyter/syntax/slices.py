@@ -48,6 +48,9 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
         return None
     first = reads[0].axes[0]
     place = Span(first[0].start, first[-1].end)
+    if any(each[0].text == "lambda" for read in reads for each in read.slices):
+        help = "say what one element is, as in `Y(i) = 2 * X(i)`; a function with a name is a def"
+        return Diagnostic(codes.SYNTAX_ERROR, place, "there are no functions without a name", help=help)
     if any(token.type == "DOTS" for read in reads for each in read.slices for token in each):
         help = "write one index per dimension, as in `X(i, j)`"
         return Diagnostic(codes.SYNTAX_ERROR, place, "`...` stands for no indices", help=help)

@@ -383,7 +383,7 @@ def test_dark_theme_narrow_window_and_no_kernel(lab: App) -> None:
     root = shown(lab, "dark.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
     assert root.evaluate(CONTRAST) > 7
     letters = "e => parseFloat(getComputedStyle(e).fontSize) / parseFloat(getComputedStyle(e.closest('.tcw')).fontSize)"
-    assert root.locator("[data-lattice] svg").first.evaluate(letters) > 1.3, "a picture grows with the free width"
+    assert root.locator("[data-lattice] svg").first.evaluate(letters) > 1.2, "a picture grows with the free width"
     lab.theme("Dark")
     lab.until(lambda: root.evaluate(CONTRAST) > 7)
     assert root.locator("[data-readout]").evaluate(CONTRAST) > 7

@@ -593,6 +593,15 @@ def test_sibling_grids_share_the_larger_launch():
     assert "if (c < M)" in source.text
 
 
+@pytest.mark.parametrize("most, blocks, strides", [(10, 10, False), (1 << 40, 864, True)])
+def test_a_grid_inside_another_loop_has_as_many_blocks_as_may_work(most, blocks, strides):
+    """Its iterations are not known before the launch: their bound, or as many blocks as fill the device."""
+    inner = loop("b", op("min", var("a"), most), store("O", (var("b"),), const(0.0)), kind="blockIdx.x")
+    source = emit_cuda(kernel("k", (buffer("O", "N", role="output"),), ("N",), loop("a", size("N"), inner)), SM80)
+    assert source.launch.grid[0] == int64(blocks)
+    assert ("b += gridDim.x" in source.text) == strides
+
+
 def test_a_store_outside_the_grid_needs_a_block():
     made = kernel(
         "k",

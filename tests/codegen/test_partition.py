@@ -25,6 +25,9 @@ ROWS = {
     "every third": "3*e < 2*D ? X(t, 3*e) : X(t, e) where e in 0:2*D, t in 0:T",
     "scalar": "e < s ? X(t, e) : -X(t, e) where e in 0:2*D, t in 0:T",
     "large scalar": "e < s + 9223372036854775800 ? X(t, e) : -X(t, e) where e in 0:2*D, t in 0:T",
+    "chosen places": "X(t, e > 0 ? e - 1 : 0) + 2*X(t, e < 2*D - 1 ? e + 1 : 0) where e in 0:2*D, t in 0:T",
+    "places turned back": "X(t, e < 1 ? 0 : e - 1) - X(t, e >= D ? 2*D - 1 - e : e) where e in 0:2*D, t in 0:T",
+    "one place in the middle": "X(t, e >= 2 && e < 2*D - 2 ? e : 0) where e in 0:2*D, t in 0:T",
     "many": "e < D ? X(t, e) : e < t ? 1 : e < s ? 2 : e > 3 + t ? 3 : e == 9 ? 4 : 5 where e in 0:2*D, t in 0:T",
     "tiles with a diagonal": "e != t && e >= 1 ? X(t, e) + X(t + 1, e) : 0 where e in 0:2*D, t in 0:T - 1",
     "tiles": "t >= 1 && t < T - 1 && e >= 1 && e < 2*D - 1 ? X(t - 1, e) + X(t + 1, e) + X(t, e - 1) + X(t, e + 1) : X(t, e)"
@@ -56,3 +59,21 @@ def test_halves_have_no_masks() -> None:
     code = tc.compile(text, target="cpu", allow=["TC322"]).f.source("llvm")
     found = re.findall(r"; for \S+ in (\S+:.*)  \(vectors", code)
     assert found == ["0:D", "D:D + D"], found
+
+
+def test_chosen_places_are_borders() -> None:
+    text = "def f(float(T, E) X) -> (Y) { Y(t, e) = X(t, e > 0 ? e - 1 : 1) + X(t, e < E - 1 ? e + 1 : E - 2) where e in 0:E }"
+    passes = tc.compile(text, target="cpu", allow=["TC322"]).f.source("passes")
+    assert re.search(r"in 1:1 \+ E - 2  # vectorize\n *Y\[(t), (\S+)\] = X\[t, \2 - 1\] \+ X\[t, \2 \+ 1\]\n", passes)
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("n", [1, 2, 8191, 8192, 8193, 16384, 16385])
+def test_sums_whose_ends_weigh_half(n: int) -> None:
+    """Sums in parts, too: the first and the last element are loops of their own."""
+    text = "def f(int64(N) X) -> (s) { s() +=! i == 0 || i == N - 1 ? X(i) : 2*X(i) }"
+    f = tc.compile(text, target="cpu").f
+    middle = f.source("passes").split("-- tasks")[0].split("-- partition")[1]
+    assert "2 * X[i.inner + 8192 * i.outer]\n" in middle
+    x = np.random.default_rng(n).integers(-99, 99, n)
+    assert f(x) == 2 * x.sum() - x[0] - x[-1] + (x[0] if n == 1 else 0)

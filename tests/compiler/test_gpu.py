@@ -48,6 +48,38 @@ def test_launches_have_numbers_and_names(module):
         module.matmul.kernels(M=3)
 
 
+@pytest.mark.parametrize("limit", [1 << 40, 5000, 300, 0])
+def test_blocks_are_as_many_as_there_is_work_for(limit):
+    """Of `0:min(N, limit)` the limit was launched, up to 2**31 - 1 blocks, however small N was."""
+    f = tc.compile(f"def f(float(N) X) -> (Y) {{ Y(i) = X(i) where i in 0:min(N, {limit}) }}").f
+    for n in (0, 1, 300, 5000):
+        (launch,) = f.kernels(N=n)
+        assert np.prod(launch.grid) * np.prod(launch.block) <= 2 * min(n, limit) + 1024
+        assert np.prod(launch.grid) * np.prod(launch.block) * 8 >= min(n, limit)
+
+
+def test_scalars_say_how_many_blocks_there_are():
+    """Where a range has an end from an argument, each dimension of the grid had eight blocks for each multiprocessor."""
+    cell = "def f(float(N) X, int32 s, int32 r) -> (Y) { Y(i, j) = X(i) * X(j) where i in s:N, j in 0:abs(r) }"
+    f = tc.compile(cell, allow=["TC322"]).f
+    for s, r in ((5, -7), (299, 3), (0, 300)):
+        (launch,) = f.kernels(floats(300), s, r)
+        assert launch[1:] == f.kernels(N=300, s=s, r=r)[0][1:]
+        assert np.prod(launch.grid) * np.prod(launch.block) <= 4 * (300 - s) * abs(r) + 4096
+    with pytest.raises(tc.CallError, match=r"TC614.*`s` is not given"):
+        f.kernels(N=300)
+
+
+@needs_nvrtc
+def test_a_grid_over_scalars_covers_its_results():
+    cell = "def f(float(N) X, int32 s, int32 r) -> (Y) { Y(i, j) = X(i) * X(j) where i in s:N, j in 0:abs(r) }"
+    f, x = tc.compile(cell, allow=["TC322"]).f, floats(40)
+    for s, r in ((5, -7), (39, 3), (40, 4)):
+        found = f.simulate(x, s, r)
+        assert found.findings == ()
+        np.testing.assert_array_equal(found.outputs[0], np.multiply.outer(x[s:], x[: abs(r)]))
+
+
 @needs_nvrtc
 def test_resources_of_every_kernel(module):
     found = module.softmax.resources()

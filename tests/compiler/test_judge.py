@@ -493,3 +493,57 @@ def test_functions_of_sac_are_evaluated(name):
     judge, result = f.judge(*arrays), np.asarray(f(*arrays))
     assert judge(result, result.copy())
     assert not judge(result, (result * 1.0001).astype(result.dtype))
+
+
+def steps(first, step):
+    """All states, one after the other."""
+
+    def of(x):
+        made = [first(x)]
+        for n in range(1, len(x)):
+            made.append(step(made[-1], x[n]))
+        return np.stack(made)
+
+    return of
+
+
+def twice(x):
+    return np.add.accumulate(np.add.accumulate(x, 1, dtype=x.dtype), 0, dtype=x.dtype)
+
+
+IN_TURNS = {
+    "mean that forgets": (
+        "Y(t, n) = 0.875*(Y(t - 1, n) else 0) + 0.125*X(t, n) where t in 0:T, n in 0:N along t",
+        steps(lambda x: x[0] / 8, lambda y, x: y * x.dtype.type(0.875) + x / 8),
+    ),
+    "backwards": (
+        "Y(t, n) = (Y(t + 1, n) else 0) + X(t, n) where t in 0:T, n in 0:N along -t",
+        lambda x: np.flip(np.add.accumulate(np.flip(x, 0), 0, dtype=x.dtype), 0),
+    ),
+    "sums of sums": (
+        "R(t, n) = (R(t, n - 1) else 0) + X(t, n) where t in 0:T, n in 0:N along n  "
+        "Y(t, n) = (Y(t - 1, n) else 0) + R(t, n) where t in 0:T, n in 0:N along t",
+        twice,
+    ),
+    "neighbours": (
+        "Y(t, n) = 0.5*(Y(t - 1, wrap(n - 1)) else 0) + 0.375*(Y(t - 1, wrap(n + 1)) else 0) + X(t, n) "
+        "where t in 0:T, n in 0:N along t",
+        steps(lambda x: x[0], lambda y, x: (np.roll(y, 1) / 2 + x) + np.roll(y, -1) * x.dtype.type(0.375)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_TURNS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_made_in_turns(name, dtype):
+    """Elements that a statement made before were taken for zeros: right results were refused."""
+    body, reference = IN_TURNS[name]
+    kind = {np.float32: "float", np.float64: "double"}[dtype]
+    f = tc.compile(f"def f({kind}(T, N) X) -> (Y) {{ {body} }}", target="cpu").f
+    x = np.random.default_rng(7).standard_normal((130, 40)).astype(dtype)
+    judge, found = f.judge(x), f(x)
+    assert judge(found, reference(x))
+    assert judge(found, reference(x.astype(np.longdouble)).astype(dtype))
+    wrong = found.copy()
+    wrong[77, 3] += dtype(1e-3)
+    assert not judge(found, wrong)

@@ -95,6 +95,13 @@ def test_derivatives_of_random_defs(part):
     judged(range(FIRST + part * QUICK, FIRST + (part + 1) * QUICK))
 
 
+def test_an_infinite_slope_that_a_condition_keeps_out_is_no_fault():
+    """Forwards 0 times infinity is NaN, as in other libraries; backwards the condition has 0, which differences confirm."""
+    text = "def f(double(N) A) -> (Y) { T(i) = 2 <= 1 ? A(i) : 0  Y(i) = sqrt(abs(T(i))) + A(i) }"
+    (given,) = defs_of("steep", text)
+    assert judge(given)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 def test_derivatives_of_many_random_defs(part):
@@ -137,6 +144,26 @@ def test_a_derivative_is_a_function(module):
     y, ty = module.conv.jvp(("X",))(x, w, np.ones(6, np.float32))
     assert y.tolist() == [2, 5, 8, 11, 14]
     assert ty.tolist() == [3] * 5
+
+
+def test_windows_side_by_side_read_each_element_once():
+    """`c*i + k` with `c` values of `k` is solved by quotient and remainder; a sum for each element is one per remainder."""
+    pool = tc.compile("def f(float(N) X) -> (Y) { Y(i, k) = X(3*i + k - 1) where k in 1:4 }", allow="TC321").f
+    assert "dX(i) = i / 3 < N / 3 ? dY(i / 3, i % 3 + 1) : 0.0" in pool.vjp().text
+    patches = tc.compile("def f(float(N) X, float(O, 16) W) -> (Y) { Y(o, i) +=! X(16*i + k) * W(o, k) }").f
+    assert "dX(i) +=! i / 16 < N / 16 ? dY(o, i / 16) * W(o, wrap(i)) : 0.0" in patches.vjp().text
+    strided = tc.compile("def f(float(N) X, float(O, 2) W) -> (Y) { Y(o, i) +=! X(2*i + k) * W(o, k) }").f
+    assert "dX_1(i) +=! dY(o, i) * W(o, 1)" in strided.vjp().text
+
+
+def test_sums_stand_before_what_is_added_to_them():
+    f = tc.compile(
+        "def f(float(N, M) X) -> (Y, Z) { S(i) +=! X(i, j)  Y(i, j) = X(i, j) * S(i)  Z(i) = S(i) * S(i) }"
+    ).f
+    assert [line.split("=")[0] for line in f.vjp().text.splitlines() if line.strip().startswith("dS")] == [
+        "    dS(i) +",
+        "    dS(i) +",
+    ]
 
 
 def test_what_is_saved_is_a_parameter(module):

@@ -67,6 +67,21 @@ def test_some_transforms(module):
     np.testing.assert_allclose(jax.vmap(module.softmax)(many), jax.vmap(theirs)(many), rtol=1e-12)
 
 
+@pytest.mark.parametrize("type_, narrow, came", [("int64", "int32", "int32"), ("double", "float", "float32")])
+def test_an_array_of_32_bits_where_jax_has_no_others(type_, narrow, came):
+    # `.astype("int64")`, the cure elsewhere, gives 32 bits there
+    f = tc.compile(f"def f({type_}(N) X) -> (Y) {{ Y(i) = X(i) * 2 }}").f
+    jax.config.update("jax_enable_x64", False)
+    x = jnp.arange(3).astype(came)
+    for call in (f, jax.jit(f)):
+        with pytest.raises(tc.CallError, match="TC607") as said:
+            call(x)
+        assert "jax_enable_x64" in (said.value.diagnostic.help or "")
+        assert f"declare `{narrow}`" in (said.value.diagnostic.help or "")
+    jax.config.update("jax_enable_x64", True)
+    assert jax.jit(f)(jnp.arange(3).astype(type_)).tolist() == [0, 2, 4]
+
+
 @pytest.mark.slow
 def test_transforms_of_jax(module):
     f, x, many = module.softmax, numbers(3, 4), numbers(2, 3, 4, seed=1)

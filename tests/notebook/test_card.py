@@ -183,3 +183,25 @@ def test_a_sac_cell_shows_what_is_demanded_of_every_argument_and_its_three_rewri
         assert "demands A: shape" in shown
     for step in ("as written", "bounds are inferred", "dots become names", "comprehensions become with-loops"):
         assert report.html().count(f"// {step}") == 2
+
+
+def test_the_schedule_that_was_given_is_shown():
+    """The loops, and the steps that make them; a function that was given none has no such line."""
+    f = tc.compile("def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }").mv
+    given = f.with_schedule(f.schedule().split("o", "i", 8).parallel("o", "i.outer"))
+    loops = "  o: i.outer parallel, i.inner, j"
+    assert loops in repr(tc.card(given))
+    assert loops in tc.card(given).html()
+    assert entities.escape(given.schedule().to_python("mv")) in tc.card(given).html()
+    assert "no step, the loops of the text" in repr(tc.card(f.with_schedule(f.schedule())))
+    assert "schedule" not in repr(tc.card(f))
+
+
+def test_the_default_schedule_can_be_looked_at_and_changed():
+    """`f.schedule()` is that of the text, which calls do not run; the other one is a schedule of `f`, too."""
+    f = tc.compile("def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }").mv
+    default = f.default_schedule(R=300)
+    assert default.steps
+    assert f.with_schedule(default).schedule().steps == default.steps
+    with pytest.raises(ValueError, match="no size"):
+        f.default_schedule(Q=3)

@@ -41,6 +41,20 @@ def test_callers_use_what_is_defined_last(session):
     np.testing.assert_array_equal(h(X), (4 * X + 1) * 10)
 
 
+def test_what_jax_has_compiled_stays_and_the_cell_says_so(session):
+    jax = pytest.importorskip("jax")
+    session(f("X(i) + 2"))
+    session(G)
+    g, x = session.names["g"], jax.numpy.arange(3, dtype=np.float32)
+    assert jax.jit(g)(x).tolist() == [3, 4, 5]
+    session(f("X(i) + 5"))
+    assert "`g` of earlier cells: the next call uses what is defined here" in session.out
+    assert "what JAX has compiled uses what was defined before, until `jax.clear_caches()`" in session.out
+    assert jax.jit(g)(x).tolist() == [3, 4, 5]
+    jax.clear_caches()
+    assert jax.jit(g)(x).tolist() == [6, 7, 8]
+
+
 def test_a_reducer_that_is_defined_again_is_used_or_marks_who_uses_it(session):
     session("%%tc\nreduce r(float a, float b) = a + b from 0")
     session("%%tc\ndef f(float(N) X) -> (Y) { Y r=! X(n) }")

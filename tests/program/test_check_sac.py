@@ -1,7 +1,9 @@
 """What is said about a `%%sac` cell before any call."""
 
+import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import SourceText, render
 from tests.sac_call import check, codes
 
@@ -126,3 +128,19 @@ def test_messages_about_calls_in_one_cell_point_into_the_text():
     _, diagnostics = check(text)
     assert [d.code.number for d in diagnostics] == ["TC651"]
     assert text[diagnostics[0].span.start : diagnostics[0].span.end] == "g(a, 1)"
+
+
+def test_the_branches_of_an_if_are_no_operands():
+    text = "int[.] f(int[.] a, int k) { if (k > 2) { b = take([k], a); } else { b = a; } return b + 1; }"
+    f = tc.compile(text, language="sac").f
+    with pytest.raises(
+        tc.CallError, match="the branches differ in the extent of axis 0: one is 3, the other is 6"
+    ) as said:
+        f(np.arange(6, dtype=np.int32), 3)
+    assert "both branches need one shape" in (said.value.diagnostic.help or "")
+
+
+@pytest.mark.parametrize("value", ["take([k], a)", "take([k], a) + 1", "drop([k], a) + take([k], a)"])
+def test_what_an_operation_demands_is_not_said_of_its_reads_too(value):
+    # it was, of `a[i0 + (a_0 + min(-k, k) if k < 0 else 0)]`, at the parameter
+    assert tc.analyze(f"int[.] f(int[.] a, int k) {{ return {value}; }}", language="sac").diagnostics == ()

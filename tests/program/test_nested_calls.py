@@ -91,3 +91,59 @@ def test_one_message(statement, number, message):
     (error,) = (each for each in found.diagnostics if each.is_error)
     assert error.code.number == number
     assert message in error.message
+
+
+SIZES = """
+def times(float(N) X, {type} n) -> (Y) {{ Y(i) = X(i) * n }}
+def grown({type} n) -> (m) {{ m = {type}(n + 1) }}
+def once(float(N) X) -> (Y) {{ Y = times(X, {size}) }}
+def power(float(N) X) -> (m) {{ m = grown^2({size}) }}
+def block(float(N) X) -> (H) {{
+    along t in 0:3 {{
+        P(i) = (H(t - 1, i) else X(i))
+        Q = times(P, {size})
+        H(t, i) = Q(i)
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize("caller", ["once", "power", "block"])
+@pytest.mark.parametrize(
+    "type_, size, fits, refused",
+    [
+        ("int8", "N", 120, 130),
+        ("uint8", "N*N - 4", 16, 1),
+        ("uint32", "N - 2", 2, 1),
+        ("int8", "3 - N", 7, 132),
+        ("int8", "X.0 - 1", 100, 200),
+    ],
+)
+def test_a_size_that_the_type_of_a_number_does_not_hold_is_refused_as_from_python(caller, type_, size, fits, refused):
+    # it wrapped: with `int8 n`, 300 elements were multiplied by 44
+    module = tc.compile(SIZES.format(type=type_, size=size))
+    number = eval(size.replace("X.0", "N"), {"N": fits})  # a line of this file
+    x = np.full(fits, 0.5, np.float32)
+    expected = {"once": x * number, "power": number + 2, "block": [x * number, x * number**2, x * number**3]}
+    assert np.array_equal(module[caller](x), np.array(expected[caller], np.float32))
+    with pytest.raises(tc.CallError, match=rf"TC607.* `n` of `\w+` is a number of type {type_}, .*is -?\d+"):
+        module[caller](np.ones(refused, np.float32))
+
+
+def test_a_size_that_never_fits_the_type_of_a_number():
+    at = "def at(float(N) X, uint8 k) -> (Y) { Y = X(k) }  def f(float(N) X) -> (Y) { Y = at(X, -1 - N) }"
+    (error,) = (each for each in tc.analyze(at, allow="TC322").diagnostics if each.is_error)
+    assert error.code.number == "TC212"
+    assert "`-1 - N` never fits" in error.message
+
+
+def test_a_step_that_is_passed_gets_a_name():
+    text = "def block(float(N) X) -> (H) { along t in 0:3 { P(i) = (H(t - 1, i) else X(i)) %s H(t, i) = Q(i) } }"
+    known = tc.compile("def times(float(N) X, int32 n) -> (Y) { Y(i) = X(i) * n }")
+    (error,) = tc.analyze(text % "Q = times(P, t + 1)", known=dict(known)).diagnostics
+    assert error.code.number == "TC501"
+    assert "as in `n = t + 1`, and pass `n`" in (error.help or "")
+    (error,) = tc.analyze(text % "n = t + 1  Q = times(P, n)", known=dict(known)).diagnostics
+    assert error.fix is not None
+    block = tc.compile(text % "n = int32(t + 1)  Q = times(P, n)", known=dict(known)).block
+    assert np.array_equal(block(X), [X, 2 * X, 6 * X])

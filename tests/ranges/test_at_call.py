@@ -58,7 +58,7 @@ def test_negative_range():
     message = bind_of(define("float(N) B, float(M) K", "A(i) +=! B(i+k)*K(k)"))({"N": 2, "M": 9})
     assert message.code.number == "TC602"
     assert message.message == "the range of `i` ends before it starts: `0 <= i < -6`"
-    assert message.help == "M = 9, N = 2"
+    assert message.help == "it needs `M <= N + 1`; here M = 9, N = 2"
 
 
 def test_negative_range_is_found_without_checks():

@@ -28,6 +28,7 @@ from tc_jupyter.ranges import (
 )
 from tc_jupyter.ranges.display import solved
 from tc_jupyter.ranges.interval import interval, solve
+from tc_jupyter.ranges.size_expr import Choice
 from tests.strategies import drawn
 
 NAMES = ["I", "N", "M", "K", "W", "KW"]
@@ -229,6 +230,24 @@ def test_a_choice_is_proved_branch_by_branch():
     assert not nonnegative(clamped - 1)
     assert to_python(clamped) == "(p if p >= 1 else 0)"
     assert clamped.evaluate({"p": -4}) == 0
+
+
+@pytest.mark.parametrize(
+    "condition, then, otherwise, limits",
+    [
+        (Condition(">=", (2 - M,)), M, constant(3), (1, 3)),
+        (Condition(">=", (M - 3,)), constant(3), M, (1, 3)),
+        (Condition(">=", (2 - M,)), M + N, constant(3), (2, None)),
+        (Condition("==", (M - 5,)), M, constant(3), (3, 5)),
+        (Condition("!=", (M - 5,)), constant(3), M, (3, 5)),
+        (Condition("and", parts=(Condition(">=", (N - M,)), Condition(">=", (9 - N,)))), N, constant(1), (1, 9)),
+        (Condition("or", parts=(Condition(">=", (4 - M,)), Condition(">=", (9 - M,)))), M, constant(0), (0, 9)),
+        (Condition(">=", (2 - scalar("p", DType.INT32),)), scalar("p", DType.INT32), constant(3), (-(2**31), 3)),
+        (Condition("true"), M, constant(3), (1, None)),
+    ],
+)
+def test_a_choice_is_limited_by_its_condition(condition, then, otherwise, limits):
+    assert Choice(condition, then, otherwise).limits == limits
 
 
 def test_interval_of_a_sum():

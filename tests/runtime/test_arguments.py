@@ -81,7 +81,12 @@ def test_wrong_count_and_names(args, named, words):
         (np.zeros((2, 2)), "TC607", "`A` has elements of type float32; an array of float64 came.*astype"),
         (np.zeros((2, 2), np.complex64), "TC607", "complex64 came.*real"),
         (np.zeros((2, 2), object), "TC607", "object came"),
-        (np.zeros(2, np.float32), "TC608", r"`A` has 2 dimensions; an array of shape \(2,\) came"),
+        (
+            np.zeros(2, np.float32),
+            "TC608",
+            r"`A` has 2 dimensions; an array of shape \(2,\) came.*help: pass `x\[None\]`, with a new dimension in front",
+        ),
+        (np.zeros((2, 2, 2, 2), np.float32), "TC608", r"help: pass `x\[0, 0\]`, a part of it"),
         ([[1.0]], "TC607", "a Python list came"),
         (None, "TC607", "None came"),
         (1.5, "TC608", "1.5 came"),
@@ -138,8 +143,10 @@ def test_numbers_that_do_not_fit(dtype, number, words):
 
 
 def test_a_vector_is_no_number():
-    with refused("TC608", "0 dimensions"):
+    with refused("TC608", r"`s` is a number of type float32; an array of shape \(3,\) came"):
         read_scalar(Parameter("s", F32, (), PROGRAM.span), np.zeros(3, np.float32), PROGRAM.source)
+    with refused("TC608", r"help: pass a number, `x.item\(\)`"):
+        read_scalar(Parameter("s", F32, (), PROGRAM.span), np.zeros(1, np.float32), PROGRAM.source)
 
 
 def test_torch_numbers():

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -303,6 +304,19 @@ def test_a_second_call_with_other_sizes_loads_nothing(cupy):
     assert [launch[1] for launch in cupy.launches] == [(2, 1, 1), (4, 1, 1), (4, 1, 1)]
     assert len(cupy.paths) == 1
     assert len(made.plans) == 2
+
+
+def test_an_argument_that_ends_a_range_is_of_the_launch(cupy):
+    """Sizes and strides of two calls are the same; the number of blocks is not."""
+    kernel = doubled(scalars=(("s", DType.INT32),))
+    (blocks,) = kernel.body.body
+    many = Binary("min", Binary("//", Size("N"), int64(256), DType.INT64), Read("s", (), DType.INT64), DType.INT64)
+    kernel = replace(kernel, body=Block((replace(blocks, extent=many),)))
+    made, _ = run(kernel, arrays(1024), {"N": 1024, "s": 1}, {"s": 1})
+    made(arrays(1024), {"N": 1024, "s": 3}, {"s": 3})
+    made(arrays(1024), {"N": 1024, "s": 1}, {"s": 1})
+    assert [launch[1] for launch in cupy.launches] == [(1, 1, 1), (3, 1, 1), (1, 1, 1)]
+    assert len(cupy.paths) == 1
 
 
 def test_the_module_is_loaded_from_a_file_named_after_its_bytes(tmp_path):

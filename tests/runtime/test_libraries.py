@@ -13,22 +13,36 @@ from tc_jupyter.runtime import libraries
 
 @pytest.fixture(autouse=True)
 def _libraries_choose(monkeypatch):
-    for name in libraries.SLOWING:
+    for name in (*libraries.SLOWING, *libraries.THREADS):
         monkeypatch.delenv(name, raising=False)
 
 
 def test_what_slows_is_named_and_left_out(monkeypatch):
-    assert (libraries.slowed(), libraries.slowed_note()) == ((), ())
+    assert (libraries.slowed(), libraries.slowed_note(64)) == ((), ())
     monkeypatch.setenv("OPENBLAS_L2_SIZE", "524288")
     monkeypatch.setenv("UNTOUCHED", "1")
     assert libraries.slowed() == ("OPENBLAS_L2_SIZE=524288",)
-    (note,) = libraries.slowed_note()
+    (note,) = libraries.slowed_note(2)
     assert note.startswith("OPENBLAS_L2_SIZE=524288 is set: NumPy")
     kept = libraries.unslowed()
     assert "OPENBLAS_L2_SIZE" not in kept
     assert kept["UNTOUCHED"] == "1"
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    assert libraries.slowed_note()[0].startswith("OPENBLAS_CORETYPE=Haswell and OPENBLAS_L2_SIZE=524288 are set: ")
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    numpy, torch = libraries.slowed_note(2)
+    assert numpy.startswith("OPENBLAS_CORETYPE=Haswell and OPENBLAS_L2_SIZE=524288 are set: NumPy")
+    assert torch.startswith("MKL_CBWR=COMPATIBLE is set: PyTorch")
+
+
+@pytest.mark.parametrize("value, threads, told", [
+    ("1", 2, True), ("1", 1, False), ("2", 2, False), ("3,1", 4, True), (" 1", 2, True), ("0", 2, False), ("", 2, False), ("all", 2, False),
+])  # fmt: skip
+def test_fewer_threads_of_others_are_told(monkeypatch, value, threads, told):
+    # a product of NumPy took twice as long with OMP_NUM_THREADS=1, and the table said nothing
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    count = value.strip().partition(",")[0]
+    note = f"OMP_NUM_THREADS={count} is set: other libraries may compute on fewer threads than this function, which has {threads}"
+    assert libraries.slowed_note(threads) == ((note,) if told else ())
 
 
 def test_the_kernels_of_a_library_are_those_that_it_chose():

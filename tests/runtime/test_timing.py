@@ -149,6 +149,15 @@ def test_a_table_says_which_medians_are_not_to_be_trusted():
     assert doubts(rows_of([steady], None, None, None)) == ()
 
 
+def test_samples_that_are_alike_since_all_but_one_met_somebody_else_are_told():
+    # three loads on two processors: NumPy's product took 0.2 ms once, and 20 to 77 ms otherwise
+    loaded = Timing("numpy", (2e-4, *(0.02 + 0.003 * k for k in range(20))))
+    assert loaded.p90 < 5 * loaded.p10
+    assert doubts(rows_of([loaded], None, None, None)) == (
+        "noisy: the median of numpy is 235 times its shortest sample, do not trust it, compare 200 µs",
+    )
+
+
 def test_disturbed_samples_of_a_measurement_that_somebody_waits_for_are_counted_once():
     asked = []
     (found,) = benchmark({"a": lambda: None}, rounds=4, quiet=lambda: asked.append(1) or False, tries=1, patience=0.0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.diagnostics import CallError
 from tc_jupyter.program import DType
 from tc_jupyter.runtime import native_call
 from tc_jupyter.runtime.address import numpy_address
@@ -15,7 +16,7 @@ from tc_jupyter.runtime.within import comparable, within
 
 pytest.importorskip("llvmlite")
 
-INTEGERS = [dtype for dtype in DType if dtype.is_integer and comparable(dtype)]
+INTEGERS = [dtype for dtype in DType if dtype.is_integer and comparable(dtype, *dtype.limits)]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=lambda dtype: dtype.value)
@@ -34,6 +35,60 @@ def test_limits_are_those_of_the_smallest_and_largest_element(dtype, count):
         for start, stop in cases:
             start, stop = (min(max(end, -(1 << 63)), (1 << 63) - 1) for end in (start, stop))
             assert within(dtype)(numpy_address(array), count, start, stop) == (start <= least and most <= stop)
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT64], ids=lambda dtype: dtype.value)
+def test_floats_are_within_limits_without_their_fractions(dtype):
+    far = [np.nan, np.inf, -np.inf, 1e30, -1e30]
+    ends = [-(1 << 63), -7, -1, 0, 1, 5, 1 << 24, (1 << 63) - 1]
+    values = np.array([*far, *np.arange(-9, 9, 0.125), -0.0, 1e-45, -1e-45, float(1 << 24)], dtype.value)
+    for value in values:
+        for least, most in product(ends, ends):
+            array = np.full(3, 6, dtype.value)
+            array[1] = value
+            inside = all(np.isfinite(each) and least <= int(each) <= most for each in array)
+            assert within(dtype)(numpy_address(array), 3, least, most) == inside, (value, least, most)
+
+
+def test_what_is_not_compared():
+    assert not comparable(DType.UINT64, 0, 1)
+    assert not comparable(DType.FLOAT16, 0, 1)
+    assert not comparable(DType.FLOAT32, 0, 1, rising=True)
+    assert not comparable(DType.FLOAT64, 0, (1 << 53) + 1)
+
+
+def test_bits_of_floats_are_no_indices():
+    """20 as the bits of a `float` is 2.8e-44, of which the integer is 0."""
+    cell = "def f(float(M) Y, float(N) t) -> (Z) { Z(n) = Y(int32(t(n)) - 5) }"
+    f = tc.compile(cell, target="cpu").f
+    y = np.arange(100, dtype=np.float32)
+    for _ in range(4):
+        np.testing.assert_array_equal(f(y, np.full(8, 7.5, np.float32)), np.full(8, 2))
+    for _ in range(4):
+        with pytest.raises(CallError, match="leaves `Y`"):
+            f(y, np.full(8, 20, np.int32).view(np.float32))
+
+
+def test_elements_that_are_not_read_may_be_outside():
+    """A tensor is looked at whole where most of it is read; only the columns that are read count."""
+    columns = tc.compile("def f(float(V) T, int32(N, 2) I) -> (O) { O(n) = T(I(n, 0)) + 2*T(I(n, 1)) }", target="cpu").f
+    first = tc.compile("def f(float(V) T, int32(N, 2) I) -> (O) { O(n) = T(I(n, 0)) }", target="cpu").f
+    t = np.arange(9, dtype=np.float32)
+    good = np.random.default_rng(0).integers(0, 9, (20, 2)).astype(np.int32)
+    beyond, before = good.copy(), good.copy()
+    beyond[7, 1], before[7, 0] = 9, -1
+    for _ in range(3):
+        for indices in (good, beyond, before):
+            if indices is good:
+                np.testing.assert_array_equal(columns(t, indices), t[indices[:, 0]] + 2 * t[indices[:, 1]])
+            else:
+                with pytest.raises(CallError, match="leaves `T`"):
+                    columns(t, indices)
+            if indices is not before:
+                np.testing.assert_array_equal(first(t, indices), t[indices[:, 0]])
+            else:
+                with pytest.raises(CallError, match="leaves `T`"):
+                    first(t, indices)
 
 
 CELL = """

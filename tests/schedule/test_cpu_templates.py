@@ -545,6 +545,19 @@ def test_a_result_before_a_window_keeps_its_layout():
             np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
 
 
+def test_what_lies_as_the_result_is_read_inside_register_tiles():
+    """The derivative of distances; where columns leave vectors partly empty, tiles would read beyond them."""
+    text = (
+        "def f(float(N,K) A, float(M,K) B, float(N,M) D) -> (dB) { dB(j,k) +=! -(2.0 * (D(i,j) * (A(i,k) - B(j,k)))) }"
+    )
+    f = tc.compile(text, target="cpu").f
+    assert "allocate register" in f.source("loops", N=65, M=33, K=128)
+    assert "allocate register" not in f.source("loops", N=65, M=33, K=120)
+    for n, m, k in ((9, 17, 64), (65, 33, 128), (70, 9, 60)):
+        a, b, d = (np.random.default_rng(n).integers(-3, 4, shape).astype("f") for shape in ((n, k), (m, k), (n, m)))
+        np.testing.assert_array_equal(f(a, b, d), -2 * (d.T @ a - d.sum(0)[:, None] * b))
+
+
 def test_sums_of_pixels_and_of_channels_have_one_kernel():
     """Parts of a short outermost loop would be few tasks with sums in memory."""
     for text in (

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.ranges import sets
 from tc_jupyter.schedule import schedule_of
@@ -39,6 +40,24 @@ def test_a_set_with_symbolic_sizes():
     assert need.path == ("Y[i.outer]",)
     assert need.mapping.image({"N": 6, "M": 3, "Y[i.outer]": 1}).points() == [(i, j) for i in (4, 5) for j in (0, 1, 2)]
     assert need.mapping.image({"N": 6, "M": 1, "Y[i.outer]": 1}).points() == []
+
+
+VIEWED = """
+def g(int64(N) D) -> (T) { T(k) = D(k) where k in 1:N }
+def f(int64(N) X) -> (Y) { R = g(X)  R(i) += 1  Y(j) = R(min(R.0 - 1, 2*j)) where j in 0:7 }
+"""
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_result_of_a_def_counts_from_its_own_first_element(target):
+    """A later statement on it was left out at elements that are needed: they were those of the callee's tensor, which begins at 1."""
+    f = tc.compile(VIEWED, target=target).f
+    assert f(np.array([2, 1, 3])).tolist() == [2, 4, 4, 4, 4, 4, 4]
+    assert f(np.arange(20)).tolist() == [2, 4, 6, 8, 10, 12, 14]
+    bounds = f.schedule().bounds(N=9)
+    for stage in ("g.T", "R#2"):
+        assert set(bounds.need(stage).mapping.wrapped().points()) == pairs(bounds.needs[stage])
+    assert pairs(bounds.needs["R#2"]) == {(0,), (2,), (4,), (6,), (7,)}
 
 
 def test_a_fused_axis_of_symbolic_length_needs_numbers():

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Program
@@ -250,6 +251,20 @@ def test_a_window_beyond_the_border_is_copied_for_tiles():
     assert "? X[" in copy
     assert "__shared__" in tiles
     assert "? X_cache[" not in tiles
+
+
+@pytest.mark.parametrize("end", ["(M < 3 ? M : 3)", "(s < 3 ? s : 3)", "(2 < s ? 3 : s)", "min(M, 3)"])
+def test_a_fold_whose_length_is_known_to_be_small(end):
+    """`min(8, E)` is `E` where that is proved, and has to stay as small: the parts of a block are in shared memory."""
+    product = "reduce times(float a, float b, float c, float d) = (a*c - b*d, a*d + b*c) from (1, 0) with x -> (x, 1)\n"
+    head = "def f(float(M) X, float(N, M) A, int32 s) -> (P, Q, R, S) "
+    body = f"{{ P, Q times=! X(i) where i in 0:{end} R(n), S(n) times=! A(n, i) where n in 0:{end}, i in 0:{end} }}"
+    f = tc.compile(product + head + body, target="cuda", allow=["TC322", "TC234"]).f
+    found = f.simulate(np.float32([2, 3, 4, 5]), np.ones((4, 4), np.float32), 3)
+    assert found.findings == ()
+    p, q, r, s = found.outputs
+    assert complex(p, q) == (2 + 1j) * (3 + 1j) * (4 + 1j)
+    assert [complex(*each) for each in zip(r, s, strict=True)] == [(1 + 1j) ** 3] * 3
 
 
 def test_longer_rows_are_read_again():

@@ -68,3 +68,58 @@ def test_rows_have_names_of_their_own() -> None:
     wanted = np.stack((a, b), 2).reshape(3, 80)
     for target in ("cpu", "interpreter"):
         np.testing.assert_array_equal(tc.compile(text, target=target).f(a, b), wanted)
+
+
+SOLVED = {
+    "backwards": ("float(N) A) -> (Y) { Y(N - 1 - i) = A(i) + i }", (33,)),
+    "both ways": ("float(N, M) A) -> (Y) { Y(M - 1 - j, i) = A(i, j) }", (19, 34)),
+    "moved": ("float(N) A) -> (Y) { Y(i + 3) = A(i) }", (18,)),
+    "under a guard": ("float(N) A) -> (Y) { Y(N - 1 - i) = i > 4 ? A(i) : 0 where i in 0:N }", (40,)),
+}
+KEPT = {
+    "a part": ("float(N) A) -> (Y) { Y(i) = 0 where i in 0:N  Y(N - 1 - i) = A(i) where i in 2:N }", (33,)),
+    "a diagonal": (
+        "float(N) A) -> (Y) { Y(i, j) = 0 where i in 0:N, j in 0:N  Y(N - 1 - i, N - 1 - i) = A(i) }",
+        (17,),
+    ),
+    "points left out": ("float(N) A) -> (Y) { Y(i) = 0 where i in 0:N  Y(N - 1 - i) = A(i) where A(i) > 0.5 }", (17,)),
+    "turns": ("float(C, 2, N) A) -> (Y) { Y(c, 2*i + b) = A(c, b, i) }", (3, 2, 37)),
+    "turns of rows": ("float(C, N, 3) A) -> (Y) { Y(c, 3*i + b) = A(c, i, b) }", (3, 37, 3)),
+    "blocks": ("float(N, M, 5, 6) A) -> (Y) { Y(5*a + u, 6*b + v) = A(a, b, u, v) }", (3, 7, 5, 6)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*SOLVED, *KEPT])
+def test_subscripts_on_the_left(name: str) -> None:
+    """Those that can be solved are plain indices of the schedule; values are those of the interpreter."""
+    text, shape = (SOLVED | KEPT)[name]
+    f, plain = (tc.compile(f"def f({text}", target=target).f for target in ("cpu", "interpreter"))
+    a = np.random.default_rng(2).random(shape, np.float32)
+    np.testing.assert_array_equal(f(a), plain(a))
+    last = f.schedule().graph.stages[-1].statement
+    assert (not last.reduction_indices) == (name in SOLVED)
+
+
+def test_turns_are_written_in_vectors() -> None:
+    """Vectors along the plain index that stands first were scattered."""
+    text = "def f(float(C, 2, 2, H, W) X) -> (Y) { Y(c, 2*y + a, 2*x + b) = X(c, a, b, y, x) }"
+    f = tc.compile(text, target="cpu").f
+    assert "x.inner in 0:min(W - 16 * x.outer, 16)  # vectorize" in f.source("loops").replace("32", "16").replace(
+        "8 ", "8 "
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", [5, 7, 8, 12, 15])
+def test_numbers_beyond_a_pixel_are_split(number: int) -> None:
+    """Vectors go along the residues, and no element is divided."""
+    text = (
+        f"def f(float(N) X, float({number}) w, float(M) z) -> (Y) {{ Y(i) = X(i) * w(i % {number}) + z(i / {number}) }}"
+    )
+    f, plain = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    assert f"in 0:{number}" in f.source("loops") or f", {number})  # vectorize" in f.source("loops")
+    for n in (1, number - 1, number, 3 * number + 2):
+        x, w = np.random.default_rng(n).integers(0, 9, (2, 40)).astype(np.float32)
+        given = x[:n], w[:number], x[: (n - 1) // number + 1]
+        np.testing.assert_array_equal(f(*given), plain(*given))

@@ -32,11 +32,27 @@ def test_every_primitive_is_a_method_of_a_schedule():
     assert sorted(re.findall(r'self\._do\("(\w+)"', text)) == sorted(METHODS)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_help_of_a_method_says_what_it_does(name):
+    """Steps before and after, every argument, what comes back and what is refused, in words of a schedule."""
+    method = getattr(Schedule, name)
+    said = method.__doc__
+    assert all(f"\n{title}:" in said for title in ("Example", "Args", "Returns", "Raises"))
+    assert said.splitlines()[0] == inspect.getdoc(getattr(primitives, name)).splitlines()[0]
+    for argument in inspect.signature(method).parameters.keys() - {"self", "options"}:
+        assert len(re.findall(rf"^    {argument}: ", said, re.MULTILINE)) == 1
+    assert not re.search(r"new graph|[Ss]ee `|\.py", said)
+
+
 def test_a_schedule_prints_its_stages_and_loops():
     """Where a stage runs, its loops from the outside, and what they are bound to."""
     start = default("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }")
     cached = start.split("C", "i", factor=16).cache_read("A", "C").compute_at("A.cache", "C", "i.outer")
-    assert repr(start) == "schedule of f: 0 steps\n  C: i, j, k"
+    assert repr(start).splitlines() == [
+        "schedule of f: no step, the loops of the text",
+        "  C: i, j, k",
+        "(calls run `f.default_schedule()`, which may be another, unless `with_schedule` gives one)",
+    ]
     assert repr(cached.parallel("C", "i.outer")).splitlines() == [
         "schedule of f: 4 steps",
         "  A.cache at C, i.outer: i, k",

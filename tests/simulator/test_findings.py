@@ -194,6 +194,47 @@ def test_an_uninitialised_accumulator_does_not_pass():
     assert simulation.findings or not (y == 45).all()
 
 
+USED = """.version 8.3
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out) {
+ .reg .f32 %f<8>; .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<3>;
+ .shared .align 16 .b8 tile[BYTES];
+ mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r1, 4, %rd1;
+ mov.f32 %f1, 0f3F800000; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 4, %r2; setp.lt.u32 %p1, %r1, WRITTEN;
+ @%p1 st.shared.f32 [%r3], %f1;
+ bar.sync 0;
+ .pragma "used_bytes_mask MASK";
+ ld.shared.v4.f32 {%f2, %f3, %f4, %f5}, [tile+PLACE];
+ add.f32 %f6, %f2, %f3; add.f32 %f6, %f6, %f4;
+ st.global.f32 [%rd2], %f6; ret; }"""
+
+
+@pytest.mark.parametrize(
+    "length, written, mask, place, expected",
+    [
+        (28, 7, "0xfff", 16, set()),
+        (32, 8, "0xffff", 16, set()),
+        (28, 7, "0xffff", 16, {"out-of-bounds"}),
+        (24, 6, "0xfff", 16, {"out-of-bounds"}),
+        (28, 6, "4095", 16, {"uninitialised"}),
+        (28, 7, "0xfff", 12, {"misaligned"}),
+    ],
+)
+def test_bytes_that_nobody_uses_may_lie_behind_an_array(length, written, mask, place, expected):
+    """Compilers fill a vector up where the alignment allows it, and say which bytes of the load are used."""
+    given = {"BYTES": str(length), "WRITTEN": str(written), "MASK": mask, "PLACE": str(place)}
+    text = USED
+    for name, value in given.items():
+        text = text.replace(name, value)
+    y = np.zeros(8, np.float32)
+    simulation = launch(text, "k", 1, 8, Out("y", y))
+    assert kinds(simulation) == expected
+    if not expected:
+        assert y.tolist() == [3] * 8
+        assert [site.requests for site in simulation.sites if site.kind == "load"] == [1]
+
+
 def test_write_to_an_input():
     source = 'extern "C" __global__ void f(float* x, float* y) { y[threadIdx.x] = 1; x[threadIdx.x] = 2; }'
     x = X.copy()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest_simulator import In, InOut, Out, compile_ptx, kinds, launch
 
-from tc_jupyter.simulator import GlobalArray, SimulationError, parse, simulate
+from tc_jupyter.simulator import DeviceMemory, GlobalArray, SimulationError, parse, simulate
 from tc_jupyter.simulator.traffic import sectors, wavefronts
 
 FILL = """.version 8.0
@@ -85,6 +85,17 @@ def test_a_large_launch_is_sampled_or_refused():
     assert "a sample" in simulation.report
     with pytest.raises(SimulationError, match="limit is 100000"):
         simulate(FILL, "fill", (n // 256, 1, 1), (256, 1, 1), [Out("y", y), 7], limit=100_000, sample=False)
+
+
+def test_a_launch_after_a_sampled_one_may_read_what_blocks_that_were_left_out_write():
+    n, memory = 1 << 18, DeviceMemory()
+    y, z = Out("y", np.zeros(n, np.float32)), Out("z", np.zeros(n, np.float32))
+    copy = compile_ptx("""extern "C" __global__ void copy(const float* y, float* z) {
+      int i = blockIdx.x * 256 + threadIdx.x; z[i] = y[i]; }""")
+    for text, name, arguments in ((FILL, "fill", [y, 7]), (copy, "copy", [y, z])):
+        simulation = simulate(text, name, (n // 256, 1, 1), (256, 1, 1), arguments, limit=100_000, memory=memory)
+        assert simulation.sampled_blocks[0] < simulation.sampled_blocks[1]
+        assert simulation.findings == ()
 
 
 def test_a_kernel_that_never_ends_is_stopped():

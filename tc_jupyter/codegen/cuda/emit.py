@@ -83,7 +83,9 @@ from .launch import (
     Axis,
     Range,
     axes_of,
+    before_launch,
     bounds,
+    few_blocks,
     loop_range,
     needs_one,
     ranges_of,
@@ -772,7 +774,10 @@ class _Emitter:
             return high is None or high > axis.fixed
         if axis.fixed is not None:
             return high is None or high > axis.fixed
-        return self.large_grid or (high is None and not _over_sizes(loop.extent))
+        more = not before_launch(loop.extent, self.kernel) and (
+            high is None or high > few_blocks(self.target.multiprocessors)
+        )
+        return self.large_grid or more
 
     def _covers(self, loop: For, axis: Axis) -> bool:
         """Whether the launch has exactly the loop's iterations."""
@@ -1017,7 +1022,7 @@ class _Emitter:
 
     def _thread_workspace(self, buffer: Buffer, name: str) -> Place:
         """Private storage without a constant size: a part of memory per thread of the launch."""
-        if not all(map(_over_sizes, buffer.shape)):
+        if not all(before_launch(extent, self.kernel) for extent in buffer.shape):
             self._refuse(f"`{buffer.name}` has no size that is known before the launch", "compute it at root")
         axes = [self._extent(axis) for axis in (*THREAD_AXES, *GRID_AXES)]
         total: Expr = int64(1)
@@ -1110,11 +1115,6 @@ def _guarded_copy(stmt: If) -> Intrinsic | None:
 
 def _uses_shared(block: Block) -> bool:
     return any(isinstance(stmt, Allocate) and stmt.buffer.scope == "shared" for stmt in walk_statements(block))
-
-
-def _over_sizes(expr: Expr) -> bool:
-    """Whether the launcher can evaluate an expression."""
-    return not any(isinstance(node, IndexVar | Read) for node in walk(expr))
 
 
 def _stores(block: Block) -> list[Store] | None:

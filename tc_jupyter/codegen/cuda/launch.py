@@ -29,8 +29,8 @@ class Axis:
     """One axis of the launch.
 
     Attributes:
-        extent: number of blocks or threads: constant for threads; over sizes for blocks.
-        fixed: the constant extent of a thread axis or of a grid axis that has one.
+        extent: number of blocks or threads: constant for threads; over sizes and scalars for blocks.
+        fixed: the constant extent of a thread axis or of a grid axis whose loops have no other one.
     """
 
     name: str
@@ -43,7 +43,8 @@ def axes_of(kernel: Kernel, max_threads: int, multiprocessors: int) -> dict[str,
     loops: dict[str, list[tuple[For, dict[str, Range]]]] = {}
     for loop, ranges in _gpu_loops(kernel.body, ranges_of(kernel)):
         loops.setdefault(loop.kind, []).append((loop, ranges))
-    axes = {name: _grid_axis(name, loops[name], multiprocessors) for name in GRID_AXES if name in loops}
+    few = few_blocks(multiprocessors)
+    axes = {name: _grid_axis(name, loops[name], kernel, few) for name in GRID_AXES if name in loops}
     return axes | _thread_axes({name: loops[name] for name in THREAD_AXES if name in loops}, max_threads)
 
 
@@ -108,18 +109,30 @@ def _apply(function: Callable[[int, int], int], x: int | None, y: int | None) ->
     return None if x is None or y is None else function(x, y)
 
 
-def _grid_axis(name: str, loops: list[tuple[For, dict[str, Range]]], multiprocessors: int) -> Axis:
-    """The largest extent over sizes; an extent that depends on other loops is replaced by its bound, or by a few
-    blocks that stride.
+def few_blocks(multiprocessors: int) -> int:
+    """Blocks of a launch that does not know how many iterations there are: more would begin for nothing, fewer fill no device."""
+    return 8 * multiprocessors
+
+
+def before_launch(expr: Expr, kernel: Kernel) -> bool:
+    """Whether sizes and integer scalars give the value of an expression, so that the launcher can evaluate it."""
+    numbers = {name for name, dtype in kernel.scalars if dtype.is_integer}
+    reads = {node.tensor for node in walk(expr) if isinstance(node, Read)}
+    return reads <= numbers and not any(isinstance(node, IndexVar) for node in walk(expr))
+
+
+def _grid_axis(name: str, loops: list[tuple[For, dict[str, Range]]], kernel: Kernel, few: int) -> Axis:
+    """The largest extent over sizes and scalars; an extent that depends on other loops is replaced by its bound, or by a few
+    blocks that stride: blocks that have nothing to do take time, too.
     """
     extents: list[Expr] = []
     for loop, ranges in loops:
-        upper = bounds(loop.extent, ranges)[1]
+        low, upper = bounds(loop.extent, ranges)
         extent = loop.extent
-        if upper is not None:
-            extent = int64(max(upper, 0))
-        elif any(isinstance(node, IndexVar | Read) for node in walk(loop.extent)):
-            extent = int64(8 * multiprocessors)
+        if low is not None and low == upper:
+            extent = int64(max(low, 0))
+        elif not before_launch(loop.extent, kernel):
+            extent = int64(few if upper is None else min(max(upper, 0), few))
         if extent not in extents:
             extents.append(extent)
     total = extents[0]

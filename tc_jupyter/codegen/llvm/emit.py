@@ -45,6 +45,7 @@ from .row_tiles import row_tiles
 from .steps import native_steps
 from .strips import Flat, find, flat_dimensions, join, operation_lanes, row_ends, strip
 from .transpose import blocked, is_turned, under_masks
+from .whole_pixels import whole_pixels
 
 
 def emit_llvm(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozenset()) -> KernelSource:
@@ -259,6 +260,11 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "without short",
         "branches for less than a tile are marked: they have no version for full tiles",
         _on_body(without_short),
+    ),
+    (
+        "whole pixels",
+        "residues of a row that are written out have a version where their vectors are equally long",
+        _on_body(whole_pixels),
     ),
     (
         "masks",

@@ -44,7 +44,7 @@ from tc_jupyter.ranges import (
 
 from .polynomial import constant_value, mentions
 from .prepare import upper_limit
-from .strips import is_stream, one_loop
+from .strips import is_reduction, is_stream, one_loop
 
 SHORT = 16
 """A part of at most so many elements keeps its tests."""
@@ -139,7 +139,7 @@ def _row(stmt: For) -> _Row | None:
     """A row that is one vectorised loop, or tiles of several rows."""
     if stmt.kind == "vectorize":
         limit, length = upper_limit(stmt.extent), constant_value(stmt.extent)
-        alone = (limit is None or limit > LONG or length == LONG) and (is_stream(stmt) or _adds_up(stmt))
+        alone = (limit is None or limit > LONG or length == LONG) and (is_stream(stmt) or is_reduction(stmt))
         return _Row(stmt, lambda part: _of_loop(stmt, part)) if alone else None
     rows: list[For] = []
     block = stmt.body
@@ -160,18 +160,6 @@ def _row(stmt: For) -> _Row | None:
         return None
     inside = frozenset(row.var for row in rows)
     return _Row(whole, lambda part: _of_tiles(stmt, rows, tile, whole, lanes, part), inside)
-
-
-def _adds_up(loop: For) -> bool:
-    """Whether a loop combines values into the same elements, which nothing reads in between."""
-    stores = tuple(loop.body.body)
-    for store in stores:
-        if not isinstance(store, Store) or store.reduce is None or store.atomic:
-            return False
-        if any(mentions(where, loop.var) for where in store.indices):
-            return False
-    written = {store.buffer for store in stores if isinstance(store, Store)}
-    return not any(isinstance(node, Read) and node.tensor in written for node in _nodes(loop))
 
 
 def _of_loop(loop: For, part: _Part) -> For:

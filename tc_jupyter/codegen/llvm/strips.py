@@ -243,12 +243,12 @@ def _find(stmt: Stmt, flat: Flat) -> Stmt:
         and stmt.kind == "serial"
         and not any(isinstance(s, For) for s in walk_statements(stmt.body))
     ):
-        good = (is_stream(stmt) or _is_reduction(stmt)) and _worth_while(stmt, flat)
+        good = (is_stream(stmt) or is_reduction(stmt)) and _worth_while(stmt, flat)
         return replace(stmt, kind="vectorize") if good else stmt
     return with_blocks(stmt, lambda block: find(block, flat))
 
 
-def _is_reduction(loop: For) -> bool:
+def is_reduction(loop: For) -> bool:
     """One or more reductions, each into an element that stays the same and that nothing else touches."""
     stores = tuple(_stores(loop.body))
     others = [stmt for stmt in walk_statements(loop.body) if not isinstance(stmt, Store | Block)]

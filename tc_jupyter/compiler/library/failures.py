@@ -50,6 +50,9 @@ def of_failure(bind: Bind, failure: Failure) -> Condition:
         return _sized(bind, codes.NEGATIVE_RANGE_AT_CALL, text, low.names | high.names)
     if failure.equality is not None:
         left, right = failure.equality.left, failure.equality.right
+        if failure.equality.equality.kind == "number":
+            text = f"{failure.equality.equality.reason}: `{to_python(right)}` is outside"
+            return _sized(bind, codes.ARGUMENT_TYPE, text, right.names)
         text = f"{failure.equality.equality.reason}: `{to_python(left)}` is not `{to_python(right)}`"
         return _sized(bind, codes.SIZE_CONFLICT, text, left.names | right.names)
     if failure.item is not None:

@@ -31,6 +31,7 @@ from tc_jupyter.program import DType, Program, as_size
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import cuda, libraries, peak
 from tc_jupyter.runtime.pairs import joined
+from tc_jupyter.runtime.threads import get_threads
 from tc_jupyter.runtime.timing import MOMENT, Limits, Row, Timing, benchmark, cpu_limits, doubts, duration, rows_of
 
 from .background import BackgroundPicture
@@ -345,7 +346,8 @@ class BenchmarkView(BackgroundPicture):
                 kinds.setdefault(line.partition(":")[0], (line, each.sizes[self.swept]))
             found = [f"{line} (first at {self.swept} = {size})" for line, size in kinds.values()]
         others = any(name != self.function.__name__ for each in results for name in each.timings)
-        return [*dict.fromkeys(found), *(libraries.slowed_note() if others else ())]
+        threads = 1 if self.limits is None else get_threads()  # a GPU has no limits here
+        return [*dict.fromkeys(found), *(libraries.slowed_note(threads) if others else ())]
 
     def _text(self, results: list[Measured]) -> str:
         lines: list[str] = []

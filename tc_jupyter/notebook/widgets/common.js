@@ -8,8 +8,8 @@ const STYLE = `
 .tcw-controls label { display: inline-flex; gap: 6px; align-items: center; max-width: 100%; }
 .tcw-controls label > span { white-space: nowrap; }
 .tcw select { min-width: 0; text-overflow: ellipsis; } .tcw svg { max-width: none; flex: none; }
-.tcw input[type=range] { width: 120px; min-width: 40px; accent-color: var(--jp-brand-color1, #1976d2); }
-.tcw input[type=number] { width: 74px; min-width: 40px; }
+.tcw input[type=range] { width: 9.2em; min-width: 3em; accent-color: var(--jp-brand-color1, #1976d2); }
+.tcw input[type=number] { width: 5.7em; min-width: 3em; }
 .tcw input[type=number], .tcw input[type=text], .tcw select, .tcw button {
   font: inherit; color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color1, Canvas);
   border: 1px solid var(--jp-border-color1, GrayText); border-radius: 3px; padding: 1px 6px; max-width: 100%; }

@@ -34,7 +34,7 @@ CODE = f"{_CODE};white-space:inherit;overflow-wrap:break-word"
 """Of code inside a sentence or a cell of a table."""
 LISTING = f"{_CODE};white-space:pre"
 """Of lines of code, which stay lines."""
-_CELL = "padding:1px 14px 1px 0;text-align:left;border:0"
+_CELL = "padding:1px 1.1em 1px 0;text-align:left;border:0"
 
 
 _GROUPS = {

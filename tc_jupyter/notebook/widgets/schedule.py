@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tc_jupyter.compiler.definition import engine_of, target_of
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.notebook.card import term
@@ -28,7 +27,6 @@ from tc_jupyter.schedule import (
     Schedule,
     Skew,
     StageNeed,
-    default_schedule,
     required_sizes,
     schedule_of,
     variable,
@@ -144,8 +142,7 @@ class ScheduleView(Picture):
         if values.get("plain"):
             self._push(schedule_of(self.known.found.program, self.known.found.ranges))
         if values.get("default"):
-            target = target_of(engine_of(self.function.options.target, "cpu"))
-            self._push(default_schedule(self.known.found.program, self.known.found.ranges, target, self.sizes))
+            self._push(self.function.default_schedule(**self.sizes))
         self._settle()
 
     def _push(self, schedule: Schedule) -> None:

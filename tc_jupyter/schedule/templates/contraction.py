@@ -86,6 +86,10 @@ MOST_ROWS_ALONE = 64
 one kernel."""
 
 
+WIDEST = 4
+"""Vectors of a row of a register tile that has rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
     """Rows and vectors of the register tile, lanes of a vector, rows of a task."""
@@ -131,7 +135,9 @@ def tile_of(
     most_rows, most_columns = (MANY if each is None else each.typical for each in (rows, columns))
     longest = columns.least if within_row and columns is not None else most_columns * lanes
     best: tuple[float, int, int] | None = None
-    for height, width in product(range(1, 15) if has_rows else (1,), (1, 2, 3, 4) if has_rows else (1, 2, 4, 8)):
+    for height, width in product(
+        range(1, 15) if has_rows else (1,), range(1, WIDEST + 1) if has_rows else (1, 2, 4, 8)
+    ):
         if height * width + width + 1 > target.vector_registers or width * lanes > max(lanes, longest):
             continue
         steps = -(-most_rows // height) * -(-most_columns // (width * lanes))
@@ -210,8 +216,12 @@ class Roles:
     step: int = 1
 
 
-def roles_of(stage: Stage, boxes: Mapping[str, Box]) -> Roles | None:
-    """The roles of the indices, or `None` if this is no contraction; an index with one value has none."""
+def roles_of(stage: Stage, boxes: Mapping[str, Box], full: bool = False) -> Roles | None:
+    """The roles of the indices, or `None` if this is no contraction; an index with one value has none.
+
+    Args:
+        full: no vector of columns is partial, so that a tile may read what lies as its results do, where it lies.
+    """
     statement, single = stage.statement, _single(stage)
     outputs = [index.name for index in statement.output_indices if index.name not in single]
     reads = [read for read in statement.reads() if read.indices]
@@ -222,10 +232,17 @@ def roles_of(stage: Stage, boxes: Mapping[str, Box]) -> Roles | None:
         return _vector_roles(reads, column)
     if not _depends_on_data(reads) and not _uses_index_values(stage, boxes):
         for row in reversed(outputs[:-1]):
-            found = _roles(reads, row, column)
+            others = [read for read in reads if not (full and _lies_as_results(stage, read))]
+            found = _roles(others, row, column)
             if found is not None:
                 return found
     return _vector_roles(reads, column) or _strided_roles(stage, reads, outputs, boxes)
+
+
+def _lies_as_results(stage: Stage, read: Read) -> bool:
+    """Whether what is read follows from the place of the result alone, one element for each: `A(i, k)` of a sum over `j`."""
+    outputs = [IndexVar(index.name) for index in stage.statement.output_indices]
+    return set(read.indices) == set(outputs) and len(read.indices) == len(outputs) and read.indices[-1] == outputs[-1]
 
 
 def _single(stage: Stage) -> set[str]:
@@ -391,7 +408,7 @@ def _told_apart(schedule: Schedule, name: str, target: Target, facts: Facts) -> 
 
 def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage, schedule.graph.boxes) or _halving_roles(schedule, stage, target, facts)
+    roles = _roles_in(schedule, stage, target, facts) or _halving_roles(schedule, stage, target, facts)
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
@@ -409,6 +426,18 @@ def _tiled(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sched
     for tensor in (*roles.row_reads, *roles.panels):
         made = _with_factor(made, stage, user or name, tensor, roles, target, facts)
     return made
+
+
+def _roles_in(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Roles | None:
+    """The roles of the indices, where it is known whether columns fill their vectors.
+
+    Measured with AVX-512, one thread, `dB(j, k) +=! dD(i, j) * (A(i, k) - B(j, k))`, the derivative of distances between 2048 and
+    2048 points of 128 numbers: 219 ms by rows, 26 in tiles, products alone 12.
+    """
+    outputs = stage.statement.output_indices
+    columns = extent_of(stage, outputs[-1].name, facts) if outputs else None
+    width = WIDEST * lanes_of(schedule, stage, target)
+    return roles_of(stage, schedule.graph.boxes, columns is not None and columns.multiple % width == 0)
 
 
 def _dotted(

@@ -25,9 +25,10 @@ from .contraction import PIXEL, extent_of
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .streaming import lanes_of
 
-TOGETHER = 4
-"""Results whose sums of values are added up together, where they read the same values. Measured with AVX-512, one thread, the
-derivative of a convolution 8 x 32 x 28 x 28 to 64 channels by its filter of 3 x 3: 25.6 ms one by one, 2.6 ms four at a time."""
+TOGETHER = (8, 4)
+"""Results whose sums of values are added up together, where they read the same values: as many as there are registers for. Measured
+with AVX-512, one thread, the derivative of a convolution 8 x 32 x 28 x 28 to 64 channels by its filter of 3 x 3: 25.6 ms one by
+one, 2.7 ms four at a time, 1.7 ms eight at a time."""
 FEW = 7
 """Up to so many elements in a row are fewer than pay for vectors of them, where the rows do not turn. Measured with AVX-512, two
 threads, results of `X(b,i,c) * w(c)`: of `float` rows of 1 take 1.2 to 2.5 of the time, of 2 1.3 to 1.7, of 4 0.5 to 1.1; of
@@ -105,9 +106,10 @@ def _summed(schedule: Schedule, stage: Stage, target: Target) -> Schedule | None
     *outer, value = (index.name for index in stage.statement.output_indices)
     rest = [index.name for index in stage.statement.reduction_indices if index.name != along]
     schedule = schedule.split(name, along, lanes_of(schedule, stage, target))
-    together, inner = _together(stage, outer, value), list[str]()
-    if together is not None:
-        schedule = schedule.split(name, together, TOGETHER)
+    found, inner = _together(stage, outer, value, target), list[str]()
+    if found is not None:
+        together, number = found
+        schedule = schedule.split(name, together, number)
         outer[outer.index(together)], inner = f"{together}.outer", [f"{together}.inner"]
     schedule = schedule.reorder(name, *outer, *rest, f"{along}.outer", *inner, value, f"{along}.inner")
     for leaf in outer:
@@ -117,19 +119,23 @@ def _summed(schedule: Schedule, stage: Stage, target: Target) -> Schedule | None
     return schedule.vectorize(name, f"{along}.inner")
 
 
-def _together(stage: Stage, outer: list[str], value: str) -> str | None:
-    """An index of the results, some of whose sums are added up together: what they share is read once.
+def _together(stage: Stage, outer: list[str], value: str, target: Target) -> tuple[str, int] | None:
+    """An index of the results, some of whose sums are added up together, and of how many: what they share is read once.
 
-    The operand with the values does not have it, another one does.
+    The operand with the values does not have it, another one does. The sums, the values and one element of the other operand are in
+    registers.
     """
+    values = constant_extent(stage, value) or 1
+    fitting = [each for each in TOGETHER if (each + 1) * values < target.vector_registers]
     reads = [read for read in stage.statement.reads() if read.indices]
     used = [{name for index in read.indices for name in from_expr(index).indices} for read in reads]
     shared = [names for names in used if value in names]
     for name in outer:
         length, has = constant_extent(stage, name), [name in names for names in used]
         free = all(name not in names for names in shared)
-        if free and any(has) and (length is None or length >= TOGETHER):
-            return name
+        numbers = [each for each in (*fitting, TOGETHER[-1]) if length is None or length >= each]
+        if free and any(has) and numbers:
+            return name, numbers[0]
     return None
 
 

@@ -8,6 +8,9 @@ Worked example: in `Y(x) = X(x / 2) + X((x + 1) / 2)` with `x = 2*k + r`, vector
 
 Measured with AVX-512 (Zen 5), one thread: an image of 400 x 400 made twice as large, nearest 188 and 40 us, linear 886 and 299 us;
 two arrays of 500,000 interleaved 365 and 167 us.
+
+By a number that is larger, and less than a row, vectors go along the residues: an image of 64 x 64 blocks of 8 x 8, written as
+`X(y / 8, x / 8, y % 8, x % 8)`, 91 and 23 us.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import lcm
 
-from tc_jupyter.program import Binary, Const, Expr, IndexVar, walk
-from tc_jupyter.ranges import constant, from_expr, index, step_of
+from tc_jupyter.program import SHORTEST_ROW, Binary, Const, Expr, IndexVar, walk
+from tc_jupyter.ranges import Name, constant, from_expr, index, of_atom, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
@@ -34,6 +37,11 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     *around, last = outputs
     number, lanes = divisor_along(stage, last), lanes_of(schedule, stage, target)
     length = constant_extent(stage, last)
+    if PIXEL.stop <= number < SHORTEST_ROW and _is_plain_inside(stage, last, number):
+        schedule = schedule.split(name, last, number)
+        for leaf in around or (f"{last}.outer",):
+            schedule = schedule.parallel(name, leaf)
+        return schedule.vectorize(name, f"{last}.inner")
     if number not in PIXEL or not _is_plain(stage, last, number) or (length is not None and length < number * lanes):
         return None
     schedule = schedule.split(name, last, number).split(name, f"{last}.outer", lanes)
@@ -42,6 +50,17 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     for leaf in around or (outer,):
         schedule = schedule.parallel(name, leaf)
     return schedule.unroll(name, residue).vectorize(name, vector)
+
+
+def _is_plain_inside(stage: Stage, last: str, number: int) -> bool:
+    """Whether neighbours of one quotient read neighbours, or one element each."""
+    rest = of_atom(Name("index", f"{last}.inner", (0, number - 1)))
+    here = {last: stage.root(last).dom[0] + index(f"{last}.outer") * number + rest}
+    for read in stage.statement.reads():
+        moves = [step_of(from_expr(subscript).substitute(here), f"{last}.inner") for subscript in read.indices]
+        if moves and (moves[-1] not in (0, 1) or any(moves[:-1])):
+            return False
+    return True
 
 
 def divisor_along(stage: Stage, last: str) -> int:

@@ -87,8 +87,8 @@ def step_inside(subscript: SizeExpr, index: str) -> int | None:
 
 
 def is_mostly_streaming(stage: Stage, index: str) -> bool:
-    """As `is_streaming`, but a last subscript may have borders: `(j + 1) % N`, `min(j + 1, N - 1)`, and a read
-    may go along rows: `X(j / D, j % D)`.
+    """As `is_streaming`, but a last subscript may fall or have borders: `N - 1 - j`, `(j + 1) % N`, `min(j + 1, N - 1)`, and a
+    read may go along rows: `X(j / D, j % D)`.
     """
 
     def step(subscript: Expr) -> int | None:
@@ -96,7 +96,8 @@ def is_mostly_streaming(stage: Stage, index: str) -> bool:
 
     def is_slow(*subscripts: Expr) -> bool:
         *others, last = subscripts
-        return step_inside(from_expr(last), index) in (0, 1) and all(step(each) == 0 for each in others)
+        along = step(last) == -1 or step_inside(from_expr(last), index) in (0, 1)
+        return along and all(step(each) == 0 for each in others)
 
     reads = [read.indices for read in stage.statement.reads() if read.indices]
     return all(is_slow(*subscripts) or is_along_rows(subscripts, step) for subscripts in reads)

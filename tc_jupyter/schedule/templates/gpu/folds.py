@@ -21,6 +21,7 @@ from tc_jupyter.schedule.templates.folds import is_fold
 from tc_jupyter.schedule.templates.reduction import is_across, is_to_few, partial_results
 from tc_jupyter.schedule.templates.streaming import added
 
+from .limits import fits_shared
 from .reduction import fused, lies_across, reads_in_a_row
 
 ROWS = 8
@@ -28,7 +29,7 @@ ROWS = 8
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
-    """The schedule of a fold of rows, or to few results; `None` for other statements."""
+    """The schedule of a fold of rows, or to few results; `None` for other statements, and where parts do not fit."""
     del target
     stage = schedule.graph.stage(name)
     if not is_fold(stage) or not schedule.graph.is_free(name) or not stage.statement.reduction_indices:
@@ -37,11 +38,13 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     along = stage.statement.reduction_indices[-1].name
     if outputs and not (is_to_few(stage, facts_of(sizes)) and not is_across(stage)):
         in_rows = reads_in_a_row(stage, along) and not lies_across(stage)
-        return _in_warps(schedule, name, along, outputs) if in_rows else None
-    schedule, parts = partial_results(schedule, name)
-    leaves = schedule.leaves(parts)
-    rows = [leaf for leaf in leaves if schedule.graph.stage(parts).kind(leaf) == "output"]
-    return _in_warps(schedule, parts, leaves[-1], rows)
+        found = _in_warps(schedule, name, along, outputs) if in_rows else None
+    else:
+        schedule, parts = partial_results(schedule, name)
+        leaves = schedule.leaves(parts)
+        rows = [leaf for leaf in leaves if schedule.graph.stage(parts).kind(leaf) == "output"]
+        found = _in_warps(schedule, parts, leaves[-1], rows)
+    return found if found is not None and fits_shared(found) else None
 
 
 def _in_warps(schedule: Schedule, name: str, along: str, rows: list[str]) -> Schedule:
