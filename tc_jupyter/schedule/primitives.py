@@ -420,7 +420,7 @@ def parallel(graph: StageGraph, stage: str, axis: str) -> StageGraph:
 
 
 def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Run the iterations of a loop of constant length as the lanes of vectors.
+    """Run the iterations of a loop, whose length a number limits, as the lanes of vectors.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
@@ -436,14 +436,14 @@ def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
             C(i) = 2 * X(i)
 
     Raises:
-        CompileError: TC403 (no such loop), TC410 (its length is not constant: `split` it first; or it is parallel, a vector
+        CompileError: TC403 (no such loop), TC410 (no number limits its length: `split` it first; or it is parallel, a vector
             or the like already), TC407 (its iterations have an order).
     """
     return annotate(graph, stage, axis, "vectorize")
 
 
 def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Write the iterations of a loop of constant length one after the other.
+    """Write the iterations of a loop, whose length a number limits, one after the other.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = X(i) + X(i+1) where i in 0:4 }
@@ -457,7 +457,7 @@ def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
           C(i) = X(i) + X(i+1) where i in 0:4
 
     Raises:
-        CompileError: TC403 (no such loop), TC410 (its length is not constant: `split` it first; or it is parallel, a vector
+        CompileError: TC403 (no such loop), TC410 (no number limits its length: `split` it first; or it is parallel, a vector
             or the like already).
     """
     return annotate(graph, stage, axis, "unroll")
@@ -1974,17 +1974,23 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
     combines = stage.kind(axis) == "reduction" and not keeps(stage.statement)  # whose points have elements of their own
     if combines and (annotation == "parallel" or annotation in GPU_AXES):
         if annotation != "threadIdx.x":
-            return "its iterations are combined, they are not independent", "use `rfactor` first"
+            return "its iterations are combined, they are not independent", _parts_first(stage, axis)
         problem = _cross_thread_problem(stage, axis)
         if problem is not None:
             return problem
     if annotation in ("vectorize", "unroll") and _longest(stage, axis) is None:
-        return "its length is not constant", f'`split("{stage.name}", "{axis}", ...)` by the length first'
+        inner = f'`.split("{stage.name}", "{axis}", 8).{annotation}("{stage.name}", "{axis}.inner")`'
+        return "no number says how long it is at most", f"split it by such a number: {inner}"
     if annotation in GPU_AXES:
         for leaf, kind in stage.annotations:
             if kind == annotation:
                 return f"`{leaf}` is bound to it already", "bind each axis once in a stage"
     return None
+
+
+def _parts_first(stage: Stage, axis: str) -> str:
+    parts = f'`.split("{stage.name}", "{axis}", 64).rfactor("{stage.name}", "{axis}.outer")`'
+    return f"make parts with results of their own first: {parts}"
 
 
 def _longest(stage: Stage, axis: str) -> int | None:
@@ -2000,7 +2006,7 @@ def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:
     """Why the threads of a block cannot combine the iterations of a reduction leaf: one value each, by one operation."""
     reductions = [leaf for leaf in stage.leaves if stage.kind(leaf) == "reduction"]
     if reductions != [axis] or stage.leaves[-1] != axis or stage.statement.combine is not None:
-        return "threads combine one value each, along the only and innermost reduction loop", "use `rfactor` first"
+        return "threads combine one value each, along the only and innermost reduction loop", _parts_first(stage, axis)
     threads = constant_extent(stage, axis)
     if threads is None or threads > 1024 or (threads % 32 if threads > 32 else threads & (threads - 1)):
         return "threads combine a power of two of values up to 32, or a multiple of 32", "split by such a number first"
