@@ -246,6 +246,39 @@ SCHEDULES = [
     lambda s: s.cache_read("U", "R").cache_read("h0", "R"),
     lambda s: s.cache_read("Z", "h"),
 ]
+GROWTH = """def growth(float(T, N) X, float u) -> (U, V) { along t in 0:T {
+    L(i) = (U(t-1, wrap(i+1)) else u) - (V(t-1, i) else 0) where i in 0:N
+    R(i) = L(i) * X(t, i)
+    U(t, i) = (U(t-1, i) else 1) + 0.5*R(i)
+    V(t, i) = L(i) + R(i) - 0.25*U(t, i)
+} }"""
+
+
+def test_what_a_step_makes_for_itself_is_written_into_its_readers():
+    (x,) = drawn(4, (7, 33))
+    wanted = tc.compile(GROWTH, target="interpreter").growth(x, 0.5)
+    f = tc.compile(GROWTH).growth
+    assert "L[" not in f.source("loops")
+    inlined = schedule_of(f.program, f.analysis.ranges).compute_inline("L").compute_inline("R")
+    for found in (f(x, 0.5), f.with_schedule(inlined)(x, 0.5)):
+        for mine, theirs in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "P(t, i) = 2*(U(t-1, i) else 0) where i in 0:N  U(t, i) = X(t, i) + P(t, i) + (P(t-1, i) else 0)",
+        "U(t, i) = X(t, i) + (P(t-1, i) else 0)  P(t, i) = 2*U(t, i)",
+        "P(i) = 2*(U(t-1, i) else 0) where i in 0:N  U(t, i) = X(t, i) + P(i)  U(t, i) += P(i)",
+        "U(t, i) = X(t, i) + (U(t-1, i) else 0)  P(i) = 2*U(t, i)  U(t, i) = U(t, i) + P(i)",
+    ],
+)
+def test_what_another_step_reads_keeps_its_values(body):
+    text = f"def f(float(T, N) X) -> (U) {{ along t in 0:T {{ {body} }} }}"
+    (x,) = drawn(4, (6, 19))
+    f, reference = (tc.compile(text, target=target).f for target in ("cpu", "interpreter"))
+    np.testing.assert_allclose(f(x), reference(x), rtol=1e-5)
 
 
 @pytest.mark.parametrize("change", SCHEDULES)

@@ -1104,7 +1104,14 @@ def _update_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     lower, upper = box.bounds[dimension]
     label = f"`{statement.target}` has `{to_python(lower)} <= {parts[0].index} < {to_python(upper)}`"
     return [
-        Diagnostic(codes.PARTIAL_UPDATE, statement.span, message, label, (), "the other elements keep their values")
+        Diagnostic(
+            codes.PARTIAL_UPDATE,
+            statement.span,
+            message,
+            label,
+            (),
+            "the other elements keep their values; `# allow TC325` on this line says that it is meant",
+        )
     ]
 
 

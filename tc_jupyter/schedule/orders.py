@@ -56,10 +56,39 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
         return (own[0], "a copy would be made before what it copies") if own else None
     if primitive == "cache_write":
         named = [stage for stage in named if not stage.statement.block or stage.statement.self_reads]
+    if primitive == "compute_inline":
+        named = [stage for stage in named if not _is_of_one_step(graph, stage)]
     if primitive == "compute_root":
         named = [stage for stage in named if stage.statement.block and stage.attach.kind == "with"]
     ordered = next((stage for stage in named if stage.statement.order), None)
     return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
+
+
+def _is_of_one_step(graph: StageGraph, stage: Stage) -> bool:
+    """Whether all that read what a statement of a block makes do so later in the same step, and find what it reads as it was."""
+    block, at = stage.statement.block, graph.position(stage.name)
+    users = [each for each in graph.stages if stage.target in map(graph.storage_name, each.statement.tensors_read)]
+    if not block or any(each.statement.block != block or graph.position(each.name) <= at for each in users):
+        return False
+    last = max((graph.position(each.name) for each in users), default=at)
+    replaced = {each.target for each in graph.stages[at + 1 : last + 1]}
+    reads = [(each, read) for each in users for read in each.statement.reads() if read.tensor == stage.target]
+    plain = all(_in_step(graph, read, user) for user, read in reads)
+    own = (read for read in stage.statement.reads() if graph.storage_name(read.tensor) in replaced)
+    return plain and len(reads) > 0 and not any(_in_step(graph, read, stage) is not False for read in own)
+
+
+def _in_step(graph: StageGraph, read: Read, stage: Stage) -> bool | None:
+    """Whether a read is of the step of the statement that reads; `None` where that is not known, as of some other steps."""
+    steps = {name for name, _ in stage.statement.steps}
+    makers = graph.stages_on(graph.storage_name(read.tensor))
+    places = [k for k, each in enumerate(makers[0].statement.output_indices) if each.name in steps] if makers else []
+    if len(places) != len(steps) or read.tensor != makers[0].target:
+        return None
+    moves = [from_expr(read.indices[k]) - index(makers[0].statement.output_indices[k].name) for k in places]
+    if not all(move.is_constant for move in moves):
+        return None
+    return not any(move.offset for move in moves)
 
 
 def changed_order(old: StageGraph, new: StageGraph) -> tuple[Stage, Problem] | None:

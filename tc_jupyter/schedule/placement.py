@@ -96,6 +96,17 @@ def attached_family(graph: StageGraph, stage: Stage, attach: Attach) -> StageGra
     return graph
 
 
+def inlined_family(graph: StageGraph, stage: Stage) -> StageGraph:
+    """The graph with all stages on one tensor inlined; what shared the loops of one of them shares those of the next one."""
+    graph = attached_family(graph, stage, Attach("inline"))
+    sharing = [each for each in graph.attached(stage.name) if each.attach.kind == "with"]
+    for each in sharing:
+        first = sharing[0]
+        attach = stage.attach if each is first else replace(each.attach, stage=first.name)
+        graph = graph.replace_stage(replace(each, attach=attach))
+    return graph
+
+
 # --- all stages together ---------------------------------------------------------------------------------------------
 
 
@@ -114,6 +125,8 @@ def _stage_problem(graph: StageGraph, stage: Stage) -> Problem | None:
         problem = _outside_problem(graph, stage, (stage.attach.stage, stage.attach.axis))
         if problem is not None:
             return problem
+    if stage.attach.kind == "inline" and stage.statement.block:
+        return None  # what it reads is there for the whole step, see `orders.refused`
     if stage.attach.kind in ("at", "inline"):
         problem = _overwritten(graph, stage)
         if problem is not None:
@@ -258,6 +271,7 @@ __all__ = [
     "attached_family",
     "final_users",
     "graph_problem",
+    "inlined_family",
     "readers_outside",
     "shared_depth",
 ]

@@ -57,6 +57,7 @@ from .placement import (
     attach_problem,
     attached_family,
     graph_problem,
+    inlined_family,
     readers_outside,
     shared_depth,
 )
@@ -419,7 +420,7 @@ def parallel(graph: StageGraph, stage: str, axis: str) -> StageGraph:
 
 
 def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Run the iterations of a loop of constant length as the lanes of vectors.
+    """Run the iterations of a loop, whose length a number limits, as the lanes of vectors.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
@@ -435,14 +436,14 @@ def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
             C(i) = 2 * X(i)
 
     Raises:
-        CompileError: TC403 (no such loop), TC410 (its length is not constant: `split` it first; or it is parallel, a vector
+        CompileError: TC403 (no such loop), TC410 (no number limits its length: `split` it first; or it is parallel, a vector
             or the like already), TC407 (its iterations have an order).
     """
     return annotate(graph, stage, axis, "vectorize")
 
 
 def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Write the iterations of a loop of constant length one after the other.
+    """Write the iterations of a loop, whose length a number limits, one after the other.
 
     Example:
         def f(float(N) X) -> (C) { C(i) = X(i) + X(i+1) where i in 0:4 }
@@ -456,7 +457,7 @@ def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
           C(i) = X(i) + X(i+1) where i in 0:4
 
     Raises:
-        CompileError: TC403 (no such loop), TC410 (its length is not constant: `split` it first; or it is parallel, a vector
+        CompileError: TC403 (no such loop), TC410 (no number limits its length: `split` it first; or it is parallel, a vector
             or the like already).
     """
     return annotate(graph, stage, axis, "unroll")
@@ -689,7 +690,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = "where it is stored it is checked that there is a position"
     elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
-    elif inside := next((each for member in family for each in graph.attached(member.name)), None):
+    elif inside := next((each for member in family for each in graph.attached(member.name) if not _shares(each)), None):
         problem = f"`{inside.name}` is computed in its loops"
     elif users and (old.statement.operator != "=" or old.statement.reduction_indices):
         problem = "it is a reduction"
@@ -701,7 +702,12 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"its elements decide what `{reader.name}` reads, which is checked with the stored ones"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
-    return _valid(graph, attached_family(graph, old, Attach("inline")), old)
+    return _valid(graph, inlined_family(graph, old), old)
+
+
+def _shares(stage: Stage) -> bool:
+    """Whether a statement shares the loops of the first one of its block."""
+    return stage.attach.kind == "with" and bool(stage.statement.block)
 
 
 def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) -> bool:
@@ -1326,7 +1332,7 @@ def cache_write(graph: StageGraph, stage: str, factors: bool = False) -> tuple[S
     old = find_stage(graph, stage)
     statement = old.statement
     shares = bool(statement.block)  # the loops of its block, and nothing else
-    inside = [each for each in graph.attached(stage) if not shares or each.attach.kind != "with"]
+    inside = [each for each in graph.attached(stage) if not _shares(each)]
     if old.attach.kind not in (("root", "with") if shares else ("root",)) or inside:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `cache_write` first")
     _not_tensorized(graph, old, "cache_write")
@@ -1968,17 +1974,23 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
     combines = stage.kind(axis) == "reduction" and not keeps(stage.statement)  # whose points have elements of their own
     if combines and (annotation == "parallel" or annotation in GPU_AXES):
         if annotation != "threadIdx.x":
-            return "its iterations are combined, they are not independent", "use `rfactor` first"
+            return "its iterations are combined, they are not independent", _parts_first(stage, axis)
         problem = _cross_thread_problem(stage, axis)
         if problem is not None:
             return problem
     if annotation in ("vectorize", "unroll") and _longest(stage, axis) is None:
-        return "its length is not constant", f'`split("{stage.name}", "{axis}", ...)` by the length first'
+        inner = f'`.split("{stage.name}", "{axis}", 8).{annotation}("{stage.name}", "{axis}.inner")`'
+        return "no number says how long it is at most", f"split it by such a number: {inner}"
     if annotation in GPU_AXES:
         for leaf, kind in stage.annotations:
             if kind == annotation:
                 return f"`{leaf}` is bound to it already", "bind each axis once in a stage"
     return None
+
+
+def _parts_first(stage: Stage, axis: str) -> str:
+    parts = f'`.split("{stage.name}", "{axis}", 64).rfactor("{stage.name}", "{axis}.outer")`'
+    return f"make parts with results of their own first: {parts}"
 
 
 def _longest(stage: Stage, axis: str) -> int | None:
@@ -1994,7 +2006,7 @@ def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:
     """Why the threads of a block cannot combine the iterations of a reduction leaf: one value each, by one operation."""
     reductions = [leaf for leaf in stage.leaves if stage.kind(leaf) == "reduction"]
     if reductions != [axis] or stage.leaves[-1] != axis or stage.statement.combine is not None:
-        return "threads combine one value each, along the only and innermost reduction loop", "use `rfactor` first"
+        return "threads combine one value each, along the only and innermost reduction loop", _parts_first(stage, axis)
     threads = constant_extent(stage, axis)
     if threads is None or threads > 1024 or (threads % 32 if threads > 32 else threads & (threads - 1)):
         return "threads combine a power of two of values up to 32, or a multiple of 32", "split by such a number first"

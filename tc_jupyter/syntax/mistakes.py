@@ -46,7 +46,7 @@ _EXPECTED = {
 }
 _PYTHON_WORDS = {
     "if": "a choice is written `condition ? value : other`",
-    "else": "a choice is written `condition ? value : other`",
+    "else": "it stands behind one read, as in `X(i - 1) else 0`; a choice is written `condition ? value : other`",
     "for": "there are no loops: an index runs over everything it can index",
     "while": "there are no loops: an index runs over everything it can index",
     "return": "results are named after `->`",

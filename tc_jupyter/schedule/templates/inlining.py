@@ -36,10 +36,10 @@ from tc_jupyter.program import (
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import value_at
 from tc_jupyter.schedule.inline import without_inlined
-from tc_jupyter.schedule.placement import attached_family
+from tc_jupyter.schedule.placement import inlined_family
 from tc_jupyter.schedule.primitives import factored
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Attach, IterVar, Stage, StageGraph
+from tc_jupyter.schedule.stage import IterVar, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 from .prologues import CHEAP
@@ -89,7 +89,7 @@ def computed_where_read(schedule: Schedule, target: Target) -> Schedule:
     for name in reversed(schedule.stages):
         if schedule.graph.stage(name).attach.kind == "inline" or not _may_pay(graph, name):
             continue
-        written = without_inlined(attached_family(graph, graph.stage(name), Attach("inline")))
+        written = without_inlined(inlined_family(graph, graph.stage(name)))
         users = [user.name for user in graph.consumers(name)]
         if users and not _is_cheaper(graph, written, name, users, costs):
             continue
@@ -134,7 +134,7 @@ def _may_pay(graph: StageGraph, name: str) -> bool:
     """Whether a stage makes a temporary that nobody reads, or whose expression fits into those of its users."""
     stage, users = graph.stage(name), graph.consumers(name)
     reduces = stage.statement.operator != "=" or bool(stage.statement.reduction_indices)
-    if name in graph.outputs or (users and (reduces or stage.statement.order)):
+    if name in graph.outputs or (users and (reduces or (stage.statement.order and not stage.statement.block))):
         return False
     if len(users) > 1 and any(_is_compared(graph, stage.target, user) for user in users):
         return False
