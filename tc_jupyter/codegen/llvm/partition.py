@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, with_blocks, with_body
@@ -220,7 +221,9 @@ def _parts(row: _Row, around: Mapping[str, SizeExpr]) -> tuple[tuple[_Part, ...]
     tests = [test.substitute(around) for test in (*choices, *borders)]
     low, high = low.substitute(around), high.substitute(around)
     indices = {name: from_expr(IndexVar(name)) for name in around}
-    parts = _divided(low, high, tests)
+    parts = tuple(
+        islice(_divided(low, high, tests), MOST_PARTS + 1)
+    )  # many conditions have far more, which nobody uses
     if len(parts) > MOST_PARTS or not (borders or any(part.is_short for part in parts)):
         return tuple(part.substitute(indices) for part in parts if len(parts) <= MOST_PARTS), False
     longer, back = _long(high - low)
@@ -230,9 +233,9 @@ def _parts(row: _Row, around: Mapping[str, SizeExpr]) -> tuple[tuple[_Part, ...]
     return tuple(there), bool(longer) or any(part.is_short for part in parts)
 
 
-def _divided(low: SizeExpr, high: SizeExpr, tests: Sequence[_Test]) -> tuple[_Part, ...]:
+def _divided(low: SizeExpr, high: SizeExpr, tests: Sequence[_Test]) -> Iterator[_Part]:
     whole = _Part(low, high, {})
-    return tuple(_split(whole, tuple(test for each in tests if (test := _within(whole, each)) is not None)))
+    return _split(whole, tuple(test for each in tests if (test := _within(whole, each)) is not None))
 
 
 def _long(length: SizeExpr) -> tuple[dict[str, SizeExpr], dict[str, SizeExpr]]:
