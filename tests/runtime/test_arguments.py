@@ -145,7 +145,7 @@ def test_numbers_that_do_not_fit(dtype, number, words):
 def test_a_vector_is_no_number():
     with refused("TC608", r"`s` is a number of type float32; an array of shape \(3,\) came"):
         read_scalar(Parameter("s", F32, (), PROGRAM.span), np.zeros(3, np.float32), PROGRAM.source)
-    with refused("TC608", r"help: pass a number, `x.item\(\)`"):
+    with refused("TC608", r"help: pass its element, `x.item\(\)`"):
         read_scalar(Parameter("s", F32, (), PROGRAM.span), np.zeros(1, np.float32), PROGRAM.source)
 
 
