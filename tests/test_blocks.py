@@ -439,3 +439,22 @@ def test_drawn_blocks():
 def test_drawn_blocks_many():
     found = [judge(*drawn_blocks(seed)) for seed in range(100, 140)]
     assert sum(each.startswith("computed") for each in found) >= 20
+
+
+def test_a_running_sum_in_a_block_stays_in_its_steps():
+    """What it reads of the step before was written into it; then it was bound to the threads of a GPU, out of its order."""
+    text = """def f(float(T) X, float(T) s) -> (b, c) {
+        along t in 0:T {
+            q = (t > 0 ? b(t - 1) : 0)
+            b(t) = q + s(t)
+            c(t) = (c(t - 1) else 1) * b(t) + X(t)
+        }
+    }"""
+    f = tc.compile(text, target="cpu").f
+    x, s = np.random.default_rng(4).integers(0, 3, (2, 7)).astype(np.float32)
+    b, c = f(x, s)
+    simulated = f.simulate(x, s)
+    assert simulated.findings == ()
+    for found, expected in zip(simulated.outputs, (b, c), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(b, np.add.accumulate(s))

@@ -33,8 +33,10 @@ def is_ordered(stage: Stage) -> bool:
 def in_blocks(schedule: Schedule) -> Schedule:
     """Running operations of one index on a GPU in blocks that run at one time, each in a thread."""
     for name in schedule.stages:
-        found = running_of(schedule.graph, schedule.graph.stage(name)) if schedule.graph.is_free(name) else None
-        if found is not None and len(schedule.graph.stage(name).roots) == 1:
+        stage = schedule.graph.stage(name)
+        alone = schedule.graph.is_free(name) and not stage.statement.block  # whose steps stay in order
+        found = running_of(schedule.graph, stage) if alone else None
+        if found is not None and len(stage.roots) == 1:
             axis = found.axis.name
             schedule = schedule.prefix(name, THREAD_BLOCK).split(name, axis, THREAD_BLOCK)
             schedule = schedule.split(name, f"{axis}.outer", THREADS)
