@@ -33,6 +33,10 @@ from .function_analysis import FunctionAnalysis
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
+MOST_UNREAD = 4
+"""An index tensor of which at least one element of so many is read is looked at whole, which repeated calls do fastest. Not swept:
+50,000 edges whose two ends are columns of one tensor took 221 us, and 76 so."""
+
 
 class CallNumbers:
     """What `runtime.kernel.CallNumbers` asks for.
@@ -243,10 +247,6 @@ def _and(left: Expr, right: Expr) -> Expr:
 
 def _compare(op: str, left: Expr, right: Expr) -> Expr:
     return Binary(op, left, right, DType.BOOL)
-
-
-MOST_UNREAD = 4
-"""An index tensor of which at least one element of so many is read is looked at whole, which repeated calls do fastest."""
 
 
 @dataclass(frozen=True, slots=True)

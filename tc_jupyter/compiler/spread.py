@@ -270,12 +270,10 @@ class Spread:
         box, ordered = self.box(statement.target), dict(statement.order)
         ends = [self.range(statement, index.name) for index in statement.output_indices]
         asked = np.unravel_index(positions, [high - low for low, high in box])
-        read = [node for node in walk(statement.value) if isinstance(node, Read)]
-        own = [each for each in read if root_of(self.program, each.tensor) == root_of(self.program, statement.target)]
         places = list(enumerate(statement.output_indices))
         apart = all(
-            each.indices[place] == IndexVar(index.name)
-            for each in own
+            read.indices[place] == IndexVar(index.name)
+            for read in statement.self_reads
             for place, index in places
             if index.name not in ordered
         )
@@ -611,9 +609,7 @@ class _Point(OnArrays):
                 return np.full((1, 1, 1), self.spread.sizes[expr.name], np.int64)
             case IndexVar():
                 return self.indices[expr.name]
-            case Read() if self.statement.order and root_of(self.spread.program, expr.tensor) == root_of(
-                self.spread.program, self.statement.target
-            ):
+            case Read() if expr in self.statement.self_reads:
                 return self.spread.made(self.number, self._positions(expr))
             case Read():
                 return self.spread.content(expr.tensor, self.number, self._positions(expr))

@@ -264,9 +264,8 @@ def _left_out(ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> I
     elements = [f"at{k}" for k in range(len(box.bounds))]
     ends = zip(elements, box.bounds, strict=True)
     inside = [side for name, (low, high) in ends for side in (index(name) - low, high - 1 - index(name))]
-    written: IntegerSet | None = (
-        None  # together first: what is written side by side is one piece then, and quickly taken away
-    )
+    # together first: what is written side by side is one piece then, and quickly taken away
+    written: IntegerSet | None = None
     for statement in statements:
         points = ranges.points(statement.name)
         own = {r.index: index(f"{r.index}'") for r in points}

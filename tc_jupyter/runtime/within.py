@@ -157,14 +157,11 @@ def within(dtype: DType, rising: bool = False) -> Any:
 def address_of(dtype: DType, rising: bool = False) -> int:
     """Where that function is."""
     if dtype.is_float:
-        kind, wide = (
-            ("float", "%x = fpext float %value to double")
-            if dtype.bits == 32
-            else ("double", "%x = fadd double %value, -0.0")
+        kind, widen = (
+            ("float", "fpext float %value to double") if dtype.bits == 32 else ("double", "fadd double %value, -0.0")
         )
-        return kept("within", _FLOATS.format(type=kind, bytes=dtype.bytes, wide=wide, word=f"i{dtype.bits}")).address(
-            "tc.within"
-        )
+        text = _FLOATS.format(type=kind, bytes=dtype.bytes, wide=f"%x = {widen}", word=f"i{dtype.bits}")
+        return kept("within", text).address("tc.within")
     sign, kind = "s" if dtype.is_signed else "u", f"i{dtype.bits}"
     widen = f"{sign.replace('u', 'z')}ext {kind} %{{}} to i64" if dtype.bits < 64 else "add i64 0, %{}"
 

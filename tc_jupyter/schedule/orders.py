@@ -97,9 +97,8 @@ def changed_order(old: StageGraph, new: StageGraph) -> tuple[Stage, Problem] | N
     places = {stage.name: stage.attach for stage in old.stages}
     for stage in (each for each in new.stages if before and places.get(each.name) != each.attach):
         block = new.stage(new.runs_in(stage.name)).statement.block
-        makers = (
-            each for each in before.values() if not block or each.statement.block != block
-        )  # it is inside of a step
+        # what is inside of a step follows its statements
+        makers = (each for each in before.values() if not block or each.statement.block != block)
         late = next((each for each in makers if each.target in new.reads(stage)), None)
         if late is not None and new.position(stage.name) < new.position(late.name):
             message = f"`{stage.name}` would read `{late.target}` before `{late.name}` makes it"

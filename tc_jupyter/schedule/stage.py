@@ -19,7 +19,7 @@ from tc_jupyter.program import Binary, Expr, IndexVar, Program, Size, Statement,
 from tc_jupyter.program.integers import plus
 from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
-from .interleaving import interleaved
+from .left_sides import with_plain_left_sides
 
 GRID_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
@@ -394,7 +394,7 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
     first: dict[str, Attach] = {}
     known = replace(program, statements=tuple(_at_known_firsts(each, ranges) for each in program.statements))
     apart = independent_in_blocks(known, ranges)
-    for statement in interleaved(known, ranges):
+    for statement in with_plain_left_sides(known, ranges):
         names = {index.name for index in statement.indices}
         roots = tuple(
             IterVar(found.index, found.kind, (found.lower, found.upper))

@@ -221,9 +221,7 @@ def _parts(row: _Row, around: Mapping[str, SizeExpr]) -> tuple[tuple[_Part, ...]
     tests = [test.substitute(around) for test in (*choices, *borders)]
     low, high = low.substitute(around), high.substitute(around)
     indices = {name: from_expr(IndexVar(name)) for name in around}
-    parts = tuple(
-        islice(_divided(low, high, tests), MOST_PARTS + 1)
-    )  # many conditions have far more, which nobody uses
+    parts = tuple(islice(_divided(low, high, tests), MOST_PARTS + 1))  # many conditions have far more
     if len(parts) > MOST_PARTS or not (borders or any(part.is_short for part in parts)):
         return tuple(part.substitute(indices) for part in parts if len(parts) <= MOST_PARTS), False
     longer, back = _long(high - low)

@@ -166,6 +166,8 @@ class Values(Counters, ABC):
                 return across.call(expr.function, [self.value(each) for each in expr.arguments], self.vector_lanes)
             case Call(function="pow", arguments=(base, Const(value=exponent))):
                 return emit_power(self.b, self.value(base), exponent, self.target)
+            case Call(function="pow", arguments=(base, Unary(op="-", operand=Const(value=exponent)))):
+                return emit_power(self.b, self.value(base), -exponent, self.target)
             case Call():
                 arguments = tuple(self.value(argument) for argument in expr.arguments)
                 return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)

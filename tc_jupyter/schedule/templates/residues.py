@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from math import lcm
 
 from tc_jupyter.program import SHORTEST_ROW, Binary, Const, Expr, IndexVar, walk
-from tc_jupyter.ranges import Name, constant, from_expr, index, of_atom, step_of
+from tc_jupyter.ranges import Name, SizeExpr, constant, from_expr, index, of_atom, step_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
@@ -37,30 +37,18 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     *around, last = outputs
     number, lanes = divisor_along(stage, last), lanes_of(schedule, stage, target)
     length = constant_extent(stage, last)
+    outer, inner = f"{last}.outer", f"{last}.inner"
     if PIXEL.stop <= number < SHORTEST_ROW and _is_plain_inside(stage, last, number):
-        schedule = schedule.split(name, last, number)
-        for leaf in around or (f"{last}.outer",):
-            schedule = schedule.parallel(name, leaf)
-        return schedule.vectorize(name, f"{last}.inner")
-    if number not in PIXEL or not _is_plain(stage, last, number) or (length is not None and length < number * lanes):
+        schedule = schedule.split(name, last, number).vectorize(name, inner)
+    elif number in PIXEL and _is_plain(stage, last, number) and (length is None or length >= number * lanes):
+        schedule = schedule.split(name, last, number).split(name, outer, lanes)
+        outer, vector = f"{last}.outer.outer", f"{last}.outer.inner"
+        schedule = schedule.reorder(name, *around, outer, inner, vector).unroll(name, inner).vectorize(name, vector)
+    else:
         return None
-    schedule = schedule.split(name, last, number).split(name, f"{last}.outer", lanes)
-    outer, residue, vector = f"{last}.outer.outer", f"{last}.inner", f"{last}.outer.inner"
-    schedule = schedule.reorder(name, *around, outer, residue, vector)
     for leaf in around or (outer,):
         schedule = schedule.parallel(name, leaf)
-    return schedule.unroll(name, residue).vectorize(name, vector)
-
-
-def _is_plain_inside(stage: Stage, last: str, number: int) -> bool:
-    """Whether neighbours of one quotient read neighbours, or one element each."""
-    rest = of_atom(Name("index", f"{last}.inner", (0, number - 1)))
-    here = {last: stage.root(last).dom[0] + index(f"{last}.outer") * number + rest}
-    for read in stage.statement.reads():
-        moves = [step_of(from_expr(subscript).substitute(here), f"{last}.inner") for subscript in read.indices]
-        if moves and (moves[-1] not in (0, 1) or any(moves[:-1])):
-            return False
-    return True
+    return schedule
 
 
 def divisor_along(stage: Stage, last: str) -> int:
@@ -81,12 +69,20 @@ def _divisors(subscript: Expr, last: str) -> Iterator[int]:
 
 
 def _is_plain(stage: Stage, last: str, number: int) -> bool:
-    """Whether neighbours of one residue read neighbours, or one element each."""
-    place = index(f"{last}.outer")
-    for residue in range(number):
-        here = {last: stage.root(last).dom[0] + place * number + constant(residue)}
-        for read in stage.statement.reads():
-            moves = [step_of(from_expr(subscript).substitute(here), f"{last}.outer") for subscript in read.indices]
-            if moves and (moves[-1] not in (0, 1) or any(moves[:-1])):
-                return False
+    """Whether neighbours of each residue read neighbours, or one element each."""
+    return all(_reads_neighbours(stage, last, number, constant(residue), f"{last}.outer") for residue in range(number))
+
+
+def _is_plain_inside(stage: Stage, last: str, number: int) -> bool:
+    """Whether neighbours of one quotient do."""
+    residue = of_atom(Name("index", f"{last}.inner", (0, number - 1)))
+    return _reads_neighbours(stage, last, number, residue, f"{last}.inner")
+
+
+def _reads_neighbours(stage: Stage, last: str, number: int, residue: SizeExpr, along: str) -> bool:
+    here = {last: stage.root(last).dom[0] + index(f"{last}.outer") * number + residue}
+    for read in stage.statement.reads():
+        moves = [step_of(from_expr(subscript).substitute(here), along) for subscript in read.indices]
+        if moves and (moves[-1] not in (0, 1) or any(moves[:-1])):
+            return False
     return True

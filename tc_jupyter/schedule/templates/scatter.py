@@ -91,35 +91,34 @@ def _spread(
     """
     name, last = stage.name, max(map(outputs.index, chosen))
     around, rows = [each for each in outputs[:last] if each not in chosen], outputs[last + 1 :]
-    inner, turns = ([], None) if rows else _in_turns(stage, outputs[last], points, target)
-    points = [*(each for each in points if each not in inner), *inner]
-    shared = [*around, points[0]]
+    inner, turns = (None, None) if rows else _in_turns(stage, outputs[last], points, target)
+    points = [each for each in points if each not in (inner, turns)]
     if turns is not None:
-        vector = points.pop()
-        schedule = schedule.split(name, vector, lanes_of(schedule, stage, target))
-        points = [*(each for each in points if each != turns), f"{vector}.outer", turns, f"{vector}.inner"]
-        shared = [*around, points[0]]
-        schedule = schedule.unroll(name, turns).vectorize(name, f"{vector}.inner")
+        schedule = schedule.split(name, f"{inner}", lanes_of(schedule, stage, target))
+        schedule = schedule.unroll(name, turns).vectorize(name, f"{inner}.inner")
+        points += [f"{inner}.outer", turns, f"{inner}.inner"]
+    elif inner is not None:
+        points.append(inner)
     schedule = schedule.reorder(name, *around, *points, *chosen, *rows)
-    for leaf in shared:
+    for leaf in (*around, points[0]):
         schedule = schedule.parallel(name, leaf)
     return _along_rows(schedule, name, rows, target)
 
 
-def _in_turns(stage: Stage, last: str, points: list[str], target: Target) -> tuple[list[str], str | None]:
-    """The index whose points lie behind each other in the last dimension, which is the innermost one; or the one of their vectors,
-    and the short one whose points are written in turns.
+def _in_turns(stage: Stage, last: str, points: list[str], target: Target) -> tuple[str | None, str | None]:
+    """The index whose points lie behind each other in the last dimension, and none; or one of vectors, whose points lie `n` apart,
+    and the one with `n` values, whose points are written in turns.
     """
     place = from_expr(dict(places(stage.statement))[last])
     weights = {point: step_of(place, point) for point in points}
     unit = next((point for point in reversed(points) if weights[point] == 1), None)
     if unit is None:
-        return [], None
+        return None, None
     length = constant_extent(stage, unit)
     vector = next((point for point in points if weights[point] == length), None)
     if length not in PIXEL or vector is None or not target.free_masks or not is_streaming(stage, vector):
-        return [unit], None
-    return [vector], unit
+        return unit, None
+    return vector, unit
 
 
 def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Mapping[str, int]) -> set[str]:

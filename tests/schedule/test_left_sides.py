@@ -1,4 +1,4 @@
-"""Statements that write the residues of one array are one loop."""
+"""Left sides that can be solved are plain indices, and statements that write the residues of one array are one loop."""
 
 from __future__ import annotations
 

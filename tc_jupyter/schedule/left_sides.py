@@ -43,8 +43,10 @@ class _Residue:
     ends: tuple[SizeExpr, SizeExpr]
 
 
-def interleaved(program: Program, ranges: Ranges) -> Iterator[Statement]:
-    """The statements of a program, those that write the residues of one array as one."""
+def with_plain_left_sides(program: Program, ranges: Ranges) -> Iterator[Statement]:
+    """The statements of a program, with plain indices on the left where these can be told; those that write residues of one array
+    are one.
+    """
     waiting: list[_Residue] = []
     for statement in program.statements:
         found = _residue(statement, ranges)
@@ -158,4 +160,4 @@ def _at(residue: _Residue, rows: Sequence[str], quotient: Expr) -> Expr:
     return rewrite(residue.statement.value, variables(names))
 
 
-__all__ = ["interleaved"]
+__all__ = ["with_plain_left_sides"]
