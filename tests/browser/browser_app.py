@@ -93,7 +93,9 @@ _SEEN = """() => {
         const marks = e.querySelectorAll('[class*=cm-lintRange]').length, prompt = e.querySelector('.jp-InputPrompt')?.innerText ?? '';
         return `cell ${e.dataset.windowedListIndex} ${prompt} ${marks} marks: ${short(e.innerText)}`;
     });
+    const at = document.activeElement, values = [...document.querySelectorAll('.tcw [data-control]')].slice(0, 24).map(e => `${e.dataset.control} = ${e.value}`);
     return [`in front: ${widget?.title.label}, kernel ${widget?.sessionContext?.session?.kernel?.status}`, ...cells,
+        `focus: ${at?.tagName} ${at?.className} ${at?.dataset?.control ?? ''}`, `controls: ${values.join(', ')}`, ...shown('said', '.tcw-said'),
         ...[...document.querySelectorAll('[data-tc-state]')].map(e => `state ${e.dataset.tcState}`).slice(0, 12),
         ...shown('panel', '[data-tc-panel]'), ...shown('inspector', '[data-tc-inspector]'),
         ...shown('tooltip', '.cm-tooltip'), ...shown('dialog', '.jp-Dialog')];
