@@ -22,7 +22,7 @@ def test_running_sums_of_letters_are_those_of_numpy():
         def rows(float(L, N) X) -> (Y) { Y(l, i) = (Y(l-1, i) else 0) + X(l, i) along l }"""
     )
     np.testing.assert_array_equal(f.cumsum(LETTERS.astype(np.float64)), np.cumsum(LETTERS, dtype=np.float64))
-    which = LETTERS == np.arange(97, 123, dtype=np.uint8)[:, None]
+    which = np.arange(97, 123, dtype=np.uint8)[:, None] == LETTERS
     np.testing.assert_array_equal(f.counts(which), np.cumsum(which, axis=1))
     lines = LETTERS[: LETTERS.size // 80 * 80].reshape(-1, 80).astype(np.float32)
     np.testing.assert_array_equal(f.rows(lines), np.cumsum(lines, axis=0))
