@@ -250,6 +250,22 @@ class Statement:
         """Names of the tensors in the value, on the left side and in conditions, in order of occurrence."""
         return tuple(dict.fromkeys(read.tensor for read in self.reads()))
 
+    @cached_property
+    def tensors_that_decide(self) -> tuple[str, ...]:
+        """Names of the tensors whose elements say where it reads or writes, and whether it does: in subscripts and conditions."""
+        found = [*self.left, *self.conditions, *(end for each in self.indices for end in each.ends or ())]
+        for node in (node for expr in (self.value, *found) for node in walk(expr)):
+            match node:
+                case Read():
+                    found += node.indices
+                case Select():
+                    found.append(node.condition)
+                case Binary(op="&&" | "||"):
+                    found.append(node.left)
+                case _:
+                    pass
+        return tuple(dict.fromkeys(node.tensor for expr in found for node in walk(expr) if isinstance(node, Read)))
+
 
 def turns(block: str, order: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     """The part of an order that all statements of a block have."""

@@ -271,9 +271,15 @@ class StageGraph:
         return tuple(self._writers.get(self.storage_name(tensor), ()))
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
-        """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence."""
+        """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence.
+
+        What its points look at, before they read or write, are the elements that decide in the statement as written, also where the
+        stage reads copies of them.
+        """
         found = stage.statement.tensors_read
-        return tuple(dict.fromkeys(map(self.storage_name, found))) if self._owners else found
+        if stage.evaluates in self.at_points:
+            found += self.base.statement(stage.evaluates).tensors_that_decide
+        return tuple(dict.fromkeys(map(self.storage_name, found)))
 
     def consumers(self, name: str) -> tuple[Stage, ...]:
         """The later stages that read what `name` writes, stages on the same tensor excluded."""

@@ -552,3 +552,30 @@ def test_what_is_no_sum_of_few_terms_is_not_expanded(text):
 def test_default_schedules_bring_sums_to_one_form(text, step):
     found = default_schedule(*program_of(f"def f({text}"), cpu_target())
     assert step in found.to_python()
+
+
+CHECKED = {
+    "a function, on the left": "H(int32(sqrt(T(i, j)) * 25)) +=! 1",
+    "a quotient, on the left": "H(int32(T(i, j) / 0.04)) +=! 1 where j in 0:i",
+    "the largest": "H(int32(exp(-T(i, j)) * 40)) max=! W(j) * 9",
+    "a function, in a read": "H(k) +=! W(int32(sqrt(T(i, j)) * 4)) where k in 0:50",
+    "in a condition": "H(k) +=! sqrt(T(i, j)) > 0.5 ? W(int32(W(j) * 4)) : 0 where k in 0:50",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CHECKED)
+def test_what_points_look_at_is_there_where_they_read_a_copy_of_it(name):
+    """Checks of places look at elements as they were written, whatever the stage reads instead."""
+    text = f"def f(float(N) P, float(5) W) -> (float(50) H) {{ T(i, j) = abs(P(i) - P(j))  {CHECKED[name]} }}"
+    points, weights = (np.random.default_rng(3).random(size).astype(np.float32) for size in (17, 5))
+    f, reference = (tc.compile(text.replace("W(j)", "W(j % 5)"), target=target).f for target in ("cpu", "interpreter"))
+    np.testing.assert_allclose(f(points, weights), reference(points, weights), rtol=1e-5)
+    copied = f.schedule().cache_read("T", "H")
+    assert "`H` reads it outside" in refused(copied.compute_at, "T", "T.cache", "i").message
+
+
+def test_a_point_that_goes_to_one_place_computes_it_once():
+    """The bins are no reason for a copy."""
+    f = tc.compile("def f(float(N, M) T) -> (float(50) H) { H(int32(sqrt(T(i, j)) * 25)) +=! T(i, j) }").f
+    assert "cache" not in f.source("loops")

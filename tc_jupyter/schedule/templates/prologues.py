@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf, prod
 
-from tc_jupyter.program import Binary, Call, Expr, Read, bits, walk
+from tc_jupyter.program import Binary, Call, Expr, Read, bits, places, walk
 from tc_jupyter.ranges import Facts, SizeExpr, constant, fact_of
 from tc_jupyter.schedule.reindexing import Operand, Sum, reads_by_data, value_of
 from tc_jupyter.schedule.schedule import Schedule
@@ -74,8 +74,11 @@ def _least_uses(place: Expr) -> int | None:
 
 
 def _uses(stage: Stage, found: Operand, facts: Facts) -> float:
-    """How often a value of a step of the reduction is used: for the indices it does not have, and where windows overlap."""
-    own = {name for each in found.sums for name, _ in each}
+    """How often a value of a step of the reduction is used: for the indices it does not have, and where windows overlap.
+
+    It is used once for an index that elements choose: a point goes to one place.
+    """
+    own = {name for each in found.sums for name, _ in each} | {name for name, _ in places(stage.statement)}
     extents = {root.name: root.extent for root in stage.roots}
     if all(root.kind == "output" for root in stage.roots if root.name in own and extents[root.name] != constant(1)):
         return 0
