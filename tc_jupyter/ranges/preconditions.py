@@ -719,6 +719,10 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
+        if e.is_constant:
+            help_text = (
+                f"the call checks it; if the signature has a number as the extent of `{access.tensor}`, it is proved"
+            )
         larger = _larger_help(checker, bound)
         if larger is not None:
             help_text = f"the call checks it; {larger}"
@@ -729,9 +733,9 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text, fix)
-    clamp = _clamp(
-        checker.ranges, access, bound.dimension, {other.bound.side for other in items if other.bound is not None}
-    )
+    sides = {other.bound.side for other in items if other.bound is not None}
+    adds = checker.is_write(access) and checker.statement.operator != "="
+    clamp = _clamp(checker.ranges, access, bound.dimension, sides, adds)
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
         does = "writes" if item.subject == "write" else "reads"
@@ -821,11 +825,12 @@ def _is_expression(item: Precondition) -> bool:
     return "stays inside" not in item.text
 
 
-def _clamp(ranges: Ranges, access: Access, dimension: int, sides: Collection[str]) -> str:
+def _clamp(ranges: Ranges, access: Access, dimension: int, sides: Collection[str], adds: bool) -> str:
     """How an index is kept inside, in the language of the cell; `..` stands for what the text has there.
 
     Args:
         sides: where it may leave, `lower` and `upper`.
+        adds: a point that goes nowhere can be left out; clamped, it would be added to those of the border.
     """
     first, end = ranges.boxes[access.tensor].bounds[dimension]
     index, last, inside = (access.index[dimension],), as_written(end - 1), ".."
@@ -833,16 +838,24 @@ def _clamp(ranges: Ranges, access: Access, dimension: int, sides: Collection[str
         place = access.read.indices[dimension]
         written = as_written(index[0])
         inside = in_the_text(written, index, place.span, ranges)
-        if inside != written and isinstance(place, Cast):
-            inside = f"{place.dtype.value}({inside})"
+        cast = f"{place.dtype.value}(" if isinstance(place, Cast) and place.operand.dtype.is_float else ""
+        if inside != written and not inside.startswith(
+            cast
+        ):  # a floating subscript is truncated, which a limit of it is not
+            inside = f"{cast}{inside})"
         if inside == written and is_kept_otherwise(index, ranges):
             inside = ".."
     elif not (end - 1).is_constant:
         if ranges.program.tensor(access.tensor).kind != "input":
             return "clamp it with `max` and `min`"
         last = f"shape({access.tensor})[{dimension}] - 1"
-    inside = f"min({inside}, {last})" if "upper" in sides else inside
-    return f"clamp it: `max({inside}, {as_written(first)})`" if "lower" in sides else f"clamp it: `{inside}`"
+    limited = f"min({inside}, {last})" if "upper" in sides else inside
+    limited = f"max({limited}, {as_written(first)})" if "lower" in sides else limited
+    if not adds or ".." in inside:
+        return f"clamp it: `{limited}`"
+    lower = [f"{inside} >= {as_written(first)}"] if "lower" in sides else []
+    upper = [f"{inside} < {as_written(end)}"] if "upper" in sides else []
+    return f"leave points without a place out: `where {', '.join(lower + upper)}`; or clamp it: `{limited}`"
 
 
 def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ranges) -> str:
@@ -854,11 +867,12 @@ def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ran
 
 
 def is_kept_otherwise(index: Iterable[SizeExpr], ranges: Ranges) -> bool:
-    """Whether a part of subscripts is kept as nobody has written it: arithmetic on floats, a narrow cast, or what `%%tc` writes
-    with `? :` or `else`.
+    """Whether a part of subscripts is kept as nobody has written it: arithmetic on floats, a narrow cast, an element of floats
+    without its cast, or what `%%tc` writes with `? :` or `else`.
     """
     kept = (Opaque, Choice) if ranges.program.language == "tc" else Opaque
-    return any(isinstance(atom, kept) for each in index for atom in each.atoms())
+    atoms = (atom for each in index for atom in each.atoms())
+    return any(isinstance(atom, kept) or (isinstance(atom, Datum) and atom.dtype.is_float) for atom in atoms)
 
 
 def _begin_help(checker: _Checker, bound: Bound) -> str | None:
@@ -1176,7 +1190,7 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
         shifted = _shifted(ranges, first, found, ends)
         if shifted is None and found.source == "where":
             shifted = f"begin the range of `{name}` there, and {_KEPT}"
-    message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
+    message = f"`{tensor.name}` does not start at 0: element 0 of the array that you get is `{tensor.name}({at})`"
     help_text = f"to start at 0, {shifted or f'{_KEPT} and add `where {name} in 0:{end}`'}"
     if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text
         bounds = [(minimum(low, SizeExpr({}, 0)), high) for low, high in box.bounds]

@@ -1623,6 +1623,9 @@ def _with_sums(graph: StageGraph, user: Stage, other: Read, more: int) -> StageG
     return graph
 
 
+_PARTIAL = ": partial results of `"
+
+
 def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     """Compute partial results along one reduction loop, and combine them in `stage`.
 
@@ -1700,7 +1703,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         False,
         value,
         statement.exists,
-        text=f"{name}: partial results of `{statement.text}`",
+        text=f"{name}{_PARTIAL}{statement.text.partition(_PARTIAL)[2].removesuffix('`') or statement.text}`",
         span=statement.span,
         combine=statement.combine if rest else None,
         identity=statement.identity if rest else None,

@@ -282,10 +282,10 @@ class IterationSpace(Picture):
         if counted.points < space.total:
             lines.append(f"  counted below: a sample, {counted.points:,} of {space.total:,} points")
         example = {f"{'writes' if t.write else 'reads'} {t.text}" for t in space.touches if t.examples}
-        lines += [
-            f"  {row[0]}: {row[1]} elements touched, {row[2]} times" + (f" ({row[3]})" if row[0] in example else "")
-            for row in counted.rows
-        ]
+        for access, elements, times, notes in counted.rows:
+            told = f"{elements} elements touched, {times} times" if times or not notes else ""
+            why = f"({notes})" if told and access in example else "" if told else notes
+            lines.append(f"  {access}: {' '.join(filter(None, (told, why)))}")
         return "\n".join(lines)
 
     def _refusal(self) -> str:

@@ -16,7 +16,7 @@ from html import escape
 from itertools import islice, product
 from typing import Any
 
-from tc_jupyter.compiler.text_form import proved_line
+from tc_jupyter.compiler.text_form import function_text, proved_line
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.ranges import IndexRange, Precondition, explain, given_by, to_python
@@ -182,12 +182,8 @@ class Ranges(Picture):
         if question is None:
             parts += [self._conditions(numbers), self._boxes(numbers)]
         refused = known.refusal(self.sizes)
-        text = "\n".join(
-            [f"ranges of {self.function.signature}"]
-            + ([f"  at {_at(self.sizes)}: {refused}"] if refused else [])
-            + [*(f"  {r.statement}: {r.text}  ({r.kind})" for r in self._all())]
-            + [f"  {item.text}  {item.status}" for item in self.function.preconditions if item.status != "proved"]
-        )
+        at = [f"  at {_at(self.sizes)}: {refused}"] if refused else []
+        text = "\n".join([function_text(known.found), *at])
         return Content("".join(parts), tuple(controls), {"chosen": list(self.chosen or ())}, text=text)
 
     def _ask_for(self, key: tuple[str, str]) -> str:

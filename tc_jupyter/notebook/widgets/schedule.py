@@ -288,7 +288,9 @@ class ScheduleView(Picture):
         parts.append(self._python(python, live))
         if live and self.generated:
             parts.append(self._generated())
-        return Content("".join(parts), controls, data, text="\n\n".join(filter(None, (refused, loops, python))))
+        return Content(
+            "".join(parts), controls, data, text="\n\n".join(filter(None, (refused, loops, f"as Python: {python}")))
+        )
 
     def _controls(self) -> tuple[Control, ...]:
         assert self.known is not None

@@ -97,6 +97,8 @@ def test_scattered_writes_have_values_of_an_example():
     assert all(len(each) == 1 and each <= set(range(8)) for each in rows.values())
     assert 1 < len(set.union(*rows.values())) < 12
     assert "(with an example of To: each call has its own values)" in picture.content().text
+    computed = function("def f(float(N) P) -> (int32(50) H) { T(i) = sqrt(P(i)) H(int32(T(i) * 25)) +=! 1 }")
+    assert "writes H(int32(T(i) * 25)): which element depends on data" in IterationSpace(computed, "H").content().text
     once = function("def g(int32(N) P, float(N) X) -> (float(N) Y) { Y(P(i)) = X(i) where unique }")
     for n in (1, 2, 3, 4, 9, 10):
         space = IterationSpace(once, N=n).space()

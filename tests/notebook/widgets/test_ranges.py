@@ -185,3 +185,13 @@ def test_an_answer_that_is_no_range(answer):
     picture.apply({"guess": answer})
     assert picture.solved == set()
     assert picture.problem
+
+
+def test_text_says_why_and_what_is_checked():
+    """The same rows as at the command line."""
+    said = repr(view(function(WINDOW), "ranges"))
+    assert "0 <= j < K  reduction  0 <= j < K  (D); round 1" in said
+    assert "checked at call: I + K <= J + 1  (`C(i + j)`)" in said
+    scattered = repr(view(function("def f(float(N) P) -> (int32(50) H) { H(int32(P(i) * 25)) +=! 1 }"), "ranges"))
+    assert scattered.count("stays inside H") == 1
+    assert "data_dependent" not in scattered
