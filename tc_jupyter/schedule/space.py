@@ -130,7 +130,6 @@ ANY_LARGE = 1 << 22
 SMALL = 8
 """Windows of up to this size are constants of the code."""
 _FEW = Fact(1, pixels.FEW)
-_SHORT = Fact(1, reduction.SHORT_ROW)
 _SPARSE = Fact(sparse=True)
 _ANY_LARGE = Fact(LARGE + 1)
 
@@ -167,7 +166,7 @@ class SizeClasses:
         self.shaped: set[str] = set()
         self.slid: dict[str, int] = {}
         self.turned: set[str] = set()
-        self.short: set[str] = set()
+        self.short: dict[str, tuple[int, ...]] = {}
         self.few: set[str] = set()
         self.sums: list[list[IndexRange]] = []
         self.scattered: list[tuple[Statement, list[IndexRange]]] = []
@@ -179,7 +178,7 @@ class SizeClasses:
                 self._reduction(statement, indices)
             elif kind == "cpu":
                 self._elementwise(statement, indices)
-        asked = self.windows | self.values | self.single | self.shaped | self.turned | self.short | self.few
+        asked = self.windows | self.values | self.single | self.shaped | self.turned | self.short.keys() | self.few
         asked = asked.union(*(_names(index) for indices in self.sums for index in indices))
         self.sizes = tuple(name for name in program.sizes if name in asked)
 
@@ -208,7 +207,9 @@ class SizeClasses:
                 self.windows |= names
             elif on_cpu:
                 self.values |= names if pixels.is_value(statement, name) else set()
-                self.short |= names if _reduces_rows(statement, name) else set()
+                if _reduces_rows(statement, name):
+                    ends = reduction.short_ends(statement)
+                    self.short |= {each: max(ends, self.short.get(each, ())) for each in names}
 
     def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
         """Names with values that the code for a call of these sizes is made for, and names with what else it relies on."""
@@ -225,7 +226,7 @@ class SizeClasses:
             elif name in self.few and value <= pixels.FEW:
                 facts.append((name, _SPARSE if name in many else _FEW))
             else:
-                short = name in self.short and value <= reduction.SHORT_ROW
+                short = next((most for most in self.short.get(name, ()) if value <= most), 0)
                 if short or name in self.shaped or name in self.turned or name in counted:
                     facts.append((name, _SPARSE if name in many else self._fact(name, value, short, name in counted)))
         return tuple(constants), tuple(facts)
@@ -238,12 +239,12 @@ class SizeClasses:
             or (name in self.values and value in contraction.PIXEL)
         )
 
-    def _fact(self, name: str, value: int, short: bool, counted: bool) -> Fact:
+    def _fact(self, name: str, value: int, short: int, counted: bool) -> Fact:
         slid = self.slid.get(name, 0)
         if self.kind == "cuda" and value > slid:
             return _up_to_power(value) if counted or value <= LARGE else _ANY_LARGE
         if name not in self.shaped:
-            return _SHORT if short else _whole(value)
+            return Fact(1, short) if short else _whole(value)
         return exactly(value) if value <= slid else _interval(value)
 
     def _many(self, sizes: Mapping[str, int]) -> frozenset[str]:

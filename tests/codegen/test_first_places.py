@@ -53,5 +53,14 @@ def test_a_row_is_read_once() -> None:
     loops = f.source("passes").split("-- first places")[1].split("\n-- ")[0].split("else")[0]
     assert sum("X[n, " in line for line in loops.splitlines()) == 2
     assert "if P.found[0] == 2147483647" in loops
-    short = f.source("loops", np.zeros((100_000, 10), np.int32))
-    assert "n.inner in 0:min(N - 4 * n.outer, 4)" in short
+    together = "n.inner in 0:min(N - 4 * n.outer, 4)"
+    for length, is_short in ((10, True), (300, True), (600, False), (100_000, False)):
+        assert (together in f.source("loops", np.zeros((100, length), np.int32))) == is_short
+
+
+@pytest.mark.parametrize("length", [17, 100, 300, 600])
+def test_many_rows_are_those_of_numpy(length: int) -> None:
+    """Several rows together, or one after the other."""
+    f = tc.compile("def f(float(N, M) X) -> (P) { P(n) argmax=! X(n, m) }", target="cpu").f
+    x = np.tile(rows("float32", length, np.random.default_rng(2)), (6, 1))
+    np.testing.assert_array_equal(f(x), x.argmax(1))

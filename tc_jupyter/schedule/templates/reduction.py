@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tc_jupyter.program import IndexVar
+from tc_jupyter.program import IndexVar, Statement, positions
 from tc_jupyter.ranges import MANY, Facts, constant, fact_of, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -39,6 +39,13 @@ SHORT = 1024
 """Reductions of up to so many steps are not worth a second kernel. Up to `LONG_CHUNK` there is one part, which has vectors."""
 SHORT_ROW = 63
 """Rows of up to so many elements are read together on every processor."""
+JOINED = 2
+"""So many threads do not find an extreme and its place sooner in parts of a row, which both have to read, than one thread does
+in one pass."""
+SHORT_SEARCH = 512
+"""In rows of up to so many elements an extreme and its place are found one after the other. Measured with AVX-512, one thread, over
+the maximum alone, in this way and in one pass: rows of 256 2.2 and 3.3, of 500 2.2 and 2.4, of 1000 2.2 and 2.0, of 32768 2.2
+and 0.9."""
 FEWEST_ROWS = 64
 """Fewer rows are read one by one: the last ones, fewer than are read together, would be too large a part of them."""
 
@@ -54,11 +61,22 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     if not statement.reduction_indices or statement.combine is not None:
         return None
     partial = statement.initialize or statement.accumulate
-    if all(root.extent == constant(1) for root in stage.roots if root.kind == "output"):
+    few = _is_to_one(stage) or (partial and is_to_few(stage, facts) and not is_across(stage))
+    in_turn = few and target.threads > JOINED
+    if _finds_a_place(schedule, stage) and not in_turn and not _reads_short_rows(schedule, stage, facts):
+        return None
+    if few:
         return _in_parts(schedule, stage) if partial else None
-    if partial and is_to_few(stage, facts) and not is_across(stage):
-        return _in_parts(schedule, stage)
     return _rows_together(schedule, stage, target, facts)
+
+
+def _is_to_one(stage: Stage) -> bool:
+    return all(root.extent == constant(1) for root in stage.roots if root.kind == "output")
+
+
+def _finds_a_place(schedule: Schedule, stage: Stage) -> bool:
+    """Whether a stage looks for the place of an extreme, or finds the extreme: both are found in one pass over one row."""
+    return any(positions(each.statement.value) for each in (stage, *schedule.graph.consumers(stage.name)))
 
 
 def short_rows(schedule: Schedule, facts: Facts) -> set[str]:
@@ -66,9 +84,19 @@ def short_rows(schedule: Schedule, facts: Facts) -> set[str]:
     graph, found = schedule.graph, set[str]()
     for stage in graph.stages:
         rows, users = _rows_of(stage), graph.consumers(stage.name)
-        if rows and users and _has_short_rows(stage, facts) and all(rows & _rows_of(user) for user in users):
+        if (
+            rows
+            and users
+            and _reads_short_rows(schedule, stage, facts)
+            and all(rows & _rows_of(user) for user in users)
+        ):
             found.add(stage.name)
     return found
+
+
+def short_ends(statement: Statement) -> tuple[int, ...]:
+    """Up to which lengths rows are short for a reduction of them, in order."""
+    return (SHORT_ROW, SHORT_SEARCH) if positions(statement.value) else (SHORT_ROW,)
 
 
 def is_to_few(stage: Stage, facts: Facts) -> bool:
@@ -115,7 +143,7 @@ def _in_parts(schedule: Schedule, stage: Stage) -> Schedule:
 
 def _rows_together(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Schedule | None:
     """A vector of each of several rows in turn, where all that read these rows do so."""
-    if target.reads_ahead and not _has_short_rows(stage, facts):
+    if target.reads_ahead and not _reads_short_rows(schedule, stage, facts):
         return None
     graph = schedule.graph
     users = [each for tensor in _rows_of(stage) for each in graph.stages if tensor in graph.reads(each)]
@@ -154,7 +182,7 @@ def _has_many_rows(stage: Stage, facts: Facts) -> bool:
     return rows is None or rows.typical >= FEWEST_ROWS
 
 
-def _has_short_rows(stage: Stage, facts: Facts) -> bool:
+def _reads_short_rows(schedule: Schedule, stage: Stage, facts: Facts) -> bool:
     root = next(root for root in stage.roots if root.kind == "reduction")
-    length = fact_of(root.extent, facts)
-    return length is not None and length.typical <= SHORT_ROW
+    length, most = fact_of(root.extent, facts), SHORT_SEARCH if _finds_a_place(schedule, stage) else SHORT_ROW
+    return length is not None and length.typical <= most
