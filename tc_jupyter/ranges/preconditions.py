@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes, shown_line
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
 from tc_jupyter.program import (
     Binary,
@@ -763,7 +763,7 @@ def c_division(program: Program, access: Access) -> str | None:
     """The text of a selection with a quotient or remainder of C, which is a long expression of floor division; else `None`."""
     if program.language != "sac" or not any(_is_of_c(index) for index in access.read.indices):
         return None
-    text = " ".join(program.source.slice(access.span).split())
+    text = shown_line(program.source.slice(access.span))
     return text if ("%" in text or "/" in text) and "[" in text and len(text) <= 100 else None
 
 
@@ -850,7 +850,7 @@ def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ran
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
     is_text = inside and all(each.span != span for each in program.calls) and is_kept_otherwise(index, ranges)
-    return " ".join(program.source.slice(span).split()) if is_text else shown
+    return shown_line(program.source.slice(span)) if is_text else shown
 
 
 def is_kept_otherwise(index: Iterable[SizeExpr], ranges: Ranges) -> bool:
