@@ -686,8 +686,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
     shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
-    quotient = c_division(checker.ranges.program, access)
-    source = quotient or (shown if is_kept_otherwise((e,), checker.ranges) else None)
+    source = source_of(bound, checker.ranges)
     where = f"`{source or shown}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
@@ -724,7 +723,10 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             help_text = f"the call checks it; {larger}"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        help_text, fix = ("the call checks it" if quotient is not None else help_text), None
+        help_text, fix = (
+            ("the call checks it" if c_division(checker.ranges.program, access) is not None else help_text),
+            None,
+        )
         remainder = remainder_help(checker.ranges.program, access, bound.dimension)
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
@@ -765,6 +767,15 @@ def c_division(program: Program, access: Access) -> str | None:
         return None
     text = shown_line(program.source.slice(access.span))
     return text if ("%" in text or "/" in text) and "[" in text and len(text) <= 100 else None
+
+
+def source_of(bound: Bound, ranges: Ranges) -> str | None:
+    """The text of an access whose subscript is kept as nobody has written it; else `None`."""
+    access = bound.access
+    quotient = c_division(ranges.program, access)
+    if quotient is not None or not is_kept_otherwise((access.index[bound.dimension],), ranges):
+        return quotient
+    return in_the_text(access.text, access.index, access.read.span, ranges)
 
 
 def _is_of_c(index: Expr) -> bool:
