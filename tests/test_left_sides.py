@@ -313,3 +313,20 @@ def test_long_permutations_are_looked_at_quickly() -> None:
         tc.CallError, match=f"`Y.{places[0]}.` is written twice: for `i = 0` and for `i = {(3 << 20) - 1}`"
     ):
         f(places, x)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(int32(N) K, float(N) X, int32 C) -> (float(C) Y) { Y(K(i)) +=! X(i) }",
+        "def f(int32(N) K, float(N) X, int32 C) -> (int64(C) Y) { Y(K(i)) argmax=! X(i) }",
+        "reduce m(float s, float n, float t, float k) = (s + t, n + k) from (0, 0) with x -> (x, 1)\n"
+        "def f(int32(N) K, float(N) X, int32 C) -> (float(C) S, float(C) Y) { S(K(i)), Y(K(i)) m=! X(i) }",
+    ],
+)
+def test_a_stated_extent_that_is_negative_is_called_so(text):
+    f = tc.compile(text, target="interpreter").f
+    with pytest.raises(tc.CallError) as found:
+        f(np.zeros(3, np.int32), np.ones(3, np.float32), -1)
+    assert "`Y` would have a negative extent: -1" in str(found.value)
+    assert "state its extent" not in str(found.value)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from textwrap import indent
 
-from tc_jupyter.diagnostics import SourceText, Span
+from tc_jupyter.diagnostics import SourceText, Span, shown_line
 from tc_jupyter.program import CallSite, Program, Statement, Tensor
 from tc_jupyter.ranges import IndexRange, Precondition, Ranges, given_by, to_python
 from tc_jupyter.schedule import Schedule
@@ -142,7 +142,7 @@ def _statement(statement: Statement, program: Program, found: FunctionAnalysis) 
         for index in indices
     )
     written = statement.text or program.source.slice(statement.span) or statement.name
-    text = " ".join(written.split())
+    text = shown_line(written)
     prefix = f"{statement.target.rpartition('.')[0]}: " if "." in statement.target else ""
     return StatementRows(prefix + (text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."), rows)
 
@@ -181,7 +181,7 @@ def _about(item: Precondition, source: SourceText) -> str:
     if item.range is not None:
         return f"range of `{item.range.index}`"
     place = source.slice(item.span) if item.span != Span(0, 0) else ""
-    return f"`{' '.join(place.split())[:_LONGEST]}`" if place else item.subject
+    return f"`{shown_line(place)[:_LONGEST]}`" if place else item.subject
 
 
 def text_form(analysis: Analysis, engine: str = "", schedules: Mapping[str, Schedule] | None = None) -> str:

@@ -21,7 +21,7 @@ from .diagnostic import (
     Span,
 )
 from .nearest import edit_distance, nearest
-from .render import NARROW, PAGE, WIDE, explain, index_sections, render
+from .render import NARROW, PAGE, WIDE, explain, index_sections, render, shown_line
 from .uncaught import hook, users_frames
 from .values import shown_value
 from .warn import DiagnosticWarning, warn
@@ -46,6 +46,7 @@ __all__ = [
     "edit_distance",
     "explain",
     "index_sections",
+    "shown_line",
     "nearest",
     "render",
     "shown_value",

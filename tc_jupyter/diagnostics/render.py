@@ -228,6 +228,16 @@ def _ends(line: str) -> tuple[int, ...]:
     return tuple(accumulate((_cell(char, 0)[1] for char in line), initial=0))
 
 
+_COMMENT = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def shown_line(text: str) -> str:
+    """A piece of a program as one line that a terminal may get: without comments, which would reach over what stands behind them,
+    and without what controls the terminal or turns the direction around.
+    """
+    return "".join(_cell(char, 0)[0] for char in " ".join(_COMMENT.sub(" ", text).split()))
+
+
 def _cell(char: str, column: int) -> tuple[str, int]:
     """What is printed for a character, and how many columns it takes."""
     if char == "\t":

@@ -18,7 +18,7 @@ from tc_jupyter.compiler import FunctionAnalysis
 from tc_jupyter.compiler.analysis_json import diagnostic_json
 from tc_jupyter.compiler.call_numbers import CallNumbers
 from tc_jupyter.compiler.definition import Options, engine_of, target_of
-from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, Severity
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, Severity, shown_line
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, module_of
 from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.runtime import doctor, nvrtc
@@ -334,7 +334,7 @@ def _lines_of(made: str, form: str, cell: Cell, name: str) -> Lines | None:
     found = cell.found(owner)
     quoted: dict[str, int] = {}
     for statement in found.program.statements if found is not None else ():
-        quoted[" ".join(statement.text.split())] = cell.source.position(statement.span.start)[0]
+        quoted[shown_line(statement.text)] = cell.source.position(statement.span.start)[0]
     lines = lines_of(made, quoted)
     return lines if any(line is not None for line in lines) else None
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from math import prod
 
-from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render
+from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render, shown_line
 from tc_jupyter.diagnostics.codes import DEVICE_LIMIT
 from tc_jupyter.program import (
     FOLD_LEFT,
@@ -468,7 +468,7 @@ class _Nest:
 
     def _stage(self, stage: Stage) -> Block:
         loops = _StageLoops(self, stage, self.bounds[stage.name])
-        return Block(loops.build(len(self._shared_leaves(stage))).body, stage.statement.text)
+        return Block(loops.build(len(self._shared_leaves(stage))).body, shown_line(stage.statement.text))
 
     def attached(self, stage: Stage, leaf: str) -> list[tuple[Stage, ...]]:
         """Families of stages computed at a leaf, in program order."""

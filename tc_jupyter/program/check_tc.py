@@ -33,7 +33,7 @@ from .iterations import index_state, inline_iteration, no_iteration, state_help
 from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
-from .reducers import combined, common_type, in_parts, lifted, reducer_of
+from .reducers import Unfit, combined, common_type, in_parts, lifted, reducer_of
 from .scope import Scope, Suggestions, TensorInfo
 from .steps import Steps
 from .tc_expressions import (
@@ -234,7 +234,7 @@ class _UnitChecker:
             (written.identity, []),
             (written.lifted, [name.name for name in written.given]),
         )
-        if any([self.unknown_words(item, *each) for each in parts_of_text]):
+        if any([self.unknown_words(item, *each) for each in parts_of_text]) or self.calls_in(item, parts_of_text):
             return
         if len(written.given) > len(results) or len({name.name for name in written.given}) < len(written.given):
             message = "`with` has a name for each value, at most one for each component"
@@ -248,8 +248,9 @@ class _UnitChecker:
             self.broken.add(item.name.name)
             return
         found = reducer_of(self.programs[item.name.name], known[0], known[1] if known[1:] else None)
-        if isinstance(found, str):
-            self.wrong(item, written.identity[0].span, found)
+        if isinstance(found, Unfit):
+            texts = {"value": values, "identity": written.identity, "lifted": written.lifted}
+            self.wrong(item, texts[found.part][found.number].span, found.message)
         elif item.name.name in REDUCTIONS:
             self.wrong(item, item.name.span, f"`{item.name.name}=!` is an operator of the language")
         else:
@@ -272,6 +273,16 @@ class _UnitChecker:
             self.programs[item.name.name] = replace(self.programs[item.name.name], statements=())
             self.broken.add(item.name.name)
         return bool(unknown)
+
+    def calls_in(self, item: tree.Def, parts: Iterable[tuple[Sequence[tree.Expression], Sequence[str]]]) -> bool:
+        """Whether a part of a `reduce` calls a def, after a message about the first such call."""
+        nodes = (node for values, _ in parts for value in values for node in tree.walk(value))
+        names = self.callable_names - (TC_FUNCTIONS.keys() - self.defs.keys())
+        calls = (each for each in nodes if isinstance(each, tree.Apply) and each.function.name in names)
+        first = next(calls, None)
+        if first is not None and item.name.name not in self.broken:
+            self.wrong(item, first.span, "a reducer is made of its operands and of numbers: it calls no def")
+        return first is not None
 
     def wrong(self, item: tree.Def, span: Span, message: str) -> None:
         self.diagnostics.append(Diagnostic(codes.BAD_REDUCER, span, message))

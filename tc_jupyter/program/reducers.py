@@ -16,6 +16,7 @@ Worked example: with `reduce cmul(float a, float b, float c, float d) = (a*c - b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, Unary, int64, rewrite, walk
 from .program import FOLD_LEFT, FOLD_RIGHT, Program, Reducer
@@ -24,7 +25,15 @@ _COMMON = (DType.INT64, DType.UINT64, DType.FLOAT32, DType.FLOAT64)
 """Types that may hold components of several types."""
 
 
-def reducer_of(function: Program, identity: Program, lifted: Program | None) -> Reducer | str:
+class Unfit(NamedTuple):
+    """Why a `reduce` is none: what is wrong, and with which value of which part."""
+
+    message: str
+    part: Literal["value", "identity", "lifted"]
+    number: int
+
+
+def reducer_of(function: Program, identity: Program, lifted: Program | None) -> Reducer | Unfit:
     """What a `reduce` says, from the programs of its parts, which take the same numbers; or what is wrong with it."""
     types = tuple(function.tensor(name).dtype for name in function.results)
     count = len(types)
@@ -35,12 +44,11 @@ def reducer_of(function: Program, identity: Program, lifted: Program | None) -> 
         for k, name in enumerate(names)
     }
     start = tuple(number(value) for value in values_of(identity))
-    if any(each is None for each in start):
-        return "the identity is a number, as in `from 0` or `from -inf`"
-    known = {*places, *(lifted.parameters if lifted is not None else ())}
-    made = [*values_of(function), *(values_of(lifted) if lifted is not None else ())]
-    if any(isinstance(node, Read) and node.tensor not in known for value in made for node in walk(value)):
-        return "a reducer is made of its operands and of numbers"
+    if None in start:
+        return Unfit("the identity is a number, as in `from 0` or `from -inf`", "identity", start.index(None))
+    unfit = _made_otherwise(function, "value") or (lifted and _made_otherwise(lifted, "lifted"))
+    if unfit:
+        return unfit
 
     def operand(e: Expr) -> Expr | None:
         if not isinstance(e, Read):
@@ -62,6 +70,14 @@ def values_of(program: Program) -> tuple[Expr, ...]:
     """The values of the results of a function of numbers."""
     values = {statement.target: statement.value for statement in program.statements}
     return tuple(values[name] for name in program.results)
+
+
+def _made_otherwise(program: Program, part: Literal["value", "lifted"]) -> Unfit | None:
+    """The first value of a part that reads what is no parameter: an array of constants."""
+    for k, value in enumerate(values_of(program)):
+        if any(isinstance(node, Read) and node.tensor not in program.parameters for node in walk(value)):
+            return Unfit("a reducer is made of its operands and of numbers: it reads no array", part, k)
+    return None
 
 
 def number(value: Expr) -> Const | None:
@@ -176,6 +192,7 @@ def component_of(operand: Read) -> int:
 
 
 __all__ = [
+    "Unfit",
     "at_part",
     "combined",
     "component_of",

@@ -30,7 +30,7 @@ from .data import (
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
 from .magnitudes import Magnitudes
-from .preconditions import EqualityCheck, Precondition, Preconditions, c_division, needed, remainder_help
+from .preconditions import EqualityCheck, Precondition, Preconditions, needed, remainder_help, source_of
 from .search import Numbers as Point
 from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
 from .size_expr import (
@@ -602,9 +602,7 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     statement = next(each for each in bind.program.statements if each.name == r.statement)
     given = _given((r.lower.names | r.upper.names), values)
     if any(item.name == r.index for item, _ in statement.computed):
-        message = f"nothing says how large `{statement.target}` is: its subscript has no value here"
-        help = "state its extent in the result list" + (f"; {given}" if given else "")
-        return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, help=help)
+        return _extent_message(bind, statement, r, high - low, given)
     block = statement.block
     if block.endswith(f"#{r.index}"):  # of `f^n`, whose steps have this index
         message = f"`{power_of(block)}` cannot be applied {high} times"
@@ -614,6 +612,18 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     text = range_text(r.index, r.lower, r.upper)
     help = f"it needs `{condition_text(r.upper - r.lower)}`" + (f"; here {given}" if given else "")
     return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, help)
+
+
+def _extent_message(bind: Bind, statement: Statement, r: IndexRange, extent: int, given: str | None) -> Diagnostic:
+    """Of a dimension whose subscripts are computed: its extent is stated, or follows from the subscript."""
+    written = statement.target.rpartition(".")[0]  # `P` of `P.max`, and of the state of a reducer
+    name = written if any(each.name == written for each in bind.program.tensors) else statement.target
+    if bind.program.tensor(name).declared is not None:
+        message, help = f"`{name}` would have a negative extent: {extent}", given
+    else:
+        message = f"nothing says how large `{name}` is: its subscript has no value here"
+        help = "state its extent in the result list" + (f"; {given}" if given else "")
+    return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, help=help)
 
 
 def _equality_message(bind: Bind, check: EqualityCheck, values: Mapping[str, int]) -> Diagnostic:
@@ -633,7 +643,7 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
         return _point_message(item) if item.subject == "points" else _number_message(item, values)
     access = bound.access
     failing = [c for c in item.conditions if not has_data(c) and c.names <= values.keys() and c.evaluate(values) < 0]
-    source = c_division(bind.program, access)
+    source = source_of(bound, bind.ranges)
     message = f"`{source or access.text}` leaves `{access.tensor}`"
     if failing and source is None:
         message += f": `{_text(item, failing[0])}` is false, `{condition_numbers(failing[0], values)}`"

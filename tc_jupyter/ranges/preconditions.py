@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes, shown_line
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
 from tc_jupyter.program import (
     Binary,
@@ -686,8 +686,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
     shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
-    quotient = c_division(checker.ranges.program, access)
-    source = quotient or (shown if is_kept_otherwise((e,), checker.ranges) else None)
+    source = source_of(bound, checker.ranges)
     where = f"`{source or shown}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
@@ -728,7 +727,10 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             help_text = f"the call checks it; {larger}"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        help_text, fix = ("the call checks it" if quotient is not None else help_text), None
+        help_text, fix = (
+            ("the call checks it" if c_division(checker.ranges.program, access) is not None else help_text),
+            None,
+        )
         remainder = remainder_help(checker.ranges.program, access, bound.dimension)
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
@@ -767,8 +769,17 @@ def c_division(program: Program, access: Access) -> str | None:
     """The text of a selection with a quotient or remainder of C, which is a long expression of floor division; else `None`."""
     if program.language != "sac" or not any(_is_of_c(index) for index in access.read.indices):
         return None
-    text = " ".join(program.source.slice(access.span).split())
+    text = shown_line(program.source.slice(access.span))
     return text if ("%" in text or "/" in text) and "[" in text and len(text) <= 100 else None
+
+
+def source_of(bound: Bound, ranges: Ranges) -> str | None:
+    """The text of an access whose subscript is kept as nobody has written it; else `None`."""
+    access = bound.access
+    quotient = c_division(ranges.program, access)
+    if quotient is not None or not is_kept_otherwise((access.index[bound.dimension],), ranges):
+        return quotient
+    return in_the_text(access.text, access.index, access.read.span, ranges)
 
 
 def _is_of_c(index: Expr) -> bool:
@@ -863,7 +874,7 @@ def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ran
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
     is_text = inside and all(each.span != span for each in program.calls) and is_kept_otherwise(index, ranges)
-    return " ".join(program.source.slice(span).split()) if is_text else shown
+    return shown_line(program.source.slice(span)) if is_text else shown
 
 
 def is_kept_otherwise(index: Iterable[SizeExpr], ranges: Ranges) -> bool:

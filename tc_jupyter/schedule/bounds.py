@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.diagnostics import Diagnostic, codes, shown_line
 from tc_jupyter.program import as_size
 from tc_jupyter.ranges import Extremum, SizeExpr, constant, infer_ranges, make_bind, preconditions, to_python
 
@@ -497,7 +497,7 @@ class Bounds(Mapping[str, AxisRanges]):
         if step is not None:
             notes.append(f"{step.intrinsic} over {', '.join(step.axes)}")
         notes += [f"`{each.name}` inlined" for each in self._inlined_into(stage.name)]
-        lines.append("  " * depth + stage.statement.text + (f"   # {', '.join(notes)}" if notes else ""))
+        lines.append("  " * depth + shown_line(stage.statement.text) + (f"   # {', '.join(notes)}" if notes else ""))
         for each, at in after:
             self._nest(each, at, keep, lines)
 
@@ -536,7 +536,7 @@ class Bounds(Mapping[str, AxisRanges]):
         entry: dict[str, Any] = {
             "name": name,
             "target": found.stage.target,
-            "statement": found.stage.statement.text,
+            "statement": shown_line(found.stage.statement.text),
             "output": name in self.sized.graph.outputs,
             "attach": {"kind": attach.kind, "stage": attach.stage, "axis": attach.axis},
             "path": [list(loop) for loop in self.sized.graph.attach_path(name)],

@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render, shown_value
+from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render, shown_line, shown_value
 from tc_jupyter.program import (
     Binary,
     Cast,
@@ -1087,7 +1087,7 @@ def _cache_operand(graph: StageGraph, tensor: str, consumer: str, only: int, val
     element = found.value(names)
     dtype = graph.program.tensor(tensor).dtype if isinstance(element, Read) else element.dtype
     what = f"value with `{tensor}`" if value else f"`{tensor}` as it is read"
-    text = f"{name}({', '.join(names)}): {what} in `{user.statement.text}`"
+    text = f"{name}({', '.join(names)}): {what} in `{shown_line(user.statement.text)}`"
     copy = _copy(name, names, box, _as_type(element, dtype.compute), text, user)
     read = Read(name, found.subscripts, dtype)
     moved = rewrite(user.statement.value, lambda node: read if node == found.place else None)
@@ -1442,7 +1442,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         value=product_of(inner),
         initialize=bool(two.over),
         accumulate=False,
-        text=f"{name}{_subscripts(kept)}: factors with `{axis}` in `{statement.text}`",
+        text=f"{name}{_subscripts(kept)}: factors with `{axis}` in `{shown_line(statement.text)}`",
     )
     rest = replace(
         statement,
@@ -1703,7 +1703,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         False,
         value,
         statement.exists,
-        text=f"{name}{_PARTIAL}{statement.text.partition(_PARTIAL)[2].removesuffix('`') or statement.text}`",
+        text=f"{name}{_PARTIAL}{statement.text.partition(_PARTIAL)[2].removesuffix('`') or shown_line(statement.text)}`",
         span=statement.span,
         combine=statement.combine if rest else None,
         identity=statement.identity if rest else None,

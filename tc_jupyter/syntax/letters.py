@@ -3,14 +3,15 @@
 Comes in: a text. Goes out: the words of it that have such letters, each with the plain name that a fix writes everywhere.
 
 Worked example: `λ` becomes `lambda_`, `x̂` becomes `x_hat`, `θ₁` becomes `theta1` and `größe` becomes `grosse`; a name that the text
-has already gets a `_` behind it. `2α` is a product, and `π` a number where nothing is called so.
+has already gets a `_` behind it. `2α` is a product, and `π` a number where nothing is called so. A word that looks like a name of
+the text, as `А` of Cyrillic does like `A`, is meant as that name.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -30,6 +31,8 @@ _OTHERS = {"∆": "Delta", "∂": "d", "∇": "grad", "ß": "ss", "ø": "o", "æ
 _CYRILLIC = dict(zip("абвгдезийклмнопрстуфыэё", "abvgdeziiklmnoprstufyee", strict=True)) | {
     "ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ю": "yu", "я": "ya", "ъ": "", "ь": "",
 }  # fmt: skip
+_ALIKE = str.maketrans("АВЕЅІЈКМНОРСТУХԜаеорсухіјѕһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABESIJKMHOPCTYXWaeopcyxijshdqwABEZHIKMNOPTYXo")
+"""Letters of Cyrillic and Greek that look like those of Latin, whatever their sound is."""
 _LETTERS = GREEK | _OTHERS
 _MARKS = {"\u0302": "_hat", "\u0303": "_tilde", "\u0304": "_bar", "\u0305": "_bar", "\u0307": "_dot", "\u20d7": "_vec"}
 """Marks over a single letter; over letters of words they say nothing."""
@@ -59,6 +62,7 @@ class Word:
         plain: what is written for it.
         factor: whether a number stands directly before it.
         known: whether it is a parameter, an index, or something that is assigned.
+        alike: whether it looks like the plain name.
     """
 
     text: str
@@ -66,6 +70,7 @@ class Word:
     span: Span
     factor: bool
     known: bool
+    alike: bool
 
     @property
     def written(self) -> str:
@@ -75,9 +80,10 @@ class Word:
 
 @dataclass(frozen=True)
 class Words:
-    """All such words of a text."""
+    """All such words of a text; reserved words are those that every text has."""
 
     text: str
+    reserved: frozenset[str] = frozenset()
 
     def at(self, start: int) -> Word | None:
         """The word whose first strange character is at `start`; `None` if there is none."""
@@ -115,15 +121,22 @@ class Words:
     @cached_property
     def _by_text(self) -> dict[str, list[Word]]:
         plain, found = dict[str, str](), dict[str, list[Word]]()
-        taken = {match.group() for match in re.finditer(r"\w+", self.text, re.ASCII)}
+        taken = {*self.reserved, *(match.group() for match in re.finditer(r"\w+", self.text, re.ASCII))}
+        meant = {name: alike for name, _, _ in self._strange() if (alike := self._alike(name, taken))}
         for name, span, factor in self._strange():
             if re.match(r"[ΣΠ](?:_|\Z)", name) and name not in self._made:
                 continue  # the sign of a sum
             if name not in plain:
-                plain[name] = self._plain(name, taken)
+                plain[name] = meant.get(name) or self._plain(name, taken)
                 taken.add(plain[name])
-            found.setdefault(name, []).append(Word(name, plain[name], span, factor, name in self._known))
+            known = name in self._known or name in meant
+            found.setdefault(name, []).append(Word(name, plain[name], span, factor, known, name in meant))
         return found
+
+    def _alike(self, name: str, taken: Container[str]) -> str | None:
+        """The name of the text that looks the same, which the word is meant as; `None` where both are names of something."""
+        alike = name.translate(_ALIKE)
+        return alike if alike in taken and not {name, alike} <= self._made else None
 
     def _strange(self) -> Iterator[tuple[str, Span, bool]]:
         """The words with such letters, their places, and whether a number stands before them."""
@@ -151,9 +164,9 @@ class Words:
 
 
 @lru_cache(1)
-def words_of(text: str) -> Words:
+def words_of(text: str, reserved: frozenset[str] = frozenset()) -> Words:
     """The words of a text that are no names."""
-    return Words(text)
+    return Words(text, reserved)
 
 
 def _is_part(char: str) -> bool:
@@ -190,6 +203,7 @@ def _plain_letter(char: str, single: bool) -> str:
     if unicodedata.category(char) == "Mn":
         return _MARKS.get(char, "") if single else ""
     if char.lower() in _CYRILLIC:
-        return _CYRILLIC[char.lower()]
+        latin = _CYRILLIC[char.lower()]
+        return latin.capitalize() if char.isupper() else latin
     last = unicodedata.name(char, "").lower().rpartition(" ")[2]
     return last if last.isalpha() and last.isascii() else f"u{ord(char):x}"

@@ -49,6 +49,7 @@ KEYWORDS: dict[str, str] = {
     "nan": "NUMBER",
 } | dict.fromkeys(SCALAR_TYPES, "SCALAR")
 """Reserved words and the terminals they make."""
+_RESERVED = frozenset(KEYWORDS)
 
 
 _WORDS = re.compile(r"(\w+)(=!(?!=))?", re.ASCII)
@@ -816,7 +817,7 @@ class _Scanner:
     def unknown(self, word: str, start: int, end: int) -> int:
         """A character that no class names. Returns the offset to go on from."""
         char = word[0]
-        if not char.isascii() and (found := words_of(self.text).at(start)):
+        if not char.isascii() and (found := words_of(self.text, _RESERVED).at(start)):
             return self.letters(found)
         if char in _TYPOGRAPHIC:
             plain, end = _TYPOGRAPHIC[char], start + 1
@@ -859,12 +860,19 @@ class _Scanner:
             if not is_number:
                 help = f"names are made of the letters A-Z and a-z, digits and `_`: write `{word.plain}`"
                 help += f", and make it a parameter, as in `float {word.plain}`" * (not word.known)
-            fix = words_of(self.text).fix(word) if word.known or is_number else None
+            if word.alike:
+                help = f"it only looks like `{word.plain}`, with letters of another alphabet: write `{word.plain}`"
+            fix = words_of(self.text, _RESERVED).fix(word) if word.known or is_number else None
             self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
             self.renamed.add(word.text)
         if word.factor:
             self.add("FACTOR", "*", start, start)
-        self.add("NUMBER" if is_number else "NAME" if word.known else "ERROR", word.plain, start, end)
+        self.add(
+            "NUMBER" if is_number else KEYWORDS.get(word.plain, "NAME") if word.known else "ERROR",
+            word.plain,
+            start,
+            end,
+        )
         return end
 
     def number(self, word: str, start: int, end: int) -> None:

@@ -170,3 +170,30 @@ def test_a_fold_of_sac_is_taken_apart_where_its_function_keeps_the_laws():
     assert float(module.last(X)) == pytest.approx(float(total), rel=1e-6)
     assert "vectorize" in module.gains.source("loops")
     assert "vectorize" not in module.last.source("loops")
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("reduce s(float a, float b) = a + b from 0\nreduce r(float a, float b) = s(a, b) from 0", "s(a, b)"),
+        ("reduce r(float a, float b) = a + g(b) from 0", "g(b)"),
+        ("reduce r(float a, float b) = a + b from g(1)", "g(1)"),
+        ("reduce r(float a, float b) = a + b from 0 with x -> g(x)", "g(x)"),
+        ("reduce r(float a, float b, float c, float d) = (a + c, g(b)) from (0, 0)", "g(b)"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_calls_of_defs_are_refused_where_they_stand(text, call, first):
+    g = "def g(float x) -> (z) { z = x }"
+    text = f"{g}\n{text}" if first else f"{text}\n{g}"
+    (message,) = (each for each in tc.analyze(text).diagnostics if each.is_error)
+    assert message.code.number == "TC248"
+    assert "calls no def" in message.message
+    assert text[message.span.start : message.span.end] == call
+
+
+def test_what_else_is_no_reducer_is_shown_where_it_stands():
+    text = "const float(3) C = [1, 2, 3]\nreduce r(float a, float b) = a + b * C(0) from 0"
+    (message,) = (each for each in tc.analyze(text).diagnostics if each.is_error)
+    assert message.code.number == "TC248"
+    assert text[message.span.start : message.span.end] == "a + b * C(0)"

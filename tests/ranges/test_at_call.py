@@ -344,3 +344,14 @@ def test_a_narrow_end_has_the_last_bits_of_a_scalar(number, target):
     text = f"def f(int64 s) -> ({', '.join(f'Y_{dtype}' for dtype in dtypes)}) {{ {results} }}"
     expected = [max(0, min(5, int(np.array(number).astype(dtype)))) for dtype in dtypes]
     assert [len(found) for found in tc.compile(text, target=target).f(number)] == expected
+
+
+@pytest.mark.parametrize("subscript", ["(i & 4) | (i & 3)", "(i ^^ 5) + 2*i", "int8(i*2)", "(i & 1) << 2 | i >> 1"])
+def test_a_condition_on_sizes_shows_the_subscript_as_it_is_written(subscript):
+    f = tc.compile(f"def f(int16(N) X) -> (Y) {{ Y(i) = X({subscript}) where i in 0:8 }}", target="interpreter").f
+    with pytest.raises(tc.CallError, match="TC601") as found:
+        f(np.zeros(0, np.int16))
+    said = str(found.value)
+    assert f"`X({subscript})` leaves `X`" in said
+    assert "needs `.. < N`" in said
+    assert "int64" not in said

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import SourceText
-from tc_jupyter.syntax.tokens import classify_number, own_operators, tokenize
+from tc_jupyter.syntax.tokens import KEYWORDS, classify_number, own_operators, tokenize
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
@@ -69,3 +72,42 @@ def test_comments_are_not_read():
 def test_words_that_may_be_reducers_are_found_in_one_walk():
     assert own_operators("a =! b=! 1c=! 1a1b=! min=! x=!= y+=! 12=! zz=!") == ("b", "c", "a1b", "zz")
     assert own_operators("x" * 2_000_000) == ()  # ended after hours while each letter was where a word may begin
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(float(N) A) -> (Y) { Y(i) = A(i) + 1 }",
+        "def f(float(N) A, float a) -> (Y) { Y(i) = a * A(i) where i in 0:N }",
+        "def f(float(N) X, float(N) B) -> (Y) { Y(i) = max(X(i), B(i)) }",
+    ],
+)
+@pytest.mark.parametrize(
+    ("latin", "other"),
+    [("A", "\u0410"), ("X", "\u0425"), ("N", "\u039d"), ("B", "\u0412"), ("e", "\u0435"), ("a", "\u0430")],
+)
+def test_one_letter_that_only_looks_like_a_latin_one(text, latin, other):
+    """A letter of another alphabet by accident, in a name or a reserved word that the text has: the fix gives the text that was meant."""
+    for place in (i for i, char in enumerate(text) if char == latin):
+        strange = text[:place] + other + text[place + 1 :]
+        (found,) = (each for each in tc.analyze(strange).diagnostics if each.is_error)
+        word = next(each.group() for each in re.finditer(r"\w+", text) if each.start() <= place < each.end())
+        if text.count(word) == 1 and word not in KEYWORDS:
+            continue  # no other place says what is meant
+        assert found.fix is not None, strange
+        for edit in sorted(found.fix.edits, key=lambda each: -each.span.start):
+            strange = strange[: edit.span.start] + edit.text + strange[edit.span.end :]
+        assert strange == text
+        assert "looks like" in (found.help or "")
+
+
+def test_two_parameters_that_look_the_same_stay_two():
+    (found,) = tc.analyze("def f(float(N) A, float(N) \u0410) -> (Y) { Y(i) = A(i) - \u0410(i) }").diagnostics
+    assert found.fix is not None
+    assert {edit.text for edit in found.fix.edits} == {"A_"}
+
+
+def test_capital_letters_stay_capital():
+    (found,) = tc.analyze("def f(float(N) \u0416) -> (Y) { Y(i) = \u0416(i) }").diagnostics
+    assert found.fix is not None
+    assert {edit.text for edit in found.fix.edits} == {"Zh"}

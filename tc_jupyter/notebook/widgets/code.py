@@ -13,7 +13,7 @@ from contextlib import suppress
 from html import escape
 from typing import Any
 
-from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.diagnostics import CompileError, shown_line
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks
 from tc_jupyter.ide.made_lines import Lines, lines_of, lines_of_locations, with_assignments
 from tc_jupyter.runtime import cpu, cuda, jit
@@ -115,7 +115,7 @@ class Code(Picture):
         except OpenRanks:
             statements = ()
         source = self.function.source_text
-        quoted = {" ".join(s.text.split()): source.position(s.span.start)[0] for s in statements if s.span.end}
+        quoted = {shown_line(s.text): source.position(s.span.start)[0] for s in statements if s.span.end}
         if self.kind in ("ptx", "sass"):
             return lines_of_locations(made, source.name)
         if self.kind in ("llvm", "asm"):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tc_jupyter.compiler import FunctionAnalysis
+from tc_jupyter.diagnostics import shown_line
 from tc_jupyter.program import Expr, IndexVar, Read, Statement, rewrite, walk
 from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import element_text
@@ -211,7 +212,7 @@ def space_of(
     columns |= {name: np.full(len(points), value, np.int64) for name, value in others.items()}
     boxes = _touched_boxes(found, statement, numbers)
     touches = _touches(found, statement, numbers, columns, len(points), boxes)
-    text = " ".join((statement.text or statement.name).split())
+    text = shown_line(statement.text or statement.name)
     return Space(statement.name, text, axes, chosen, others, strides, points, total, touches, boxes)
 
 

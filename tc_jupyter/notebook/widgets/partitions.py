@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tc_jupyter.compiler import FunctionAnalysis
-from tc_jupyter.diagnostics import CallError, Span
+from tc_jupyter.diagnostics import CallError, Span, shown_line
 from tc_jupyter.function import MOST_RANK, Function, OpenRanks, checked_rank
 from tc_jupyter.program import IndexVar, Partition, Statement, walk
 from tc_jupyter.program.sac_sizes import evaluate as int_of
@@ -144,7 +144,7 @@ def partition_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> Mapp
             ]
             box = tuple((low.evaluate(numbers), high.evaluate(numbers)) for low, high in ends)
             lower, upper = tuple(low for low, _ in ends), tuple(high for _, high in ends)
-            text = " ".join(statement.text.split())
+            text = shown_line(statement.text)
             boxes[statement.target] = (PartitionBox(statement.name, 0, "body", text, lower, upper, box),)
     return boxes | dict(_inner_boxes(found, numbers))
 
