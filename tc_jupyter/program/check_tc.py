@@ -2340,11 +2340,20 @@ class _StatementChecker:
         message, fix = f"`{name}` is no index of the left side", None
         if repeated:
             message = f"`{name}` is named twice"
+        elif written := self.subscript_with(name):
+            message = f"`{name}` does not stand alone on the left side, but in `{written}`"
+            help = f"name the element itself, as in `{self.node.target.name}({name}) = ... {self.node.target.name}({name}-1) ...`"
         elif name in used and self.scope.taken(name) is None:
             message = f"`{name}` is combined over, in any order: it is no index of the left side"
         elif left:
             help, fix = self.scope.did_you_mean(name, node.index.span, left)
         self.scope.report(codes.ORDER_INDEX, node.span, message, help=help, fix=fix)
+
+    def subscript_with(self, name: str) -> str:
+        """The first subscript of the left side that computes with an index, as it is written; nothing if there is none."""
+        places = (each for each in self.node.indices or () if not isinstance(each, tree.Name))
+        found = (each for each in places if any(isinstance(n, tree.Name) and n.name == name for n in tree.walk(each)))
+        return next((self.scope.source.slice(each.span) for each in found), "")
 
     def know_target(self) -> None:
         """A statement with an order may read what it has made so far, whose type is that of all else, or the declared one."""

@@ -373,7 +373,7 @@ class ScheduleView(Picture):
                 [code(name), str(need.visits), str(need.elements), str(need.hull), str(need.tvm), str(sum(need.computed_per_visit)),
                  f"{held} B" if held else "-", str(again) if again else "0", "✓ exact" if need.exact else "computes more than needed"]
             )  # fmt: skip
-        head = ["stage", "visits", "exact", "hull", "TVM", "computed", "memory held", "computed again", "result"]
+        head = ["stage", "visits", "exact", "hull", "TVM", "computed", "memory held", "needed again", "result"]
         return table(head, rows, "elements that every stage must compute, over all visits")
 
     def _region(self, bounds: Bounds, need: Need, live: bool) -> str:
