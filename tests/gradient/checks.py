@@ -10,8 +10,9 @@ import numpy as np
 
 import tc_jupyter as tc
 from tc_jupyter.compiler.definition import Options
+from tc_jupyter.compiler.derivatives import steps_about
 from tc_jupyter.function import module_of
-from tc_jupyter.gradient import jvp, steps_of, text_of, vjp
+from tc_jupyter.gradient import jvp, text_of, vjp
 from tc_jupyter.ranges import from_expr
 from tests.gradient.defs import looked_at
 
@@ -34,7 +35,9 @@ def floats_of(program, names):
 def derived(given, make):
     """The text of a derived def, and its function."""
     program = given.program
-    text = text_of(make(steps_of(program, given.ranges), f"{program.name}_d", floats_of(program, program.parameters)))
+    text = text_of(
+        make(steps_about(program, given.ranges), f"{program.name}_d", floats_of(program, program.parameters))
+    )
     return text, next(iter(compiled(text).values()))
 
 

@@ -225,6 +225,10 @@ def checked(float(N) X, float(N) C, float(K) W) -> (Y) { Y(i) +=! (C(i) > 0.5 ? 
 def solved(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
 def strided(float(M) X) -> (Y) { Y(k, j) = (X(2*k + j) else 0.5) + (Y(k-1, j) else 0) where k in 0:3, j in 0:M along k }
 def late(float(N) X, int64 s) -> (Y) { Y(i) = X(i - s + 3) + 0.5*X(i - s + 3)*(Y(i-1) else 1) along i }
+def falling(float(N) B, int64 s) -> (T) { T(j) = B(j) > 1 ? (T(j + 2) else 0)*B(j) : B(j) where j in min(s, N):N along -j }
+def few(float(N) X, float(N) W) -> (Y) { T(i) = W(i) > 0 ? X(2*i)*W(i) : 0 where i in 0:N  Y(i) = T(i)*W(i) where i in 0:N/2 }
+def factors(float(N) X, float(N) W) -> (Y) { T(i) *=! X(j)*W(i) where i in 0:N, j in i:i + 2, W(i) > 0  Y(i) = T(i/2) where i in 0:N }
+def largest(float(N) X, float(N) W) -> (Y) { T(i) max=! W(k) > 0 ? X(k - i) : W(i) where k in 0:N, i in 0:N  Y max=! T(min(i, 0)) where i in 0:N }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
 """
 IN_ORDER = """
