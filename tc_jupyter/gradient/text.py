@@ -37,7 +37,7 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.program.borders import placed
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import Datum, Name, to_expr
+from tc_jupyter.ranges import Datum, Name, nonnegative, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
@@ -296,7 +296,7 @@ class _Printer:
         narrow = array.dtype.compute is not array.dtype
         if narrow and step.operator != "=":
             return self.narrow_sum(step, own, array, points, first)
-        if step.indices is None and first and own not in self.declared:
+        if first and not (own in self.declared if step.indices is None else self.is_begun_by(step, array)):
             filled, left = self.elements(array, step)
             number: Expr = identity_of("+" if step.operator == "=" else step.operator, array.dtype.compute)
             statements.append(
@@ -308,6 +308,14 @@ class _Printer:
         node = self.comprehension(own, step.left, operator, value, points, step.value, step.unique, step)
         node = replace(node, clauses=(*node.clauses, *self.filters(step)))
         return [*statements, _along(node, step.order[len(step.turns) :])]
+
+    def is_begun_by(self, step: Step, array: Array) -> bool:
+        """Whether a statement with an index for each dimension says how large its target is: parts of `%%sac` need not."""
+        ranges = map(step.range_of, step.indices or ())
+        return all(
+            ends == box or (nonnegative(box[0] - ends[0]) and nonnegative(ends[1] - box[1]))
+            for ends, box in zip(ranges, array.box, strict=True)
+        )
 
     def filters(self, step: Step) -> tuple[tree.Clause, ...]:
         """The conditions of a step."""
