@@ -12,8 +12,9 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.compiler import analyze
 from tc_jupyter.compiler.derivatives import derived_text
-from tests.gradient.checks import derived, judge
+from tests.gradient.checks import agrees, called, derived, judge
 from tests.gradient.defs import Given, defs_of, has_gradient, in_doubles, looked_at, programs
+from tests.gradient.sac_calls import called_in_doubles, calls
 from tests.tc_programs import drawn, drawn_blocks, drawn_left_sides, drawn_orders, drawn_points, drawn_powers
 
 from tc_jupyter.gradient import vjp  # isort: skip
@@ -23,26 +24,33 @@ INTEGERS = re.compile(r"\bu?int\d+(?=\()")
 KINDS = (drawn, drawn_left_sides, drawn_orders, drawn_points, drawn_blocks, drawn_powers)
 EMPTY = frozenset(
     {
-        "tc/where: Ranges that are empty for all sizes: f",
+        "tc/where: Ranges that are empty for all sizes: f",  # results without elements
         "tc/literals: Literals beyond their type: f",  # its values are infinite
-        "docs/gradients: Backwards and forwards: step",  # its sizes depend on each other
-        "docs/language: Points that are left out: rows",  # as does what says where rows begin
-        "tc/points: Ends that are elements: rows",
-        "tc/values: Ranges and conditions: rows",
+        "docs/gallery: Distances: a product of all pairs: distances",  # the slope of a root of 0, where both points are one
     }
 )
-"""Defs whose results have no elements, or that take no drawn arguments."""
+"""Defs of which no number is known."""
 
 
 PROGRAMS = programs()
 TITLES = [title for title, _ in PROGRAMS]
+CALLS = list(calls())
 
 
 @pytest.mark.some(12)
 @pytest.mark.parametrize(("title", "text"), PROGRAMS, ids=TITLES)
 def test_derivatives_of_all_defs(title, text):
+    assert looked_at(in_doubles(text)).ok is looked_at(text).ok
     for given in defs_of(title, in_doubles(text)):
         assert judge(given) or str(given) in EMPTY, str(given)
+
+
+@pytest.mark.some(6)
+@pytest.mark.parametrize(("title", "text", "call"), CALLS, ids=[f"{title}: {call}" for title, _, call in CALLS])
+def test_derivatives_of_sac_functions(title, text, call):
+    given = called_in_doubles(title, text, call)
+    results = called(given.forward, given.arguments)
+    assert agrees(given, given.forward, given.arguments, results)
 
 
 @pytest.mark.some(14)
@@ -466,14 +474,20 @@ def test_points_that_attain_an_extreme_share_its_derivative(target):
 
 @pytest.mark.slow
 def test_no_def_is_refused():
-    """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""
-    for title, text in PROGRAMS:
-        analysis = looked_at(text)
-        for name, each in analysis.functions.items() if analysis.ok else ():
-            names = each.program.parameters, each.program.results
-            if all(any(each.program.tensor(one).dtype.is_float for one in some) for some in names):
-                for kind in ("vjp", "jvp"):
-                    assert derived_text(each.program, each.ranges, kind), f"{title}: {name}"
+    """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives, which compile."""
+    found = [given for title, text in PROGRAMS for given in defs_of(title, text)]
+    refused = dict[str, str]()
+    for given in found:
+        for kind in ("vjp", "jvp"):
+            try:
+                looked = analyze(derived_text(given.program, given.ranges, kind))
+            except tc.CompileError as problem:
+                refused[f"{given}.{kind}"] = str(problem)
+                continue
+            if not looked.ok:
+                refused[f"{given}.{kind}"] = looked.render()
+    assert not refused
+    assert len(found) + len(CALLS) >= 750  # the list itself is whole
 
 
 def test_a_cell_calls_derivatives(module):
