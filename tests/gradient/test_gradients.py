@@ -237,6 +237,7 @@ def falling(float(N) B, int64 s) -> (T) { T(j) = B(j) > 1 ? (T(j + 2) else 0)*B(
 def few(float(N) X, float(N) W) -> (Y) { T(i) = W(i) > 0 ? X(2*i)*W(i) : 0 where i in 0:N  Y(i) = T(i)*W(i) where i in 0:N/2 }
 def factors(float(N) X, float(N) W) -> (Y) { T(i) *=! X(j)*W(i) where i in 0:N, j in i:i + 2, W(i) > 0  Y(i) = T(i/2) where i in 0:N }
 def largest(float(N) X, float(N) W) -> (Y) { T(i) max=! W(k) > 0 ? X(k - i) : W(i) where k in 0:N, i in 0:N  Y max=! T(min(i, 0)) where i in 0:N }
+def none(float(N) W, float(M) X) -> (Y) { T(i) min=! exp(X(k)) * i where i in M:M, k in 0:M, W(i) > 0.2  Y(i) = X(i)*X(i) + (T(i) else 0) where i in 0:M }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
 """
 IN_ORDER = """
