@@ -238,6 +238,7 @@ def few(float(N) X, float(N) W) -> (Y) { T(i) = W(i) > 0 ? X(2*i)*W(i) : 0 where
 def factors(float(N) X, float(N) W) -> (Y) { T(i) *=! X(j)*W(i) where i in 0:N, j in i:i + 2, W(i) > 0  Y(i) = T(i/2) where i in 0:N }
 def largest(float(N) X, float(N) W) -> (Y) { T(i) max=! W(k) > 0 ? X(k - i) : W(i) where k in 0:N, i in 0:N  Y max=! T(min(i, 0)) where i in 0:N }
 def none(float(N) W, float(M) X) -> (Y) { T(i) min=! exp(X(k)) * i where i in M:M, k in 0:M, W(i) > 0.2  Y(i) = X(i)*X(i) + (T(i) else 0) where i in 0:M }
+def nowhere(float(N) X, float(N, 3) W) -> (Y) { Y(j) max= X(min(k*k, N - 1))*W(min(k*i, N - 1), j) where k in 0:N, i in N:N, j in 0:3  Y(j) max= X(i)*W(i, j) }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
 """
 IN_ORDER = """
