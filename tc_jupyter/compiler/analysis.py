@@ -31,7 +31,6 @@ from tc_jupyter.diagnostics import (
 from tc_jupyter.diagnostics.work import WORK, allowed, in_turn
 from tc_jupyter.program import ArgumentType, Callee, Program, check_tc
 from tc_jupyter.program.check_tc import Open
-from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, own_operators, parse_sac, parse_tc
 from tc_jupyter.syntax.sac_tree import SacFunction
@@ -258,7 +257,7 @@ def _derived(program: Program, kind: Kind) -> Program:
     """
     from .derivatives import derived_text, refuse  # noqa: PLC0415  (few cells call one)
 
-    text = derived_text(program, infer_ranges(program), kind)
+    text = derived_text(program, analyze_program(program)[0].ranges, kind)
     found = _program_of(SourceText(text), f"{program.name}_{kind}", {}, frozenset())
     if found is None:
         raise refuse(program, "it is too long")

@@ -32,9 +32,10 @@ from tc_jupyter.gradient import (
     vjp,
 )
 from tc_jupyter.program import Program, Tensor
-from tc_jupyter.ranges import Ranges, from_expr
+from tc_jupyter.ranges import Ranges, SizeExpr, from_expr, maximum
 from tc_jupyter.runtime.arguments import fail
 from tc_jupyter.runtime.arrays import numpy_dtype
+from tc_jupyter.schedule import infer_symbolic, stage_graph
 
 Kind = Literal["vjp", "jvp", "tangent", "batch"]
 STEPS = 1_000_000
@@ -97,7 +98,7 @@ def derivation(
     if kind != "batch" and not any(program.tensor(name).dtype.is_float for name in program.results):
         raise refuse(program, "no result is a float")
     with _limited(program):
-        steps = steps_of(program, ranges)
+        steps = steps_about(program, ranges, save)
         made = replace(_made(steps, kind, f"{program.name}_{kind}", chosen, tuple(save), ties), lean=lean)
         return _printed(made)
 
@@ -109,9 +110,35 @@ def remembering(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[D
         CompileError: TC250, a function without a derivative.
     """
     with _limited(program):
-        whole = vjp(steps_of(program, ranges), f"{program.name}_vjp", wrt)
+        whole = vjp(steps_about(program, ranges), f"{program.name}_vjp", wrt)
         found = remembered(whole, f"{program.name}_kept")
         return None if found is None else (_printed(found[0]), _printed(found[1]))
+
+
+def steps_about(program: Program, ranges: Ranges, save: Iterable[str] = ()) -> Steps:
+    """The steps of a def, without elements whose points would be looked at though no call of the def computes them.
+
+    Raises:
+        CompileError: TC250, a type, a range or an order of which derivatives are not known.
+    """
+    checked = {each.target for each in program.statements if each.name in ranges.at_points}
+    some = checked - {*program.results, *save}
+    return steps_of(program, ranges, _needed(program, ranges, some) if some else None)
+
+
+def _needed(
+    program: Program, ranges: Ranges, names: Iterable[str]
+) -> Mapping[str, tuple[tuple[SizeExpr, SizeExpr], ...]]:
+    """The boxes of what calls compute of some tensors, where that is not all."""
+    graph = stage_graph(program, ranges)
+    bounds, boxes = infer_symbolic(graph), dict[str, tuple[tuple[SizeExpr, SizeExpr], ...]]()
+    for name in names:
+        if program.tensor(name).view_of is not None or not (stages := graph.stages_on(name)):
+            continue
+        box = tuple((low, low + extent) for low, extent in bounds[stages[0].name].box)
+        if box != ranges.boxes[name].bounds:
+            boxes[name] = tuple((low, maximum(low, high)) for low, high in box)
+    return boxes
 
 
 @contextmanager
@@ -152,7 +179,7 @@ def _made(steps: Steps, kind: Kind, name: str, chosen: Sequence[str], saved: Seq
 
 def worth_saving(program: Program, ranges: Ranges, wrt: Sequence[str]) -> tuple[str, ...]:
     """The results that the derivatives by some parameters need, so that they are not computed again."""
-    steps = steps_of(program, ranges)
+    steps = steps_about(program, ranges)
     again = {root(step.target) for step in vjp(steps, program.name, wrt).forward}
     return tuple(name for name in program.results if steps.results[name][0] == name and name in again)
 

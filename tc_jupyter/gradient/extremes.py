@@ -120,7 +120,8 @@ def _points(reduced: list[Point], at: Expr) -> dict[str, Expr]:
         return {reduced[0].name: at}
     values: dict[str, Expr] = {}
     for place, point in reversed(list(enumerate(reduced))):
-        extent = to_expr(point.upper - point.lower)
+        distance = point.upper - point.lower
+        extent = to_expr(distance if distance != 0 else constant(1))  # of no points no number is divided
         own = Binary("%", at, extent, DType.INT64) if place else at
         at = Binary("//", at, extent, DType.INT64)
         first = point.lower

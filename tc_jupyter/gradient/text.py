@@ -37,7 +37,7 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.program.borders import placed
 from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import Datum, Name, to_expr
+from tc_jupyter.ranges import Datum, Name, nonnegative, to_expr
 from tc_jupyter.syntax import tree
 from tc_jupyter.syntax.printer import def_text
 
@@ -296,7 +296,7 @@ class _Printer:
         narrow = array.dtype.compute is not array.dtype
         if narrow and step.operator != "=":
             return self.narrow_sum(step, own, array, points, first)
-        if step.indices is None and first and own not in self.declared:
+        if first and not (own in self.declared if step.indices is None else self.is_begun_by(step, array)):
             filled, left = self.elements(array, step)
             number: Expr = identity_of("+" if step.operator == "=" else step.operator, array.dtype.compute)
             statements.append(
@@ -305,9 +305,19 @@ class _Printer:
             fresh = False
         operator = step.operator if step.operator == "=" else step.operator + ("=!" if fresh else "=")
         value = self.rounded(value, array)
-        node = self.comprehension(own, step.left, operator, value, points, step.value, step.unique, step)
+        node = self.comprehension(
+            own, step.left, operator, value, points, step.value, step.unique, step, step.conditions
+        )
         node = replace(node, clauses=(*node.clauses, *self.filters(step)))
         return [*statements, _along(node, step.order[len(step.turns) :])]
+
+    def is_begun_by(self, step: Step, array: Array) -> bool:
+        """Whether a statement with an index for each dimension says how large its target is: parts of `%%sac` need not."""
+        ranges = map(step.range_of, step.indices or ())
+        return all(
+            ends == box or (nonnegative(box[0] - ends[0]) and nonnegative(ends[1] - box[1]))
+            for ends, box in zip(ranges, array.box, strict=True)
+        )
 
     def filters(self, step: Step) -> tuple[tree.Clause, ...]:
         """The conditions of a step."""
@@ -327,7 +337,14 @@ class _Printer:
         if not step.fresh and not first:
             begin = Cast(Read(step.target, left, array.dtype), held.dtype)
         summed = self.comprehension(
-            wide, step.left, step.operator + "=", self.value(step.value), points, step.value, turns=step
+            wide,
+            step.left,
+            step.operator + "=",
+            self.value(step.value),
+            points,
+            step.value,
+            turns=step,
+            conditions=step.conditions,
         )
         statements: list[tree.TcStatement] = [
             self.comprehension(wide, left, "=", self.value(begin), filled, begin, turns=step),
@@ -353,6 +370,7 @@ class _Printer:
         computed: Expr,
         unique: bool = False,
         turns: Step | None = None,
+        conditions: Sequence[Expr] = (),
     ) -> tree.Comprehension:
         """One statement with the ranges that the language would not infer, in the turns of the block of a step."""
         blocks = () if turns is None else self.blocks(turns)
@@ -360,7 +378,8 @@ class _Printer:
         clauses: list[tree.Clause] = [
             tree.Where(tree.Name(name), self.integer(to_expr(low)), self.integer(to_expr(high)))
             for name, (low, high) in points
-            if name not in names and not self.is_inferred(name, (low, high), computed, left)
+            if name not in names
+            and (is_subscript(name, conditions) or not self.is_inferred(name, (low, high), computed, left))
         ]
         if unique:
             clauses.append(tree.Unique())
@@ -516,6 +535,12 @@ class _Printer:
 
 _BITS = {"bitand": "&", "bitxor": "^^", "bitor": "|", "shiftleft": "<<", "shiftright": ">>"}
 """The operators on the bits of integers, by the functions that they are."""
+
+
+def is_subscript(name: str, conditions: Sequence[Expr]) -> bool:
+    """Whether what a condition reads would say how far an index runs."""
+    reads = (node for each in conditions for node in walk(each) if isinstance(node, Read))
+    return any(name in index_names(at) for read in reads for at in read.indices)
 
 
 def _along(node: tree.Comprehension, order: Sequence[tuple[str, int]]) -> tree.Comprehension:

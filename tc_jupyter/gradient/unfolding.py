@@ -9,21 +9,38 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import count, groupby
 
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Program, Read, Select, Size, Statement, int64, rewrite
+from tc_jupyter.program import (
+    Binary,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Program,
+    Read,
+    Select,
+    Size,
+    Statement,
+    int64,
+    rewrite,
+)
 from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, constant, from_expr, maximum, reads_what_it_made, to_expr
 
 from .arithmetic import both, cast, either, shifted
 from .folds import Unfolded, unfolded
+from .narrowing import Boxes, narrowed
 from .steps import Array, Point, Step, Steps, refuse, root, version
 
 
-def steps_of(program: Program, ranges: Ranges) -> Steps:
+def steps_of(program: Program, ranges: Ranges, needed: Boxes | None = None) -> Steps:
     """The steps of a def without errors.
+
+    Args:
+        needed: the elements of some temporaries that results need.
 
     Raises:
         CompileError: TC250, a type, a range or an order of which derivatives are not known.
     """
-    return _Unfolding(program, ranges).run()
+    return narrowed(_Unfolding(program, ranges).run(), needed or {})
 
 
 _OF_STATEMENTS = {"target", "operator", "initialize", "accumulate", "value", "combine", "left", "unique", "indices"}
@@ -134,9 +151,9 @@ class _Unfolding:
             if unknown:  # never a wrong derivative
                 raise refuse(self.program, f"derivatives do not know `{unknown[0].name}` yet", statement.span)
         self.ordered = self.waiting(statement)
-        value = rewrite(statement.value, self.rule)
-        left = tuple(rewrite(at, self.rule) for at in statement.left)
-        conditions = tuple(rewrite(each, self.rule) for each in statement.conditions)
+        value = self.own(statement.value)
+        left = tuple(map(self.own, statement.left))
+        conditions = tuple(map(self.own, statement.conditions))
         if not left:
             left = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
         name, _ = self.place(statement.target)
@@ -188,6 +205,20 @@ class _Unfolding:
             raise refuse(self.program, f"the range of `{found.index}` is not known")
         moves = found.ends is not None and found.source == "where"  # its ends may pass each other: it is empty then
         return Point(found.index, lower, maximum(lower, upper) if moves else upper)
+
+    def own(self, expr: Expr) -> Expr:
+        """An expression of the def in the names of the steps."""
+        return rewrite(rewrite(expr, self.sum_of_sizes), self.rule)
+
+    def sum_of_sizes(self, node: Expr) -> Expr | None:
+        """The end of a box, in few words: of `min(s, M) + (M - min(s, M))` nobody would see that it does not wrap."""
+        if not isinstance(node, Binary) or node.op not in ("+", "-"):
+            return None
+        sides = (node.left, node.right)
+        if not all(isinstance(each, Size | Const) for each in sides) or node.dtype is not DType.INT64:
+            return None
+        known = {each.name for each in sides if isinstance(each, Size)} & self.ranges.sizes.keys()
+        return to_expr(from_expr(node).substitute(self.ranges.sizes)) if known else None
 
     def rule(self, node: Expr) -> Expr | None:
         match node:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tc_jupyter.bench import plain, sac
 from tc_jupyter.bench.workloads import workloads
 from tc_jupyter.compiler import Analysis, analyze
-from tests.literate import all_cases
+from tc_jupyter.program import Program
+from tests.literate import DOCS, all_cases, read_cases
 
-FLOATS = re.compile(r"\b(float|half|float16|bfloat16|float32)\b")
+WIDE = {"complex64": "complex128"}
+NARROW = re.compile(r"\b(float|half|float16|bfloat16|float32|complex64)\b")
+PAGES = (*sorted(DOCS.glob("*.md")), DOCS.parents[1] / "README.md", DOCS.parent / "diagnostics" / "index.md")
+SIZES = {
+    "suite gpu: gated dilated convolution, dilation 32: wavenet": {"T": 35},
+    "suite plain: autocorrelation: plain": {"N": 70},
+    "suite plain: moving average: reduction": {"N": 19},
+    "suite plain: moving average: in_two": {"N": 19},
+    "suite plain: dilated filter: plain": {"N": 35},
+    "suite plain: dilated filter: from_the_end": {"N": 35},
+}
+"""Sizes of defs with numbers that small ones are below."""
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -30,6 +48,16 @@ class Given:
     def ranges(self):
         return self.analysis.functions[self.name].ranges
 
+    @property
+    def engine(self) -> str:
+        """What runs it: programs of the suites are for large sizes, some of which are numbers."""
+        return "cpu" if self.title.startswith("suite") else "interpreter"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes that have to be as they are here."""
+        return SIZES.get(str(self), {})
+
     def __str__(self) -> str:
         return f"{self.title}: {self.name}"
 
@@ -41,24 +69,35 @@ def looked_at(text: str) -> Analysis:
 
 
 def in_doubles(text: str) -> str:
-    """The text with `double` for every type of floats."""
-    return FLOATS.sub("double", text)
+    """The text with `double` for every type of floats, and complex numbers of two of them."""
+    text = text.replace("0.6931472", repr(math.log(2)))  # a law of a reducer holds up to rounding
+    return NARROW.sub(lambda found: WIDE.get(found[0], "double"), text)
 
 
-def has_gradient(program) -> bool:
-    """Whether a parameter and a result are floats. Complex ones have tests of their own."""
-    if any(program.tensor(name).pairs for name in (*program.parameters, *program.results)):
-        return False
-    dtypes = [[program.tensor(name).dtype for name in names] for names in (program.parameters, program.results)]
-    return all(any(dtype.is_float for dtype in each) for each in dtypes)
+def has_gradient(program: Program) -> bool:
+    """Whether a parameter and a result are floats; complex numbers are two of them."""
+    sides = (program.parameters, program.results)
+    return all(any(program.tensor(name).dtype.is_float for name in names) for names in sides)
 
 
-def texts():
-    for case in all_cases():
-        if case.language == "tc" and case.steps is None:
-            yield case.name, case.program
-    for work in workloads("cpu"):
-        yield f"suite cpu: {work.name}", work.text
+def texts() -> Iterator[tuple[str, str]]:
+    """Title and text of every program of the cases, the pages (strings of their Python, too) and the suites."""
+    cases = [*all_cases(), *(case for page in PAGES for case in read_cases(page))]
+    yield from ((case.name, case.program) for case in cases if case.language == "tc")
+    for page in PAGES:
+        yield from ((f"python of {page.stem}", text) for text in strings_of(page.read_text(encoding="utf-8")))
+    for suite, some in (("cpu", workloads("cpu")), ("gpu", workloads("gpu")), ("plain", plain.programs())):
+        yield from ((f"suite {suite}: {work.name}", work.text) for work in some)
+    yield from ((f"suite sac: {each.name}", each.tc) for each in sac.examples())
+
+
+def strings_of(page: str) -> Iterator[str]:
+    """What may be programs among the strings in the Python of a page."""
+    for block in PYTHON.findall(page):
+        with suppress(SyntaxError):  # a part of a cell
+            for node in ast.walk(ast.parse(block)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and "def " in node.value:
+                    yield node.value
 
 
 def programs() -> list[tuple[str, str]]:

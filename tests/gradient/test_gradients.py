@@ -12,8 +12,9 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.compiler import analyze
 from tc_jupyter.compiler.derivatives import derived_text
-from tests.gradient.checks import derived, judge
+from tests.gradient.checks import agrees, called, derived, judge
 from tests.gradient.defs import Given, defs_of, has_gradient, in_doubles, looked_at, programs
+from tests.gradient.sac_calls import called_in_doubles, calls
 from tests.tc_programs import drawn, drawn_blocks, drawn_left_sides, drawn_orders, drawn_points, drawn_powers
 
 from tc_jupyter.gradient import vjp  # isort: skip
@@ -23,26 +24,33 @@ INTEGERS = re.compile(r"\bu?int\d+(?=\()")
 KINDS = (drawn, drawn_left_sides, drawn_orders, drawn_points, drawn_blocks, drawn_powers)
 EMPTY = frozenset(
     {
-        "tc/where: Ranges that are empty for all sizes: f",
+        "tc/where: Ranges that are empty for all sizes: f",  # results without elements
         "tc/literals: Literals beyond their type: f",  # its values are infinite
-        "docs/gradients: Backwards and forwards: step",  # its sizes depend on each other
-        "docs/language: Points that are left out: rows",  # as does what says where rows begin
-        "tc/points: Ends that are elements: rows",
-        "tc/values: Ranges and conditions: rows",
+        "docs/gallery: Distances: a product of all pairs: distances",  # the slope of a root of 0, where both points are one
     }
 )
-"""Defs whose results have no elements, or that take no drawn arguments."""
+"""Defs of which no number is known."""
 
 
 PROGRAMS = programs()
 TITLES = [title for title, _ in PROGRAMS]
+CALLS = list(calls())
 
 
 @pytest.mark.some(12)
 @pytest.mark.parametrize(("title", "text"), PROGRAMS, ids=TITLES)
 def test_derivatives_of_all_defs(title, text):
+    assert looked_at(in_doubles(text)).ok is looked_at(text).ok
     for given in defs_of(title, in_doubles(text)):
         assert judge(given) or str(given) in EMPTY, str(given)
+
+
+@pytest.mark.some(6)
+@pytest.mark.parametrize(("title", "text", "call"), CALLS, ids=[f"{title}: {call}" for title, _, call in CALLS])
+def test_derivatives_of_sac_functions(title, text, call):
+    given = called_in_doubles(title, text, call)
+    results = called(given.forward, given.arguments)
+    assert agrees(given, given.forward, given.arguments, results)
 
 
 @pytest.mark.some(14)
@@ -225,6 +233,12 @@ def checked(float(N) X, float(N) C, float(K) W) -> (Y) { Y(i) +=! (C(i) > 0.5 ? 
 def solved(float(N, N) L, float(N) B) -> (X) { X(i) +=! k < i ? -L(i, k) * X(k) : B(i) where k in 0:i+1 along i }
 def strided(float(M) X) -> (Y) { Y(k, j) = (X(2*k + j) else 0.5) + (Y(k-1, j) else 0) where k in 0:3, j in 0:M along k }
 def late(float(N) X, int64 s) -> (Y) { Y(i) = X(i - s + 3) + 0.5*X(i - s + 3)*(Y(i-1) else 1) along i }
+def falling(float(N) B, int64 s) -> (T) { T(j) = B(j) > 1 ? (T(j + 2) else 0)*B(j) : B(j) where j in min(s, N):N along -j }
+def few(float(N) X, float(N) W) -> (Y) { T(i) = W(i) > 0 ? X(2*i)*W(i) : 0 where i in 0:N  Y(i) = T(i)*W(i) where i in 0:N/2 }
+def factors(float(N) X, float(N) W) -> (Y) { T(i) *=! X(j)*W(i) where i in 0:N, j in i:i + 2, W(i) > 0  Y(i) = T(i/2) where i in 0:N }
+def largest(float(N) X, float(N) W) -> (Y) { T(i) max=! W(k) > 0 ? X(k - i) : W(i) where k in 0:N, i in 0:N  Y max=! T(min(i, 0)) where i in 0:N }
+def none(float(N) W, float(M) X) -> (Y) { T(i) min=! exp(X(k)) * i where i in M:M, k in 0:M, W(i) > 0.2  Y(i) = X(i)*X(i) + (T(i) else 0) where i in 0:M }
+def nowhere(float(N) X, float(N, 3) W) -> (Y) { Y(j) max= X(min(k*k, N - 1))*W(min(k*i, N - 1), j) where k in 0:N, i in N:N, j in 0:3  Y(j) max= X(i)*W(i, j) }
 def cleared(float(N) X) -> (Y) { Y(2*i) = X(i)  Y(2*i + 1) = -X(i)  Y(i) = 0 where Y(i) < 0 }
 """
 IN_ORDER = """
@@ -462,14 +476,20 @@ def test_points_that_attain_an_extreme_share_its_derivative(target):
 
 @pytest.mark.slow
 def test_no_def_is_refused():
-    """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives."""
-    for title, text in PROGRAMS:
-        analysis = looked_at(text)
-        for name, each in analysis.functions.items() if analysis.ok else ():
-            names = each.program.parameters, each.program.results
-            if all(any(each.program.tensor(one).dtype.is_float for one in some) for some in names):
-                for kind in ("vjp", "jvp"):
-                    assert derived_text(each.program, each.ranges, kind), f"{title}: {name}"
+    """Every def of the cases, the pages and the suites with a float among parameters and results has both derivatives, which compile."""
+    found = [given for title, text in PROGRAMS for given in defs_of(title, text)]
+    refused = dict[str, str]()
+    for given in found:
+        for kind in ("vjp", "jvp"):
+            try:
+                looked = analyze(derived_text(given.program, given.ranges, kind))
+            except tc.CompileError as problem:
+                refused[f"{given}.{kind}"] = str(problem)
+                continue
+            if not looked.ok:
+                refused[f"{given}.{kind}"] = looked.render()
+    assert not refused
+    assert len(found) + len(CALLS) >= 750  # the list itself is whole
 
 
 def test_a_cell_calls_derivatives(module):
