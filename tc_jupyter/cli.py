@@ -161,10 +161,12 @@ def _read(options: argparse.Namespace) -> tuple[str, str, str]:
     """Text, name for messages, language.
 
     Raises:
-        SystemExit: the file cannot be read, is no text, or does not end.
+        SystemExit: the file cannot be read, is no text, is a notebook, or does not end.
     """
     language = options.language or ("sac" if options.file.endswith(".sac") else "tc")
     name = "stdin" if options.file == "-" else options.file
+    if name.endswith(".ipynb"):
+        raise SystemExit(_refuse(f"{name} is a notebook: editors check its cells; the text of one cell is a `.tc` or `.sac` file"))
     try:
         if options.file != "-":
             return read_text(Path(options.file)), name, language

@@ -270,6 +270,11 @@ def test_a_file_that_is_no_text_or_does_not_end(run, tmp_path, command):
     path.write_bytes(b"\x89PNG\r\n\x1a\n\xff")
     status, _, err = run(command, str(path))
     assert (status, err) == (2, f"tc-jupyter: cannot read {path}: it is no text in UTF-8 (byte 0)\n")
+    book = tmp_path / "lesson.ipynb"
+    book.write_text("{}")
+    status, _, err = run(command, str(book))
+    assert status == 2
+    assert "lesson.ipynb is a notebook" in err
     path.write_text(GOOD.replace(" B", "\r\n B"), encoding="utf-8", newline="")
     assert run(command, str(path))[0] == 0
     if Path("/dev/zero").exists():
