@@ -40,7 +40,7 @@ CALLS = list(calls())
 @pytest.mark.some(12)
 @pytest.mark.parametrize(("title", "text"), PROGRAMS, ids=TITLES)
 def test_derivatives_of_all_defs(title, text):
-    assert looked_at(in_doubles(text)).ok is looked_at(text).ok
+    assert looked_at(in_doubles(text)).ok or not looked_at(text).ok
     for given in defs_of(title, in_doubles(text)):
         assert judge(given) or str(given) in EMPTY, str(given)
 
