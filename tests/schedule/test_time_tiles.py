@@ -56,12 +56,12 @@ def drawn_steps(seed: int, kind: str) -> tuple[str, int, int]:
     )
 
 
-def _tiled(f, rng):
+def tiled_schedule(f, rng, steps=None):
     """The schedule of a power with tiles along the loops inside of its steps, and the first stage that is kept."""
     schedule = f.schedule()
     leaves = schedule.leaves("one.V")
     tile = tuple(rng.choice((0, 1, 2, 4)) for _ in leaves[leaves.index("step") + 1 :])
-    return schedule.time_tile("one.V", rng.choice((1, 2, 3, 4)), tile)
+    return schedule.time_tile("one.V", steps or rng.choice((1, 2, 3, 4)), tile)
 
 
 SHAPES = {1: [(0,), (1,), (2,), (3,), (9,), (16,)], 2: [(0, 3), (1, 1), (2, 1), (3, 5), (8, 9)]}
@@ -73,7 +73,7 @@ def test_values_are_those_of_steps_one_by_one(seed, target, kind):
     text, states, rank = drawn_steps(seed, kind)
     plain = tc.compile(text, target=target, allow=["TC321", "TC322"]).many
     rng = random.Random(seed)
-    schedule = _tiled(plain, rng)
+    schedule = tiled_schedule(plain, rng)
     outer = [leaf for leaf in schedule.leaves("one.V") if leaf.endswith(".outer")]
     if outer and target == "cpu":
         schedule = schedule.parallel("one.V", outer[0])
