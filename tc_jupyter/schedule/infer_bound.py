@@ -233,14 +233,8 @@ def extent_between(low: SizeExpr, high: SizeExpr) -> SizeExpr:
 
 def _moved_in(total: SizeExpr) -> SizeExpr:
     """`min(a, b) + c` as `min(a + c, b + c)`, inner ones too, if there is one `min` or `max`."""
-    found = [(mono, c) for mono, c in total.ordered() if len(mono) == 1 and isinstance(mono[0], Extremum)]
-    if len(found) != 1 or abs(found[0][1]) != 1:
-        return total
-    (atom,), sign = found[0]
-    assert isinstance(atom, Extremum)
-    rest = total - of_atom(atom) * sign
-    kind = minimum if (atom.kind == "min") == (sign > 0) else maximum
-    return kind(*(_moved_in(argument * sign + rest) for argument in atom.arguments))
+    kind, parts = _extremum_of(total)
+    return (minimum if kind == "min" else maximum)(*map(_moved_in, parts)) if kind else total
 
 
 def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
@@ -301,7 +295,9 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
     """What `consumer` reads of `producer`'s tensor during one visit of the producer (phases 1 to 3, one request per read)."""
     graph = bounds.graph
     storage = graph.storage_name(producer.target)
-    path = frozenset(variable(*loop) for loop in path_points(graph, producer))
+    around = frozenset(variable(*loop) for loop in path_points(graph, producer))
+    same = {name: point for name, point in _shared_points(bounds, consumer).items() if point.indices <= around}
+    path = around | same.keys()
     roots = pass_up(consumer, bounds[consumer.name], path, bounds.tvm)
     box = {name: ends for name, (ends, _) in roots.items()}
     joint = all(exact for _, exact in roots.values())
@@ -314,12 +310,28 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
             there = _where_all_hold(graph, each.conditions, box) if parts else box
             ends, exact = _access_box(graph, read, there)
             relaxed = [_relax(graph, end, consumer, bounds, path) for end in ends]
+            if same:
+                relaxed = [end and (end[0].substitute(same), end[1].substitute(same)) for end in relaxed]
+                ends = [end and (end[0].substitute(same), end[1].substitute(same)) for end in ends]
             # a box whose ends are not reached may reach beyond the elements that are read
             sure = exact and relaxed == ends and not consumer.storage.padded
             inside = sure and _proved_inside(graph, consumer, read)
             sharp = exact and joint and _independent(read) and not each.conditions
             found[key] = Request(consumer.name, read, tuple(relaxed), sharp, inside)
     return tuple(replace(found[each.read, each.conditions], read=each.read) for each in mine)
+
+
+def _shared_points(bounds: SymbolicBounds, consumer: Stage) -> dict[str, SizeExpr]:
+    """The variables of a stage, and of those around it, that count a loop of another one (`compute_with`), with those of that."""
+    graph, found = bounds.graph, dict[str, SizeExpr]()
+    for name in (consumer.name, *dict.fromkeys(owner for owner, _ in graph.attach_path(consumer.name))):
+        stage = graph.stage(name)
+        if stage.attach.kind == "with":
+            first = graph.stage(stage.attach.stage)
+            shared = first.leaves[: first.leaves.index(stage.attach.axis) + 1]
+            for mine, theirs in zip(stage.leaves, shared, strict=False):
+                found[variable(name, mine)] = bounds[first.name].lineage.leaf(theirs)
+    return found
 
 
 def _where_all_hold(
@@ -681,7 +693,7 @@ def gather(
             box.append((dom_low, dom_extent))
             exact = False
             continue
-        low, high = _least(lows, minimum), _least(highs, maximum)
+        low, high = _outermost(lows, minimum), _outermost(highs, maximum)
         exact = exact and len(set(lows)) == 1 and len(set(highs)) == 1
         extent = extent_between(low, high)
         inside = not clip or all(request.inside for request in requests)
@@ -689,8 +701,41 @@ def gather(
     return tuple(box), exact
 
 
-def _least(values: list[SizeExpr], pick: Callable[..., SizeExpr]) -> SizeExpr:
-    return pick(*dict.fromkeys(values))
+def _outermost(values: list[SizeExpr], pick: Callable[..., SizeExpr]) -> SizeExpr:
+    """The smallest or largest of some ends, those left out that are never beyond another one."""
+    kept: list[SizeExpr] = []
+    for value in dict.fromkeys(values):
+        if not any(_is_beyond(each, value, pick) for each in kept):
+            kept = [*(each for each in kept if not _is_beyond(value, each, pick)), value]
+    return pick(*kept)
+
+
+def _is_beyond(one: SizeExpr, other: SizeExpr, pick: Callable[..., SizeExpr]) -> bool:
+    return _not_above(one, other) if pick is minimum else _not_above(other, one)
+
+
+def _not_above(low: SizeExpr, high: SizeExpr) -> bool:
+    """Whether one value is proved not to be above another one, as `max(i - 1, 0)` and `max(i, 0)`."""
+    if nonnegative(high - low):
+        return True
+    for value, other, every in ((low, high, "max"), (high, low, "min")):
+        kind, parts = _extremum_of(value)
+        if kind:
+            pairs = ((part, other) if value is low else (other, part) for part in parts)
+            if (all if kind == every else any)(_not_above(*pair) for pair in pairs):
+                return True
+    return False
+
+
+def _extremum_of(value: SizeExpr) -> tuple[str, tuple[SizeExpr, ...]]:
+    """`min` or `max` and of what, where a value is that of some others; else nothing."""
+    found = [(mono, c) for mono, c in value.ordered() if len(mono) == 1 and isinstance(mono[0], Extremum)]
+    if len(found) != 1 or abs(found[0][1]) != 1:
+        return "", ()
+    (atom,), sign = found[0]
+    assert isinstance(atom, Extremum)
+    rest = value - of_atom(atom) * sign
+    return "min" if (atom.kind == "min") == (sign > 0) else "max", tuple(each * sign + rest for each in atom.arguments)
 
 
 def pass_down(stage: Stage, related: Lineage) -> dict[str, tuple[SizeExpr, SizeExpr]]:

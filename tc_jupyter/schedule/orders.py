@@ -172,6 +172,10 @@ def steps_kept(graph: StageGraph, tensor: str) -> tuple[int, int] | None:
 
 def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
     """Why the loops of a stage do not keep its order; `None` if they do."""
+    bound = _on_grid_in_steps(stage)
+    if bound is not None:
+        said = f"`{stage.name}[{bound}]` is inside of steps, after which the blocks of a GPU do not wait for each other"
+        return Problem(codes.ILLEGAL_ORDER, said, "bind it to threads, or loops around the steps to blocks")
     if _is_as_written(stage):
         return None
     message = f"the loops of `{stage.name}` do not keep its order"
@@ -184,6 +188,17 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
         said = f"{message}: it cannot be excluded that an element is read before it is made ({unknown.reason})"
         return Problem(codes.ILLEGAL_ORDER, said, help)
     return None if witness is None else Problem(codes.ILLEGAL_ORDER, f"{message}: {witness.text()}", help, witness)
+
+
+def _on_grid_in_steps(stage: Stage) -> str | None:
+    """A loop inside of the steps of a block that the blocks of a GPU would take."""
+    steps = {name for name, _ in stage.statement.steps}
+    for relation in stage.relations:
+        if steps & set(parents_of(relation)):
+            steps |= set(children_of(relation))
+    last = max((place for place, leaf in enumerate(stage.leaves) if leaf in steps), default=None)
+    inside = () if last is None else stage.leaves[last + 1 :]
+    return next((leaf for leaf in inside if stage.annotation(leaf) in GRID_AXES), None)
 
 
 def waiting_loop(stage: Stage) -> str | None:

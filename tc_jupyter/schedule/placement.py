@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tc_jupyter.diagnostics import codes
-from tc_jupyter.program import Read
+from tc_jupyter.program import IndexVar, Read
 from tc_jupyter.ranges import Scope, Unknown, from_expr, index
 
 from .intrinsics import step_problem
@@ -161,12 +161,38 @@ def _written_meanwhile(graph: StageGraph, stage: Stage) -> Problem | None:
         storage = graph.storage_name(writer.target)
         if storage == graph.storage_name(stage.target) or storage not in graph.reads(stage):
             continue
-        if not all(_same_row(graph, stage, writer, root) for root in _roots_of(writer, leaves)) and not _keeps_apart(
-            graph, stage, writer
-        ):
+        apart = all(_same_row(graph, stage, writer, root) for root in _roots_of(writer, leaves))
+        if not (apart or _of_earlier_steps(graph, stage, writer) or _keeps_apart(graph, stage, writer)):
             reason = f"`{owner}` writes `{storage}`, which it reads, and makes it again afterwards"
             return _problem(reason, "`compute_root` it")
     return None
+
+
+def _of_earlier_steps(graph: StageGraph, stage: Stage, writer: Stage) -> bool:
+    """Whether a stage inside of a block reads, of what a statement of the block writes, only what earlier steps have made."""
+    if len(writer.statement.steps) != 1 or not _in_step_of(graph, stage, writer):
+        return False
+    ((step, way),) = writer.statement.steps
+    place = [each.name for each in writer.statement.output_indices].index(step)
+    storage = graph.storage_name(writer.target)
+    reads = [read for read in stage.statement.reads() if graph.storage_name(read.tensor) == storage]
+    back = [(index(step) - from_expr(read.indices[place], Scope(indices={step: index(step)}))) * way for read in reads]
+    return all(read.tensor == writer.target for read in reads) and all(by.is_constant and by.offset > 0 for by in back)
+
+
+def _in_step_of(graph: StageGraph, stage: Stage, writer: Stage) -> bool:
+    """Whether each point of a stage belongs to one step of a block, and is read by points of this step."""
+    ((step, _),) = writer.statement.steps
+    outputs = [each.name for each in stage.statement.output_indices]
+    if step not in outputs:
+        return False
+    for user in graph.consumers(stage.name):
+        reads = (read for read in user.statement.reads() if graph.storage_name(read.tensor) == stage.target)
+        if any(read.indices[outputs.index(step)] != IndexVar(step) for read in reads):
+            return False
+        if user.statement.block != writer.statement.block and not _in_step_of(graph, user, writer):
+            return False
+    return True
 
 
 def _keeps_apart(graph: StageGraph, stage: Stage, writer: Stage) -> bool:

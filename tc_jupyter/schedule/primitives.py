@@ -84,6 +84,7 @@ from .stage import (
     parents_of,
 )
 from .subscripts import is_inside
+from .time_tiles import MOST_STEPS, time_tiled
 from .zeros import adds_zeros, is_copy
 
 LARGEST_STEP = 2**40
@@ -1819,6 +1820,75 @@ def prefix(graph: StageGraph, stage: str, factor: int) -> tuple[StageGraph, str]
     return _valid(graph, graph, old), sums
 
 
+def time_tile(graph: StageGraph, stage: str, steps: int, tile: int | tuple[int, ...]) -> tuple[StageGraph, str]:
+    """Take several steps of a block, as those of `f^n`, at a time: tile by tile, so that what is between them stays in a cache.
+
+    Rewrite (`time_tile("V", 2, 64)`):
+        for t in 0:n
+          for i: V(t, i) = f(V(t-1, i-1), V(t-1, i+1))
+        ->
+        for t in 0:ceil(n/2)
+          for i.outer
+            for i around the tile: V.step1(t, i) = f(V(t-1, i-1), V(t-1, i+1))
+            for i.inner: V(t, i) = f(V.step1(t, i-1), V.step1(t, i+1))
+
+    Each step before the last one becomes a stage at the loops over tiles, whose region is grown by what the later ones read; its
+    elements that two tiles need are computed twice, which `bounds` shows. Every element is computed from the same ones in the same
+    way: results have the same bits, but where a CPU rounds a product and a sum together in one place and not in another.
+
+    Example:
+        def f(float(M,N) X) -> (Y) { along t in 0:M { S(t,i) = (S(t-1,wrap(i+1)) else 0) / 2 + X(t,i) }  Y(i) = S(M-1,i) }
+
+        for S[t] in 0:M
+          for S[i] in 0:N
+            S(t,i) = (S(t-1,wrap(i+1)) else 0) / 2 + X(t,i)
+        for Y[i] in 0:N
+          Y(i) = S(M-1,i)
+
+        .time_tile("S", 3, 64)
+
+        for S[t] in 0:(M + 2)//3
+          for S[i.outer] in 0:(N + 63)//64
+            allocate S.step1 [S[t], S[t] + 1) x [64*S[i.outer], min(64*S[i.outer] + 66, N + 2))   # local
+            for S.step1[i] in 0:min(N - 64*S[i.outer] + 2, 66)
+              S.step1: step 1 of 3, S(t,i) = (S(t-1,wrap(i+1)) else 0) / 2 + X(t,i)
+            allocate S.step2 [S[t], S[t] + 1) x [64*S[i.outer], min(64*S[i.outer] + 65, N + 1))   # local
+            for S.step2[i] in 0:min(N - 64*S[i.outer] + 1, 65)
+              S.step2: step 2 of 3, S(t,i) = (S(t-1,wrap(i+1)) else 0) / 2 + X(t,i)
+            for S[i.inner] in 0:min(N - 64*S[i.outer], 64)
+              S(t,i) = (S(t-1,wrap(i+1)) else 0) / 2 + X(t,i)
+        for Y[i] in 0:N
+          Y(i) = S(M-1,i)
+
+    Args:
+        steps: how many are taken together.
+        tile: iterations of a tile along each loop inside of the steps, a number or several; 0 leaves a loop whole.
+
+    Returns:
+        The new graph and the name of the stage of the first step (`V.step1`).
+
+    Raises:
+        CompileError: TC405 (no positive integer, or more than 64 steps), TC401 (no statement of a block, its loops are moved
+            already, steps other than the last one are needed outside, or a range changes with the step), TC407 (data decide what is
+            read, a step reads others than the one before, or its points have an order).
+    """
+    old = find_stage(graph, stage)
+    factors = tuple(map(_as_integer, tile)) if isinstance(tile, tuple | list) else (_as_integer(tile),)
+    count: Any = _as_integer(steps)
+    for given, least, most in ((count, 1, MOST_STEPS), *((each, 0, LARGEST_STEP) for each in factors)):
+        if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+            message = f"steps of `{stage}` cannot be taken together by `{shown_value(given)}`"
+            raise refuse(graph, codes.BAD_FACTOR, old, message, f"an integer from {least} to {most}")
+    taken = {each.name for each in graph.stages} | {tensor.name for tensor in graph.program.tensors}
+    found = time_tiled(graph, old, count, factors, taken)
+    if isinstance(found, Problem):
+        raise refuse(graph, found.code, old, f"`{stage}` takes its steps one by one: {found.message}", found.help)
+    first = next(
+        (each.name for each in found.stages if each.name not in taken and each.evaluates == old.evaluates), stage
+    )
+    return _valid(graph, found, old), first
+
+
 def _with_reductions(new: Stage, old: Stage, axis: str, family: frozenset[str]) -> Stage:
     """A stage of partial results with the reduction loops of the old one; those of `family` are indices of their own."""
     reductions = tuple(leaf for leaf in old.leaves if old.kind(leaf) == "reduction" and leaf != axis)
@@ -2288,6 +2358,7 @@ __all__ = [
     "storage",
     "tensorize",
     "tile",
+    "time_tile",
     "unroll",
     "vectorize",
 ]

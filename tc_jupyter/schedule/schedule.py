@@ -192,6 +192,10 @@ class Schedule:
         return self._do("prefix", stage, factor)
 
     @documented
+    def time_tile(self, stage: str, steps: int, tile: int | tuple[int, ...]) -> Schedule:
+        return self._do("time_tile", stage, steps, tuple(tile) if isinstance(tile, list) else tile)
+
+    @documented
     def rfactor(self, stage: str, axis: str) -> Schedule:
         return self._do("rfactor", stage, axis)
 

@@ -29,7 +29,7 @@ PRIMITIVES = frozenset(
     {
         *("split", "fuse", "skew", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize"),
         *("compute_at", "compute_root", "compute_inline", "compute_with", "storage"),
-        *("cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor", "prefix"),
+        *("cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor", "prefix", "time_tile"),
     }
 )
 """The methods of `Schedule` that a file, or a request of an editor, may name."""

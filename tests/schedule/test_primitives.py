@@ -11,7 +11,7 @@ from tc_jupyter.schedule import Schedule, primitives
 from tests.running import default, run
 from tests.strategies import arguments
 
-METHODS = ["split", "fuse", "skew", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize", "compute_at", "compute_root", "compute_inline", "compute_with", "storage", "at_most", "cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor", "prefix"]  # fmt: skip
+METHODS = ["split", "fuse", "skew", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize", "compute_at", "compute_root", "compute_inline", "compute_with", "storage", "at_most", "cache_read", "cache_write", "expand", "factor", "separate", "rebias", "rfactor", "prefix", "time_tile"]  # fmt: skip
 
 
 def example(name):
