@@ -34,6 +34,7 @@ EMPTY = frozenset(
 
 PROGRAMS = programs()
 TITLES = [title for title, _ in PROGRAMS]
+TWICE = [each for each in PROGRAMS if not each[0].startswith(("suite gpu", "suite plain"))][::3]
 CALLS = list(calls())
 
 
@@ -54,7 +55,7 @@ def test_derivatives_of_sac_functions(title, text, call):
 
 
 @pytest.mark.some(14)
-@pytest.mark.parametrize(("title", "text"), PROGRAMS[::3], ids=TITLES[::3])
+@pytest.mark.parametrize(("title", "text"), TWICE, ids=[title for title, _ in TWICE])
 def test_derivatives_of_derivatives(title, text):
     for given in defs_of(title, in_doubles(text)):
         text, _ = derived(given, vjp)
