@@ -288,8 +288,12 @@ class ScheduleView(Picture):
         parts.append(self._python(python, live))
         if live and self.generated:
             parts.append(self._generated())
+        unused = "" if self.schedule.steps else f"  # calls run `{self.function.__name__}.default_schedule()`"
         return Content(
-            "".join(parts), controls, data, text="\n\n".join(filter(None, (refused, loops, f"as Python: {python}")))
+            "".join(parts),
+            controls,
+            data,
+            text="\n\n".join(filter(None, (refused, loops, f"as Python: {python}{unused}"))),
         )
 
     def _controls(self) -> tuple[Control, ...]:
