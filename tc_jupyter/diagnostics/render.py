@@ -228,7 +228,7 @@ def _ends(line: str) -> tuple[int, ...]:
     return tuple(accumulate((_cell(char, 0)[1] for char in line), initial=0))
 
 
-_COMMENT = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"(?:(?<!\w)#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def shown_line(text: str) -> str:

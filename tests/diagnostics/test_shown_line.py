@@ -14,6 +14,7 @@ TEXT = f"def f(float(N) X, int32(N) I) -> (Y) {{ Y(i) = X(I(i # first {CONTROL}\
 
 def test_comments_do_not_reach_over_what_stands_behind_them():
     assert shown_line("Y(i) = A(i)  # a\n    + B(i)") == "Y(i) = A(i) + B(i)"
+    assert shown_line("layer#2.H(b) = C#2.cache(b)  # a") == "layer#2.H(b) = C#2.cache(b)"
     assert shown_line("a = b; // a\n c = d /* x\n y */ + 1;") == "a = b; c = d + 1;"
 
 

@@ -115,9 +115,12 @@ def _in_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
         if not steps or schedule.graph.stage(place).attach.kind != "root":
             continue
         moved, bounds, pays = schedule, infer_symbolic(schedule.graph), False
+        block = schedule.graph.stage(place).statement.block
         for name in reversed(schedule.stages[: schedule.graph.position(place)]):
             if name in schedule.graph.outputs or not _is_used_inside(moved.graph, name, place):
                 continue
+            if block and schedule.graph.stage(name).statement.block != block:
+                continue  # of all steps, what they read is more than a cache holds
             try:
                 tried = moved.compute_at(name, place, next(reversed(steps)))
             except CompileError:
