@@ -166,7 +166,9 @@ def _read(options: argparse.Namespace) -> tuple[str, str, str]:
     language = options.language or ("sac" if options.file.endswith(".sac") else "tc")
     name = "stdin" if options.file == "-" else options.file
     if name.endswith(".ipynb"):
-        raise SystemExit(_refuse(f"{name} is a notebook: editors check its cells; the text of one cell is a `.tc` or `.sac` file"))
+        raise SystemExit(
+            _refuse(f"{name} is a notebook: editors check its cells; the text of one cell is a `.tc` or `.sac` file")
+        )
     try:
         if options.file != "-":
             return read_text(Path(options.file)), name, language

@@ -228,6 +228,7 @@ def _ends(line: str) -> tuple[int, ...]:
     return tuple(accumulate((_cell(char, 0)[1] for char in line), initial=0))
 
 
+# a `#` right behind a name is none: `C#2` is a later version of `C`, in statements that a schedule makes
 _COMMENT = re.compile(r"(?:(?<!\w)#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 
 

@@ -719,18 +719,16 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         if e.is_constant:
-            help_text = (
-                f"the call checks it; if the signature has a number as the extent of `{access.tensor}`, it is proved"
-            )
+            stated = f"if the signature has a number as the extent of `{access.tensor}`, it is proved"
+            help_text = f"the call checks it; {stated}"
         larger = _larger_help(checker, bound)
         if larger is not None:
             help_text = f"the call checks it; {larger}"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        help_text, fix = (
-            ("the call checks it" if c_division(checker.ranges.program, access) is not None else help_text),
-            None,
-        )
+        fix = None
+        if c_division(checker.ranges.program, access) is not None:
+            help_text = "the call checks it"
         remainder = remainder_help(checker.ranges.program, access, bound.dimension)
         if remainder is not None:
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
@@ -850,9 +848,8 @@ def _clamp(ranges: Ranges, access: Access, dimension: int, sides: Collection[str
         written = as_written(index[0])
         inside = in_the_text(written, index, place.span, ranges)
         cast = f"{place.dtype.value}(" if isinstance(place, Cast) and place.operand.dtype.is_float else ""
-        if inside != written and not inside.startswith(
-            cast
-        ):  # a floating subscript is truncated, which a limit of it is not
+        # a floating subscript is truncated, which a limit of it is not
+        if inside != written and not inside.startswith(cast):
             inside = f"{cast}{inside})"
         if inside == written and is_kept_otherwise(index, ranges):
             inside = ".."

@@ -43,6 +43,7 @@ from tc_jupyter.program import (
     without_factors,
 )
 from tc_jupyter.program.integers import has_read
+from tc_jupyter.program.typing import cast
 from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, nonnegative, to_expr, to_python
 
 from .grid import grid_problem
@@ -81,7 +82,9 @@ from .stage import (
     Tensorize,
     children_of,
     constant_extent,
+    fresh_name,
     parents_of,
+    taken_names,
 )
 from .subscripts import is_inside
 from .time_tiles import MOST_STEPS, time_tiled
@@ -1002,7 +1005,7 @@ def cache_read(
     names = _copy_indices(reads[0], len(box.bounds), graph)
     read = Read(tensor, tuple(IndexVar(index) for index in names), source.dtype)
     text = f"{name}({', '.join(names)}) = {tensor}({', '.join(names)})"
-    copy = _copy(name, names, box, _as_type(read, wide or source.dtype.compute), text, user)
+    copy = _copy(name, names, box, cast(read, wide or source.dtype.compute), text, user)
     dtype = wide or source.dtype
     cached = Tensor(name, dtype, source.rank, "temporary")
 
@@ -1010,7 +1013,7 @@ def cache_read(
         if isinstance(expr, Read) and expr.tensor == tensor and (only is None or expr == reads[0]):
             return replace(expr, tensor=name, dtype=dtype)
         if isinstance(expr, Cast) and isinstance(expr.operand, Read) and expr.operand.tensor == name:
-            return _as_type(expr.operand, expr.dtype)
+            return cast(expr.operand, expr.dtype)
         return None
 
     for each in users:
@@ -1089,7 +1092,7 @@ def _cache_operand(graph: StageGraph, tensor: str, consumer: str, only: int, val
     dtype = graph.program.tensor(tensor).dtype if isinstance(element, Read) else element.dtype
     what = f"value with `{tensor}`" if value else f"`{tensor}` as it is read"
     text = f"{name}({', '.join(names)}): {what} in `{shown_line(user.statement.text)}`"
-    copy = _copy(name, names, box, _as_type(element, dtype.compute), text, user)
+    copy = _copy(name, names, box, cast(element, dtype.compute), text, user)
     read = Read(name, found.subscripts, dtype)
     moved = rewrite(user.statement.value, lambda node: read if node == found.place else None)
     graph = graph.replace_stage(replace(user, statement=replace(user.statement, value=moved)))
@@ -1624,9 +1627,6 @@ def _with_sums(graph: StageGraph, user: Stage, other: Read, more: int) -> StageG
     return graph
 
 
-_PARTIAL = ": partial results of `"
-
-
 def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     """Compute partial results along one reduction loop, and combine them in `stage`.
 
@@ -1704,7 +1704,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         False,
         value,
         statement.exists,
-        text=f"{name}{_PARTIAL}{statement.text.partition(_PARTIAL)[2].removesuffix('`') or shown_line(statement.text)}`",
+        text=f"{name}: partial results of `{shown_line(_as_written(graph, old).text)}`",
         span=statement.span,
         combine=statement.combine if rest else None,
         identity=statement.identity if rest else None,
@@ -1877,10 +1877,11 @@ def time_tile(graph: StageGraph, stage: str, steps: int, tile: int | tuple[int, 
     count: Any = _as_integer(steps)
     for given, least, most in ((count, 1, MOST_STEPS), *((each, 0, LARGEST_STEP) for each in factors)):
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-            message = f"steps of `{stage}` cannot be taken together by `{shown_value(given)}`"
+            what = f"`{shown_value(given)}` steps of `{stage}` cannot be taken together"
+            message = what if least else f"a tile of `{stage}` cannot have `{shown_value(given)}` iterations"
             raise refuse(graph, codes.BAD_FACTOR, old, message, f"an integer from {least} to {most}")
-    taken = {each.name for each in graph.stages} | {tensor.name for tensor in graph.program.tensors}
-    found = time_tiled(graph, old, count, factors, taken)
+    taken = taken_names(graph)
+    found = time_tiled(graph, old, count, factors)
     if isinstance(found, Problem):
         raise refuse(graph, found.code, old, f"`{stage}` takes its steps one by one: {found.message}", found.help)
     first = next(
@@ -2262,18 +2263,16 @@ def _replace_leaves(stage: Stage, axis: str, new: tuple[str, ...]) -> tuple[str,
 
 
 def _fresh(graph: StageGraph, name: str) -> str:
-    taken = {stage.name for stage in graph.stages} | {tensor.name for tensor in graph.program.tensors}
-    if name not in taken:
-        return name
-    return next(f"{name}#{n}" for n in range(2, len(taken) + 3) if f"{name}#{n}" not in taken)
+    return fresh_name(name, taken_names(graph))
+
+
+def _as_written(graph: StageGraph, stage: Stage) -> Statement:
+    """The statement of the program that a stage evaluates, also where it makes partial results of partial results."""
+    return graph.base.statement(stage.evaluates) if stage.evaluates else stage.statement
 
 
 def _given(name: str, bounds: tuple[SizeExpr, SizeExpr], kind: str = "output") -> Index:
     return Index(name, kind, (to_expr(bounds[0]), to_expr(bounds[1])))
-
-
-def _as_type(read: Expr, dtype: DType) -> Expr:
-    return read if read.dtype is dtype else Cast(read, dtype)
 
 
 def _converted_type(value: Expr, tensor: str) -> DType | None:

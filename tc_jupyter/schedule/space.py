@@ -209,7 +209,7 @@ class SizeClasses:
                 self.values |= names if pixels.is_value(statement, name) else set()
                 if _reduces_rows(statement, name):
                     ends = reduction.short_ends(statement)
-                    self.short |= {each: max(ends, self.short.get(each, ())) for each in names}
+                    self.short |= {each: max(ends, self.short.get(each, ()), key=len) for each in names}
 
     def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
         """Names with values that the code for a call of these sizes is made for, and names with what else it relies on."""

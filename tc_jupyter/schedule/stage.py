@@ -10,7 +10,7 @@ Worked example: `C(i,j) +=! A(i,k) * B(k,j)` after `split("C", "i", 16)` has roo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -502,3 +502,14 @@ def constant_extent(stage: Stage, axis: str) -> int | None:
             is_front = axis == relation.front
             return relation.factor * (outer - 1) + inner if is_front else min(outer, -(-inner // relation.factor))
     return None
+
+
+def taken_names(graph: StageGraph) -> set[str]:
+    """The names that a new stage must not have."""
+    return {stage.name for stage in graph.stages} | {tensor.name for tensor in graph.program.tensors}
+
+
+def fresh_name(name: str, taken: Collection[str]) -> str:
+    """A name for a new stage: this one, or its first version that is not taken."""
+    versions = (f"{name}#{n}" for n in range(2, len(taken) + 3))
+    return next(each for each in (name, *versions) if each not in taken)

@@ -17,14 +17,13 @@ Ragan-Kelley et al., "Halide", PLDI 2013, whose bounds inference this is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.program import (
     Binary,
-    Cast,
     DType,
     Expr,
     IndexVar,
@@ -40,6 +39,7 @@ from tc_jupyter.program import (
     rebuild,
 )
 from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.program.typing import cast
 from tc_jupyter.ranges import (
     Box,
     Name,
@@ -59,7 +59,7 @@ from .infer_bound import gaps_of, is_computed, scope_of
 from .legality import Problem
 from .lineage import ceil_div
 from .orders import steps_kept
-from .stage import Attach, IterVar, Split, Stage, StageGraph
+from .stage import Attach, IterVar, Split, Stage, StageGraph, fresh_name, taken_names
 
 MOST_STEPS = 64
 """Steps of a group, at most: each of them is a stage, whose bounds follow from those of the next one."""
@@ -92,20 +92,17 @@ class _Block:
         return self.members[0].root(self.step).dom
 
 
-def time_tiled(
-    graph: StageGraph, stage: Stage, steps: int, tile: Sequence[int], taken: set[str]
-) -> StageGraph | Problem:
+def time_tiled(graph: StageGraph, stage: Stage, steps: int, tile: Sequence[int]) -> StageGraph | Problem:
     """The graph in which so many steps of the block of a stage are made tile by tile, or why they cannot be.
 
     Args:
         tile: iterations of a tile along the loops inside of the steps; 0 leaves one whole.
-        taken: names that new stages must not have.
     """
     found = _block_of(graph, stage)
     if isinstance(found, Problem):
         return found
     problem = _tile_problem(graph, found, tile)
-    return problem or _Tiling(graph, found, steps, tuple(tile), taken).graph_after()
+    return problem or _Tiling(graph, found, steps, tuple(tile)).graph_after()
 
 
 # --- what steps are --------------------------------------------------------------------------------------------------
@@ -132,7 +129,7 @@ def _block_of(graph: StageGraph, stage: Stage) -> _Block | Problem:
         return before
     states = frozenset(before) | _read_behind(graph, members)
     for each in members:
-        if each.target in states and (steps_kept(graph, each.target) is None):
+        if each.target in states and steps_kept(graph, each.target) is None:
             return _no(f"steps of `{each.target}` other than the last one are needed when the loop has ended")
         if each.target in states and each.statement.reduction_indices:
             text = f"`{each.name}` reduces onto a state, which has a value behind the last step"
@@ -273,7 +270,6 @@ class _Tiling:
     block: _Block
     steps: int
     tile: tuple[int, ...]
-    taken: set[str]
 
     def graph_after(self) -> StageGraph:
         block, graph = self.block, self.graph
@@ -282,11 +278,11 @@ class _Tiling:
             self._between(member, step, names)
             for step in range(1, self.steps + 1)
             for member in block.members
-            if (member.target, step) in names and names[member.target, step] != ""
+            if (member.target, step) in names
         ]
         stored = [self._stored(member, names) for member in block.members if member.target in block.states]
         first = stored[0]
-        place = first.leaves[first.leaves.index(block.step) + self._cuts(first)]
+        place = first.leaves[first.leaves.index(block.step) + len(self._tiles(first))]
         stored = [first, *(replace(each, attach=Attach("with", first.name, place)) for each in stored[1:])]
         chain = [replace(each, attach=Attach("at", first.name, place)) for each in chain]
         boxes, tensors = dict(graph.boxes), list(graph.program.tensors)
@@ -329,20 +325,16 @@ class _Tiling:
     def _names(self) -> dict[tuple[str, int], str]:
         """What every target is called in each step; the last step of a state that no other statement reads is the state itself."""
         names: dict[tuple[str, int], str] = {}
+        taken = taken_names(self.graph)
         for member in self.block.members:
             for step in range(1, self.steps + 1):
                 last = step == self.steps
                 if last and member.target not in self.block.states:
                     names[member.target, step] = member.target
                 elif not last or self._read_in_step(member.target):
-                    names[member.target, step] = self._fresh(f"{member.target}.step{step}")
+                    names[member.target, step] = fresh_name(f"{member.target}.step{step}", taken)
+                    taken.add(names[member.target, step])
         return names
-
-    def _fresh(self, name: str) -> str:
-        numbered = (f"{name}#{n}" for n in range(2, len(self.taken) + 3))
-        found = next(each for each in (name, *numbered) if each not in self.taken)
-        self.taken.add(found)
-        return found
 
     def _read_in_step(self, target: str) -> bool:
         place, step = self.block.places[target], self.block.step
@@ -356,13 +348,10 @@ class _Tiling:
     def _box(self, stage: Stage) -> Box:
         return Box(tuple(root.dom for root in stage.roots if root.kind == "output"))
 
-    def _cuts(self, stage: Stage) -> int:
-        return sum(1 for _ in zip(self._tiles(stage), strict=True))
-
-    def _tiles(self, stage: Stage) -> Iterator[tuple[str, int]]:
+    def _tiles(self, stage: Stage) -> dict[str, int]:
         """The loops of a step that are cut into tiles, and the iterations of one."""
         roots = [root.name for root in _inner(self.graph.stage(stage.evaluates), self.block.step)]
-        return ((name, factor) for name, factor in zip(roots, self.tile, strict=False) if factor)
+        return {name: factor for name, factor in zip(roots, self.tile, strict=False) if factor}
 
     # --- stages ---
 
@@ -395,8 +384,8 @@ class _Tiling:
             value = self._value(member, self.steps, names, {})
         else:
             outputs = tuple(IndexVar(index.name) for index in member.statement.output_indices)
-            value = _as_type(Read(name, outputs, self._type_of(member)), member.statement.value.dtype)
-        tiles = dict(self._tiles(member))
+            value = cast(Read(name, outputs, self._type_of(member)), member.statement.value.dtype)
+        tiles = self._tiles(member)
         made = replace(self._statement(member, roots, value), order=((self.block.step, 1),))
         outside, inside = _cut(member.leaves, self.block.step)
         leaves = (
@@ -433,7 +422,7 @@ class _Tiling:
             outputs = [IndexVar(each.name) for each in member.statement.output_indices]
             outputs[self.block.places[member.target]] = IndexVar(self.block.step)
             stays = Read(names[member.target, step - 1], tuple(outputs), self._type_of(member))
-            return Select(self._is_there(step), value, _as_type(stays, value.dtype), value.dtype)
+            return Select(self._is_there(step), value, cast(stays, value.dtype), value.dtype)
         if not self._follows_steps(member):
             return value
         nothing = identity_of(member.statement.operator if member.statement.operator != "=" else "+", value.dtype)
@@ -572,10 +561,6 @@ def _cut(leaves: tuple[str, ...], step: str) -> tuple[tuple[str, ...], tuple[str
     """The loops down to the steps, and those inside."""
     at = leaves.index(step) + 1
     return leaves[:at], leaves[at:]
-
-
-def _as_type(read: Expr, dtype: DType) -> Expr:
-    return read if read.dtype is dtype else Cast(read, dtype)
 
 
 __all__ = ["MOST_STEPS", "time_tiled"]

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tc_jupyter.loops import Allocate, Block, Buffer, Intrinsic, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, flat, with_blocks, with_body
-from tc_jupyter.program import Expr, Read, int64, walk
+from tc_jupyter.program import Expr, Read, int64
 
 from .polynomial import constant_value
+from .state import touched_by
 from .statements import STACK_BYTES
 
 
@@ -76,15 +77,8 @@ def _together(owned: Sequence[Buffer], statements: Sequence[Stmt]) -> list[_Shar
 
 
 def _used(stmt: Stmt) -> set[str]:
-    """The buffers that a statement reads and writes."""
-    found: set[str] = set()
-    for each in walk_statements(Block((stmt,))):
-        found |= {node.tensor for expr in expressions(each) for node in walk(expr) if isinstance(node, Read)}
-        if isinstance(each, Store):
-            found.add(each.buffer)
-        if isinstance(each, Intrinsic):
-            found |= {operand.tensor for operand in each.operands}
-    return found
+    """The buffers that a statement, or one inside of it, reads or writes."""
+    return {name for each in walk_statements(Block((stmt,))) for name in touched_by(each)}
 
 
 def _fit(one: Buffer, other: Buffer) -> bool:

@@ -176,7 +176,7 @@ class State:
 
     def touched(self, block: Block) -> list[Buffer]:
         """The buffers that are read or written."""
-        names = {name for stmt in walk_statements(block) for name in _touched(stmt)}
+        names = {name for stmt in walk_statements(block) for name in touched_by(stmt)}
         return [self.storages[name].buffer for name in names if name in self.storages]
 
     # --- places ---
@@ -266,7 +266,7 @@ class State:
         return substitute(expr, self.constants) if self.constants else expr
 
 
-def _touched(stmt: Stmt) -> frozenset[str]:
+def touched_by(stmt: Stmt) -> frozenset[str]:
     """Buffers that a statement itself reads or writes."""
     reads = {node.tensor for expr in expressions(stmt) for node in walk(expr) if isinstance(node, Read)}
     return frozenset(reads | {stmt.buffer} if isinstance(stmt, Store) else reads)

@@ -62,8 +62,8 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         return None
     partial = statement.initialize or statement.accumulate
     few = _is_to_one(stage) or (partial and is_to_few(stage, facts) and not is_across(stage))
-    in_turn = few and target.threads > JOINED
-    if _finds_a_place(schedule, stage) and not in_turn and not _reads_short_rows(schedule, stage, facts):
+    is_shared = few and target.threads > JOINED
+    if _finds_a_place(schedule, stage) and not is_shared and not _reads_short_rows(schedule, stage, facts):
         return None
     if few:
         return _in_parts(schedule, stage) if partial else None

@@ -47,11 +47,9 @@ def _attached(schedule: Schedule, bounds: SymbolicBounds, stage: Stage) -> tuple
     loops = graph.stage(place).leaves
     if graph.stage(place).relations or len(loops) < 2 or graph.stage(place).kind(loops[0]) != "output":
         return schedule, bounds
+    # the steps of a block are loops of several statements, and what they read is made before
     if graph.stage(place).statement.block and any(user.name != place for user in users):
-        return (
-            schedule,
-            bounds,
-        )  # the steps of a block are loops of several statements, and what they read is made before
+        return schedule, bounds
     # the elements of a single row are tasks if each is a sum of its own
     sums = bool(stage.statement.reduction_indices and _long_loops(stage))
     first_long = _long_loops(graph.stage(place))[:1] if sums else ()
