@@ -917,11 +917,12 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
         cut = _guarded_cut(statement, ranges, r) if is_reduction else []
         told = is_reduction or ranges.program.language == "tc" or _computes(statement, ranges)
         empty = (_no_element(statement, r) or _empty_range(r)) if told else []
-        result.extend(cut or empty or (_one_point(r) if is_reduction else []))
+        few = cut or empty or (_one_point(r, ranges) if is_reduction else [])
+        result.extend(d for d in few if d.fix is None or all(d.fix != other.fix for other in result))
         if any(bound.access.is_border(bound.dimension) for bound in r.because):
             result.append(_window_message(r))
-        elif r.source == "inferred":
-            result.extend(_cut_messages(r, _equal_sizes(ranges)))
+        elif r.source == "inferred" and not few:
+            result.extend(_cut_messages(r, ranges))
     result.extend(_update_messages(statement, ranges))
     return result
 
@@ -964,14 +965,36 @@ def _empty_range(r: IndexRange) -> list[Diagnostic]:
     return [Diagnostic(codes.EMPTY_RANGE, r.span, message, f"`{r.text}`", labels, "check its bounds")]
 
 
-def _one_point(r: IndexRange) -> list[Diagnostic]:
+def _one_point(r: IndexRange, ranges: Ranges) -> list[Diagnostic]:
     """TC328."""
-    if r.source == "inferred" and r.extent == 1:
-        message = f"the reduction index `{r.index}` has a single value, `{to_python_of(r.lower)}`"
-        labels = tuple(Label(b.access.span, f"fixed by `{b.text}`") for b in r.because if b.access.span.end)
-        help_text = f"give its range if more is meant: `where {r.index} in ...`"
-        return [Diagnostic(codes.ONE_POINT_INDEX, r.span, message, f"`{r.text}`", labels, help_text)]
-    return []
+    if r.source != "inferred" or not nonnegative(1 - r.extent):
+        return []
+    single = "a single value" if r.extent == 1 else "at most one value"
+    message = f"the reduction index `{r.index}` has {single}, `{to_python_of(r.lower)}`"
+    labels = tuple(Label(b.access.span, f"fixed by `{b.text}`") for b in r.because if b.access.span.end)
+    help_text, fix = f"give its range if more is meant: `where {r.index} in ...`", None
+    if narrow := _narrowed_by_where(r, ranges):
+        help_text, fix = _beyond_the_ends(narrow, ranges)
+    return [Diagnostic(codes.ONE_POINT_INDEX, r.span, message, f"`{r.text}`", labels, help_text, fix)]
+
+
+def _narrowed_by_where(r: IndexRange, ranges: Ranges) -> Access | None:
+    """An access that leaves a reduction index less than others do, as it must be inside for all of a range that `where` gives.
+
+    Worked example: `X(i + k) * W(k) where i in 0:N`. It is inside for `k = 0` alone, though `W` has more elements.
+    """
+    given = {other.index for other in ranges.indices[r.statement] if other.source == "where"}
+    narrow = [b.access for b in r.because if b.access.index[b.dimension].indices & given and b.access.span.end]
+    free = {b.side for b in r.because if not b.access.index[b.dimension].indices & given}
+    return narrow[0] if narrow and free == {"lower", "upper"} else None
+
+
+def _beyond_the_ends(access: Access, ranges: Ranges) -> tuple[str, Fix | None]:
+    """What to write where elements beyond the ends of an array were meant to count as 0."""
+    text = ranges.program.source.slice(access.span)
+    fix = Fix(f"write `({text} else 0)`", (Edit(access.span, f"({text} else 0)"),))
+    given = f"`{text}` has to be inside `{access.tensor}` for all that `where` gives"
+    return f"{given}; if what is beyond its ends counts as 0, write `({text} else 0)`", fix
 
 
 def _guarded_cut(statement: Statement, ranges: Ranges, r: IndexRange) -> list[Diagnostic]:
@@ -1008,22 +1031,26 @@ def to_python_of(e: SizeExpr | None) -> str:
     return "?" if e is None else to_python(e)
 
 
-def _cut_messages(r: IndexRange, equal: Mapping[str, str]) -> list[Diagnostic]:
-    """TC330: the upper end is the minimum of bounds with different sizes."""
+def _cut_messages(r: IndexRange, ranges: Ranges) -> list[Diagnostic]:
+    """TC330: the upper end is the minimum of bounds with different sizes, or one of a window that `where` holds inside its array."""
     if r.upper is None or len(r.upper.terms) != 1:
         return []
     mono = next(iter(r.upper.terms))
     atom = mono[0]
     if not isinstance(atom, Extremum) or len(mono) != 1:
         return []
+    equal = _equal_sizes(ranges)
     names = [frozenset(equal.get(n, n) for n in argument.names) for argument in atom.arguments if argument.names]
-    if len(names) < 2 or all(other == names[0] for other in names):
+    narrow = _narrowed_by_where(r, ranges) if r.kind == "reduction" else None
+    if narrow is None and (len(names) < 2 or all(other == names[0] for other in names)):
         return []
     labels = [Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.side == "upper" and b.access.span.end]
     sizes = ", ".join(f"`{name}`" for name in sorted(frozenset().union(*names)))
     message = f"`{r.index}` is cut to the smallest of several extents: `{r.text}`"
-    help_text = f"if {sizes} are meant to be equal, use one name"
-    return [Diagnostic(codes.CUT_TO_MINIMUM, r.span, message, "the smaller one wins", tuple(labels), help_text)]
+    help_text, fix = f"if {sizes} are meant to be equal, use one name", None
+    if narrow is not None:
+        help_text, fix = _beyond_the_ends(narrow, ranges)
+    return [Diagnostic(codes.CUT_TO_MINIMUM, r.span, message, "the smaller one wins", tuple(labels), help_text, fix)]
 
 
 def _equal_sizes(ranges: Ranges) -> dict[str, str]:
