@@ -963,7 +963,8 @@ class _Rounds:
         """Why the range of an index is not found, and the clause to write; `None` where that is told otherwise."""
         limits = self.limits.get(item.name, [])
         if not limits and all(b.access.is_border(b.dimension) for b in where_used):
-            return "what is read beyond the ends of an array does not say where it ends", self.whole(item, where_used)
+            reason = f"`{where_used[0].access.text}` may be read anywhere, also beyond the ends"
+            return reason, self.whole(item, where_used)
         if not limits and (found := next((b for b in where_used if _float_index(b) is not None), None)) is not None:
             self.report_float(item, found)
             return None
@@ -989,7 +990,8 @@ class _Rounds:
             split = e.linear_in(item.name)
             plain = split is None or split[0] == 1
             if plain and low == 0:
-                return f"{item.name} in 0:{bound.access.tensor}.{bound.dimension}"
+                end = as_written(high)
+                return f"{item.name} in 0:{end if end in self.scope.sizes else f'{bound.access.tensor}.{bound.dimension}'}"
             if plain:
                 return f"{item.name} in {as_written(low)}:{as_written(high)}"
         return _where(item.name)
