@@ -274,6 +274,7 @@ class IterationSpace(Picture):
     def _text(self, space: Space) -> str:
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         lines = [f"iteration space of {space.text}" + (f"  at {sizes}" if sizes else "")]
+        lines += [f"  {others}"] if (others := self._other_statements()) else []
         lines += [f"  {refused}"] if (refused := self._refusal()) else []
         lines += [f"  {a.range}  {a.kind}, {a.extent} values" for a in space.axes]
         if space.fixed:
@@ -287,6 +288,12 @@ class IterationSpace(Picture):
             why = f"({notes})" if told and access in example else "" if told else notes
             lines.append(f"  {access}: {' '.join(filter(None, (told, why)))}")
         return "\n".join(lines)
+
+    def _other_statements(self) -> str:
+        """How to see another statement of the def, where there is no menu to choose it from."""
+        others = [] if self.known is None else [s.name for s in self.known.found.program.statements]
+        asked = ", ".join(f'`statement="{name}"`' for name in others if name != self.statement)
+        return f"ask for another statement with {asked}" if asked else ""
 
     def _refusal(self) -> str:
         return "" if self.known is None else self.known.refusal(self.sizes)

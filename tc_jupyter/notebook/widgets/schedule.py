@@ -288,13 +288,18 @@ class ScheduleView(Picture):
         parts.append(self._python(python, live))
         if live and self.generated:
             parts.append(self._generated())
-        unused = "" if self.schedule.steps else f"  # calls run `{self.function.__name__}.default_schedule()`"
+        unused = "" if self.schedule.steps else f"  # plain loops; calls run those of `{self.function.__name__}.default_schedule()`"
         return Content(
             "".join(parts),
             controls,
             data,
-            text="\n\n".join(filter(None, (refused, loops, f"as Python: {python}{unused}"))),
+            text="\n\n".join(filter(None, (refused, self._example() + loops, f"as Python: {python}{unused}"))),
         )
+
+    def _example(self) -> str:
+        """A line that says for which sizes the loops are shown."""
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
+        return f"loops, for the example of {sizes}:\n" if sizes else ""
 
     def _controls(self) -> tuple[Control, ...]:
         assert self.known is not None
