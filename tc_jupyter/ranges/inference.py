@@ -991,7 +991,9 @@ class _Rounds:
             plain = split is None or split[0] == 1
             if plain and low == 0:
                 end = as_written(high)
-                return f"{item.name} in 0:{end if end in self.scope.sizes else f'{bound.access.tensor}.{bound.dimension}'}"
+                return (
+                    f"{item.name} in 0:{end if end in self.scope.sizes else f'{bound.access.tensor}.{bound.dimension}'}"
+                )
             if plain:
                 return f"{item.name} in {as_written(low)}:{as_written(high)}"
         return _where(item.name)

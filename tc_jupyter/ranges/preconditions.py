@@ -1032,7 +1032,7 @@ def to_python_of(e: SizeExpr | None) -> str:
 
 
 def _cut_messages(r: IndexRange, ranges: Ranges) -> list[Diagnostic]:
-    """TC330: the upper end is the minimum of bounds with different sizes, or one of a window that `where` holds inside its array."""
+    """TC330: the upper end is the minimum of bounds with different sizes, or of a window that `where` holds inside its array."""
     if r.upper is None or len(r.upper.terms) != 1:
         return []
     mono = next(iter(r.upper.terms))

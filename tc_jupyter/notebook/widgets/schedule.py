@@ -288,7 +288,11 @@ class ScheduleView(Picture):
         parts.append(self._python(python, live))
         if live and self.generated:
             parts.append(self._generated())
-        unused = "" if self.schedule.steps else f"  # plain loops; calls run those of `{self.function.__name__}.default_schedule()`"
+        unused = (
+            ""
+            if self.schedule.steps
+            else f"  # plain loops; calls run those of `{self.function.__name__}.default_schedule()`"
+        )
         return Content(
             "".join(parts),
             controls,
