@@ -2851,9 +2851,9 @@ class Run:
         self.types, self.code, self.discharged = {}, {}, {}
 
     def prepared(self, s):
-        lets = {}
-        for name, e in s.lets.items():
-            lets[name] = replaced(e, lets)
+        lets = dict(s.lets)
+        for _ in s.lets:  # the longest chain of lets that mention each other has as many
+            lets = {name: replaced(e, lets) for name, e in lets.items()}
 
         def plainly(e):
             return self.joined(replaced(e, lets))

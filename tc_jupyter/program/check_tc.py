@@ -2404,11 +2404,11 @@ class _StatementChecker:
     # clauses
 
     def lets(self) -> None:
-        for clause in self.node.clauses:
-            if isinstance(clause, tree.Let) and self.let_name(clause.name):
-                self.expressions.let(clause)
-            elif isinstance(clause, tree.Let):
-                self.expressions.value(clause.value)
+        for let in tree.ordered_lets(self.node.clauses):
+            if self.let_name(let.name):
+                self.expressions.let(let)
+            else:
+                self.expressions.value(let.value)
 
     def let_name(self, name: tree.Name) -> bool:
         lets = self.names.lets
@@ -2472,7 +2472,7 @@ class _StatementChecker:
 
     def unused_lets(self) -> None:
         for name, let in self.names.lets.items():
-            if not let.used:
+            if not let.used and name not in self.names.mistaken:
                 self.scope.report(
                     codes.UNUSED, let.span, f"the let `{name}` is never used", help="remove it, or use it"
                 )

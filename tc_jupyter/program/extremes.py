@@ -116,9 +116,10 @@ def element(target: tree.Name, indices: Sequence[tree.Expression] | None, place:
 def needed(clauses: Sequence[tree.Clause], parts: Sequence[tree.Expression]) -> tuple[tree.Clause, ...]:
     """The clauses without lets that no part mentions, also not through other lets."""
     known = _names(parts)
-    for clause in reversed(clauses):
-        if not isinstance(clause, tree.Let) or clause.name.name in known:
-            known |= _names(tree.parts(clause))
+    for clause in clauses:
+        known |= set() if isinstance(clause, tree.Let) else _names(tree.parts(clause))
+    for let in reversed(tree.ordered_lets(clauses)):
+        known |= _names((let.value,)) if let.name.name in known else set()
     return tuple(each for each in clauses if not isinstance(each, tree.Let) or each.name.name in known)
 
 

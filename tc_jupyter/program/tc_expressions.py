@@ -261,6 +261,8 @@ class ExpressionChecker:
             return self._size(node)
         if name in scope.tensors:
             return self._scalar(node, scope.tensors[name])
+        if any(isinstance(each, tree.Let) and each.name.name == name for each in self.names.statement.clauses):
+            return self._mistaken(node, codes.UNKNOWN_NAME, f"`{name}` is defined by itself, so it has no value")
         if self.in_bound:
             return self._unknown_in_bound(node)
         if name in self.names.indices:

@@ -27,7 +27,7 @@ from .data import (
     depends_on_data,
     numbered,
 )
-from .display import condition_text, element_text, range_text, to_python
+from .display import condition_text, element_text, range_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .magnitudes import Magnitudes
 from .preconditions import EqualityCheck, Precondition, Preconditions, needed, remainder_help, source_of
@@ -610,7 +610,7 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
     labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)
     text = range_text(r.index, r.lower, r.upper)
-    help = f"it needs `{condition_text(r.upper - r.lower)}`" + (f"; here {given}" if given else "")
+    help = f"it needs `{condition_text(solved(r.upper - r.lower))}`" + (f"; here {given}" if given else "")
     return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, help)
 
 

@@ -508,3 +508,23 @@ def depth(node: Expression) -> int:
         deepest = max(deepest, level)
         stack.extend((child, level + 1) for child in children(current))
     return deepest
+
+
+def ordered_lets(clauses: Iterable[Clause]) -> tuple[Let, ...]:
+    """The lets of a statement, each behind those that it mentions, else as they are written; never recurses.
+
+    Of lets that mention each other in a circle, one stands before another one that it mentions.
+    """
+    lets = [each for each in clauses if isinstance(each, Let)]
+    named = {each.name.name: each for each in reversed(lets)}
+    found, opened = dict[int, Let](), set[int]()
+    stack = lets[::-1]
+    while stack:
+        let = stack[-1]
+        mentioned = [] if id(let) in opened else [named[name] for name in sorted(names_in((let.value,)) & named.keys())]
+        opened.add(id(let))
+        if before := [each for each in mentioned if id(each) not in opened]:
+            stack.extend(sorted(before, key=lambda each: -each.span.start))
+        else:
+            found.setdefault(id(let), stack.pop())
+    return tuple(found.values())
