@@ -2869,7 +2869,7 @@ class _StatementChecker:
             fix = Fix("replace it by `=`", (Edit(place, "="),)) if self.reducer is None else None
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
-        elif self.operator != "=" and not self.initialize and first:
+        elif self.operator != "=" and not self.initialize and first and not scope.told(codes.ACCUMULATE_UNSET, place):
             fix = Fix(f"replace it by `{node.operator}!`", (Edit(place, node.operator + "!"),))
             other = ", or pass an array with `out=`" if is_result else ""
             message = f"`{node.operator}` accumulates onto `{node.target.name}`, which nothing has written"
