@@ -272,7 +272,7 @@ _MOST_MISTAKES, _MOST_PLACES = 3, 6
 
 
 def _places(file: UsedFile, seen: set[Path]) -> Iterator[tuple[Label, bool]]:
-    """The places of what is wrong with a file and with those behind it; with each whether it is a line that leads to another file."""
+    """The places of what is wrong with a file and those behind it, each with whether it is a line that leads to another file."""
     seen.add(file.path)
     behind = {use.place: other for use, other in file.used.files}
     for each in file.problems:
