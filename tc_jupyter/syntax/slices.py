@@ -62,7 +62,9 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
     if any(_sliced_name(piece, read) is None for read in reads):
         help = "tensors have indices, and values have none: write `exp(X(i + 1))`; what a def gives has a name first, `T = f(X)`"
         if all(piece[read.opening - 1].type != "RPAR" for read in reads):
-            help = "an element has no elements: all indices of a tensor stand in one pair of brackets, as in `X(i, j + 1)`"
+            help = (
+                "an element has no elements: all indices of a tensor stand in one pair of brackets, as in `X(i, j + 1)`"
+            )
     edits = _edits(piece, reads)
     fix = Fix("write indices", tuple(edits)) if edits else None
     return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
@@ -154,7 +156,9 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
                 from_0.add(name)
             texts[each[0].start] = f"{name} + {shift}" if shift else name
         if piece[read.opening - 1] is tensor:
-            edits += [Edit(Span(*_ends(each)), texts[each[0].start]) for each in read.subscripts if each[0].start in texts]
+            edits += [
+                Edit(Span(*_ends(each)), texts[each[0].start]) for each in read.subscripts if each[0].start in texts
+            ]
             edits += _round(piece, read)
         else:
             at = ", ".join(texts.get(each[0].start, " ".join(token.text for token in each)) for each in read.subscripts)
