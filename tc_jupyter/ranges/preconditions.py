@@ -33,6 +33,7 @@ from tc_jupyter.program import (
 from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
+from .certain import constant_truth, holds, index_limits, loop_facts
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
 from .display import condition_text, element_text, solved, to_python
 from .inference import IndexRange, Ranges
@@ -186,9 +187,13 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong, program)), *wrong]
         diagnostics.extend(order_messages(program, ranges))
-        left_sides = left_side_messages(program, ranges)
+        told_spans = {each.span for each in diagnostics if each.code is codes.OUT_OF_BOUNDS}
+        left_sides = [each for each in left_side_messages(program, ranges) if each.span not in told_spans]
         diagnostics.extend(left_sides)
         unwritten = {each.span for each in left_sides if each.code is codes.UNWRITTEN_ELEMENT}
+        diagnostics = [
+            each for each in diagnostics if each.code is not codes.GUARD_ALWAYS or each.span not in unwritten
+        ]
         diagnostics.extend(_origin_messages(program, ranges, narrowed, unwritten))
         if not any(item.kind == "REFUTED" for item in items):
             diagnostics.extend(_unread_messages(program, ranges))
@@ -219,22 +224,6 @@ def _one_by_one(guards: Iterable[Guard]) -> tuple[tuple[Expr, bool], ...]:
             else:
                 found.append((each, guard.polarity))
     return tuple(found)
-
-
-def loop_facts(ranges: Iterable[IndexRange]) -> list[SizeExpr]:
-    """Expressions that are >= 0 while every loop is non-empty, without those that always are."""
-    found = (r.extent - 1 for r in ranges)
-    return [e for e in dict.fromkeys(found) if not nonnegative(e)]
-
-
-def holds(e: SizeExpr, facts: Iterable[SizeExpr]) -> bool:
-    """Whether `e >= 0` follows from the limits of sizes, or from one of `facts`."""
-    return nonnegative(e) or any(nonnegative(e - fact) for fact in facts)
-
-
-def index_limits(ranges: Iterable[IndexRange]) -> dict[str, tuple[SizeExpr, SizeExpr]]:
-    """First and last value of every index that has both."""
-    return {r.index: (r.lower, r.upper - 1) for r in ranges if r.lower is not None and r.upper is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -1056,29 +1045,12 @@ def _guard_messages(statement: Statement, ranges: Ranges) -> tuple[list[Diagnost
         inside = [
             name for name, r in found.items() if name in tested and any(guard in b.access.guards for b in r.because)
         ]
-        always = _constant_truth(guard.meaning, box, facts) if inside else None
+        always = constant_truth(guard.meaning, box, facts) if inside else None
         if always is not None:
-            result.append(_guard_message(statement, ranges, guard, always, [found[name] for name in inside]))
+            said = _guard_message(statement, ranges, guard, always, [found[name] for name in inside])
+            result.append(said if names.isdisjoint(inside) else replace(said, fix=None))  # an index has one range
             names |= set(inside)
     return result, names
-
-
-def _constant_truth(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool | None:
-    """Whether a condition is always true, or always false, on the ranges; `None` if neither is certain."""
-    if _certain(condition, box, facts):
-        return True
-    return False if _certain(condition.negated(), box, facts) else None
-
-
-def _certain(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool:
-    alternatives, complete = condition.alternatives()
-    if not complete:
-        return False
-    for alternative in alternatives:
-        lows = [interval(g, box).lower for g in alternative]
-        if all(low is not None and holds(low, facts) for low in lows):
-            return True
-    return False
 
 
 def _chooses(value: Expr, condition: Expr) -> bool:
@@ -1097,6 +1069,8 @@ def _guard_message(
     if (text := clause(ranges, inside)) is None:
         text = ", ".join(f"{r.index} in ..." for r in inside)
         fix = None
+    elif always and any(each is guard.condition for each in statement.filters):
+        fix = Fix(f"write the range `{text}`", (Edit(guard.condition.span, text),))
     else:
         fix = give(ranges, statement, text)
     runs = "runs" if len(inside) == 1 else "run"
