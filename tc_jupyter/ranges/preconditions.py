@@ -35,7 +35,7 @@ from tc_jupyter.syntax.sac_parser import remainders
 from .accesses import Access, Bound, Guard, as_written
 from .certain import constant_truth, holds, index_limits, loop_facts
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
-from .display import condition_text, element_text, solved, to_python
+from .display import condition_text, element_text, solved, to_python, written_tensor
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
 from .left_sides import left_side_messages, value_first
@@ -595,6 +595,7 @@ class _Told:
 
     message: Diagnostic
     needs: tuple[SizeExpr, ...]
+    reads: bool = False
 
 
 def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
@@ -607,7 +608,15 @@ def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
         kept = places.setdefault(key, [])
         if not any(_implies(other, each) for other in kept):
             kept[:] = [*(other for other in kept if not _implies(each, other)), each]
-    return [each.message for kept in places.values() for each in kept]
+    found = [each for kept in places.values() for each in kept]
+    writes = [each for each in found if each.message.code is codes.DATA_CHECKED and not each.reads]
+    return [each.message for each in found if not (each.reads and any(_is_inside(each, other) for other in writes))]
+
+
+def _is_inside(one: _Told, other: _Told) -> bool:
+    """Whether a read is of what a statement writes, at the same place: a statement that combines values is several ones."""
+    inner, outer = one.message.span, other.message.span
+    return outer.start == inner.start and inner.end <= outer.end and _implies(other, one)
 
 
 _OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK, codes.DATA_CHECKED)
@@ -628,6 +637,7 @@ def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told
         _Told(
             _access_message(group, group[0].bound, checker),
             tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
+            group[0].kind == "DATA" and group[0].subject != "write",
         )
         for group in groups.values()
         if group[0].bound is not None and not _is_demanded(group[0], checker.ranges.program)
@@ -676,7 +686,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     e = access.index[bound.dimension]
     shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
     source = source_of(bound, checker.ranges)
-    where = f"`{source or shown}`"
+    where, tensor = f"`{source or shown}`", written_tensor(access.tensor, checker.ranges.program)
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -690,7 +700,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         reach = f": `{to_python(e)}` reaches `{to_python(worst)}`" if worst is not None and ends.exact else ""
         if not e.indices:
             reach = ""
-        message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
+        message = f"{where} leaves `{tensor}` for all sizes{reach}"
         if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
             return _from_the_end(bound, span, message, needs, checker.ranges)
         larger = _larger_help(checker, bound)
@@ -705,10 +715,10 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
-        message = f"{where} stays inside `{access.tensor}` {condition}"
+        message = f"{where} stays inside `{tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         if e.is_constant:
-            stated = f"if the signature has a number as the extent of `{access.tensor}`, it is proved"
+            stated = f"if the signature has a number as the extent of `{tensor}`, it is proved"
             help_text = f"the call checks it; {stated}"
         larger = _larger_help(checker, bound)
         if larger is not None:
@@ -726,11 +736,11 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     adds = checker.is_write(access) and checker.statement.operator != "="
     clamp = _clamp(checker.ranges, access, bound.dimension, sides, adds)
     if item.kind == "DATA":
-        tensor = item.datum.tensor if item.datum is not None else ""
+        scanned = item.datum.tensor if item.datum is not None else ""
         does = "writes" if item.subject == "write" else "reads"
-        message = f"{where} {does} where the values of `{tensor}` say: each call scans them for {text}"
+        message = f"{where} {does} where the values of `{scanned}` say: each call scans them for {text}"
         return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
-    message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
+    message = f"{where} is checked at every point: whether it stays inside `{tensor}` is seen only in the data"
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
 
 
@@ -860,7 +870,10 @@ def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ran
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
     is_text = inside and all(each.span != span for each in program.calls) and is_kept_otherwise(index, ranges)
-    return shown_line(program.source.slice(span)) if is_text else shown
+    if is_text:
+        return shown_line(program.source.slice(span))
+    name = re.split(r"[(\[]", shown, maxsplit=1)[0]
+    return written_tensor(name, program) + shown[len(name) :]
 
 
 def is_kept_otherwise(index: Iterable[SizeExpr], ranges: Ranges) -> bool:
