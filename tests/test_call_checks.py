@@ -68,6 +68,13 @@ def test_a_divisor_of_zero(module):
         module.divide(floats(6), 0)
 
 
+@pytest.mark.parametrize(("divisor", "number"), [("n", 0), ("n - 3", 3)])
+def test_the_divisor_of_a_quotient_that_is_cut_off_is_named(divisor, number):
+    f = tc.compile(f"int f(int[4] a, int n) {{ return a[[5 / ({divisor})]]; }}", "sac", allow=["TC322"]).f
+    with refused("TC603", f"`{divisor}` is 0"):
+        f(np.arange(4, dtype=np.int32), number)
+
+
 @pytest.mark.parametrize("bad", [-1, 5, 1 << 30, -(1 << 31)])
 def test_index_values_are_scanned_before_anything_runs(module, bad):
     b = floats(5)

@@ -155,6 +155,24 @@ def test_a_chain_of_files_has_an_end(folder):
     assert "has a mistake" in refused('use "f0.tc"\ndef f(float(N) X) -> (Y) { Y = g0(X) }')
 
 
+def test_the_innermost_mistake_of_a_chain_is_shown(folder):
+    for n in range(12):
+        (folder / f"f{n}.tc").write_text(f'use "f{n + 1}.tc"\ndef g{n}(float(N) X) -> (Y) {{ Y = g{n + 1}(X) }}')
+    (folder / "f12.tc").write_text("def g12(float(N) X) -> (Y) { Y(i) = Z(i) }")
+    shown = refused('use "f0.tc"\ndef f(float(N) X) -> (Y) { Y = g0(X) }')
+    assert " --> f0.tc:1:5" in shown
+    assert " --> f12.tc:1:37" in shown
+    assert "there is no tensor, function or def `Z`" in shown
+    assert "f8.tc:1:5" not in shown
+
+
+def test_a_file_that_is_used_twice(folder):
+    shown = refused('use "kernels.tc"\n' + CALLER)
+    assert "error[TC207] duplicate-name: `kernels.tc` is used already\n --> cell:2:5" in shown
+    assert "help: remove the line" in shown
+    assert "two files" not in shown
+
+
 def test_a_name_that_is_defined_twice(folder):
     shown = refused('use "kernels.tc"\ndef twice(float(N) X) -> (Y) { Y(i) = X(i) }')
     assert "error[TC207] duplicate-name: `twice` is defined here and in `kernels.tc`" in shown

@@ -155,6 +155,7 @@ def _analysis(
         functions[key] = found
         messages += said
     messages = _with_files(messages, source, parsed.unit.uses, parsed.unit.defs, used)
+    messages = _without_consequences(messages, source)
     shown = with_meanings(
         finish(_apart(parsed.diagnostics, messages), strict, silent, parsed.allow), source, _others(known)
     )
@@ -178,6 +179,23 @@ def _with_files(
 
     own = against(used, uses, ((item.name, item.span) for item in defs))
     return [*used.diagnostics, *own, *(item for item in messages if not follows(item))]
+
+
+_NEAR = 200
+"""Characters behind a left side in which its operator is looked for."""
+
+
+def _without_consequences(messages: list[Diagnostic], source: SourceText) -> list[Diagnostic]:
+    """The messages without TC221 and TC222 about a left side whose `=` should combine values: one mistake is told once."""
+    uncombined = {item.span.start for item in messages if item.code is codes.REDUCTION_MISSING}
+
+    def follows(item: Diagnostic) -> bool:
+        if item.code not in (codes.NOT_INJECTIVE, codes.UNWRITTEN_ELEMENT):
+            return False
+        behind = source.text[item.span.end : item.span.end + _NEAR]
+        return item.span.end + len(behind) - len(behind.lstrip()) in uncombined
+
+    return [item for item in messages if not follows(item)] if uncombined else messages
 
 
 def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Diagnostic]:

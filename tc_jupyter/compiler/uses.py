@@ -13,7 +13,7 @@ Worked example: of a cell `use "a.tc"` and a file with `def f(float(N) X) -> (Y)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,6 +182,11 @@ class _Visit:
                 continue
             if found.problems:
                 said.append(_broken(use, found))
+            same = next((other for other, file in files if file is found), None)
+            if same is not None:
+                said.append(_again(use, same))
+                files.append((use, found))
+                continue
             twice = [name for name in found.functions if name in functions]
             said += [_twice(use, name, files, found) for name in twice]
             files.append((use, found))
@@ -255,11 +260,34 @@ def _broken(use: Use, file: UsedFile) -> Diagnostic:
     """TC681: the first mistakes of a file, and where those of the files that it uses are."""
     count = len(file.problems)
     message = f"`{use.path}` has {'a mistake' if count == 1 else f'{count} mistakes'}"
-    labels: list[Label] = []
-    for each in file.problems[:3]:
-        labels.append(Label(each.span, each.message, file.source))
-        labels += [label for label in each.labels if label.source is not None and label not in labels]
-    return Diagnostic(codes.USE_BROKEN, use.place, message, labels=tuple(labels[:6]))
+    found = list(_places(file, set()))
+    mistakes = [label for label, is_link in found if not is_link][:_MOST_MISTAKES]
+    links = [label for label, is_link in found if is_link][: _MOST_PLACES - len(mistakes)]
+    labels = [label for label, _ in found if label in links or label in mistakes]
+    return Diagnostic(codes.USE_BROKEN, use.place, message, labels=tuple(labels))
+
+
+_MOST_MISTAKES, _MOST_PLACES = 3, 6
+"""Mistakes in other files that one message shows, and places in all: the lines that lead there are the others."""
+
+
+def _places(file: UsedFile, seen: set[Path]) -> Iterator[tuple[Label, bool]]:
+    """The places of what is wrong with a file and those behind it, each with whether it is a line that leads to another file."""
+    seen.add(file.path)
+    behind = {use.place: other for use, other in file.used.files}
+    for each in file.problems:
+        other = behind.get(each.span) if each.code is codes.USE_BROKEN else None
+        yield Label(each.span, each.message, file.source), other is not None
+        yield from ((label, False) for label in each.labels if other is None and label.source is not None)
+        if other is not None and other.path not in seen:
+            yield from _places(other, seen)
+
+
+def _again(use: Use, first: Use) -> Diagnostic:
+    """TC207: a second line uses the same file."""
+    fix = Fix("remove the line", (Edit(use.span, ""),))
+    message = f"`{use.path}` is used already"
+    return Diagnostic(codes.DUPLICATE_NAME, use.place, message, labels=(Label(first.place, "first here"),), fix=fix)
 
 
 def _twice(use: Use, name: str, files: list[tuple[Use, UsedFile | None]], other: UsedFile) -> Diagnostic:

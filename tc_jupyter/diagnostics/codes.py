@@ -63,7 +63,9 @@ PLAIN_UPDATE = Code("TC238", "plain-update", _N, "an operator with `!` has nothi
 NARROW_FLOAT = Code(
     "TC239", "narrow-float", _W, "literals and integers are computed in `float32` before they meet a wider type"
 )
-INTEGER_QUOTIENT = Code("TC240", "integer-quotient", _W, "a quotient of integers that meets a float is rounded down")
+INTEGER_QUOTIENT = Code(
+    "TC240", "integer-quotient", _W, "a quotient of integers that meets a float, or a truth value over one, is rounded"
+)
 COMPARISON_LEVELS = Code("TC241", "comparison-levels", _W, "the truth value of a comparison is compared")
 REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction index is added once per point")
 BITS_COMPARED = Code("TC243", "bits-compared", _W, "bits of a condition and a number are compared")

@@ -17,7 +17,7 @@ import textwrap
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -270,18 +270,40 @@ def _underlines(view: _View, marks: list[_Mark]) -> list[str]:
     return rows
 
 
+_LONGEST = 400
+"""Characters of a line that a fix changes and that is shown, as wide as the page: many messages may stand in one long line."""
+_MOST_LINES = 4
+"""Lines that a fix changes and that are shown."""
+
+
 def _fixed_lines(item: Diagnostic, source: SourceText, width: int, dim: str, reset: str) -> list[str]:
-    """The first changed line after the fix, when the fix changes a single line of moderate length."""
+    """The changed lines after the fix, where they stay lines and are few of moderate length."""
     assert item.fix is not None
     if not item.fix.edits or not source.text:
         return []
-    first = min(edit.span.start for edit in item.fix.edits)
-    last = max(edit.span.end for edit in item.fix.edits)
-    number = source.position(first)[0]
-    if source.position(last)[0] != number:
+    ends = [(source.position(edit.span.start)[0], source.position(edit.span.end)[0]) for edit in item.fix.edits]
+    numbers = sorted({first for first, _ in ends})
+    if any(first != last for first, last in ends) or len(numbers) > _MOST_LINES:
         return []
-    line = item.fix.applied(source.line(number), source.line_starts[number])
-    if "\n" in line or len(line) > PAGE.columns() or line == source.line(number):
-        return []
-    text = _View.of(line, [_Mark(number, 0, 1, "", True)]).text
-    return [f"{dim}{number + 1:>{width}} |{reset} {text}".rstrip()]
+    shown: list[str] = []
+    for number in numbers:
+        edits = tuple(edit for edit, (first, _) in zip(item.fix.edits, ends, strict=True) if first == number)
+        before = source.line(number)
+        line = replace(item.fix, edits=edits).applied(before, source.line_starts[number])
+        if "\n" in line or len(line) > _LONGEST or line == before:
+            return []
+        text = _View.of(line, [_Mark(number, *_changed(before, line), "", True)]).text
+        shown.append(f"{dim}{number + 1:>{width}} |{reset} {text}".rstrip())
+    return shown
+
+
+def _changed(before: str, after: str) -> tuple[int, int]:
+    """The part of a line that differs from what it was."""
+    start = _alike(before, after)
+    return start, len(after) - _alike(before[start:][::-1], after[start:][::-1])
+
+
+def _alike(one: str, other: str) -> int:
+    """The number of characters at the start that are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))

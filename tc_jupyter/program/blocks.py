@@ -12,7 +12,6 @@ Source: Allen and Kennedy, "Automatic translation of FORTRAN programs to vector 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +20,7 @@ from itertools import groupby
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import tree
 
+from .carried_states import is_accumulated, is_carried, names_of, parts_of, with_step_fix
 from .orders import offset
 
 _STAYS = "what stays has the step as an index, as `s` in `s(t, b) = (s(t-1, b) else 0) + X(t, b)`"
@@ -42,22 +42,21 @@ def without_blocks(
         return node
     found: list[tree.TcStatement] = []
     results = {result.name.name for result in node.results}
-    count, everywhere = 0, Counter(name for each in node.statements for name in _names(each))
-    for block, run in _runs(node.statements):
+    count, runs = 0, _runs(node.statements)
+    for place, (block, run) in enumerate(runs):
         if block is None:
             found += run
             continue
         written = [each for each in run if isinstance(each, tree.Comprehension)]
         inside = [each for statement in written for each in taken_out(statement)]
-        own = Counter(name for each in run for name in _names(each))
-        outside = {name for name, number in everywhere.items() if number > own[name]}
-        made = _Block(block, inside, results, outside, diagnostics)
-        before = len(diagnostics)
+        before, after = ([each for _, other in part for each in other] for part in (runs[:place], runs[place + 1 :]))
+        made = _Block(block, inside, results, before, after, diagnostics)
+        told = len(diagnostics)
         made.refuse_calls(callees)
         statements = made.statements()
-        if len(diagnostics) > before:  # nothing else is said of what they make
+        if any(each.is_error for each in diagnostics[told:]):  # nothing else is said of what they make
             found += [
-                tree.Broken((name.name,), frozenset(_names(each)), "", each.span)
+                tree.Broken((name.name,), frozenset(names_of(each)), "", each.span)
                 for each in run
                 for name in _made(each)
             ]
@@ -97,12 +96,18 @@ class _Block:
     block: tree.Block
     inside: list[tree.Comprehension]
     results: set[str]
-    outside: set[str]
+    before: list[tree.TcStatement]
+    after: list[tree.TcStatement]
     diagnostics: list[Diagnostic]
 
     @property
     def step(self) -> str:
         return self.nest[-1].index.name
+
+    @property
+    def outside(self) -> set[str]:
+        """The names in statements outside of the block."""
+        return {name for each in (*self.before, *self.after) for name in names_of(each)}
 
     @property
     def nest(self) -> tuple[tree.Block, ...]:
@@ -152,6 +157,7 @@ class _Block:
     def hidden(self) -> dict[str, tuple[tree.Name, ...]]:
         """The tensors of which each step has one of its own, with the steps that become their first indices."""
         found: dict[str, tuple[tree.Name, ...]] = {}
+        outside = self.outside
         for name, targets in groupby(sorted(self.targets(), key=lambda pair: pair[0].name), lambda pair: pair[0].name):
             lacking = [(target, self.lacking(indices or ())) for target, indices in targets]
             target, steps = next(((target, steps) for target, steps in lacking if steps), lacking[0])
@@ -162,7 +168,7 @@ class _Block:
             if any(other != steps for _, other in lacking):
                 message = f"some statements write `{name}` with the index `{step}`, and this one does not"
                 self.report(codes.STEP, target.span, message, _STAYS, place)
-            elif name in self.results or name in self.outside:
+            elif name in self.results or name in outside:
                 why = "is a result" if name in self.results else "stands outside of the block, too"
                 message = f"`{name}` has no index `{step}`, so it lives for one step, and it {why}"
                 self.told(target, message, place)
@@ -171,9 +177,29 @@ class _Block:
                 self.report(
                     codes.STEP, target.span, message, "a tensor has the steps of all blocks around it, or none", place
                 )
+            elif is_carried(self.inside, name):
+                message = (
+                    f"`{name}` has no index `{step}`, so it begins anew in each step, and is read before it is written"
+                )
+                self.told(target, message, place)
+            elif is_accumulated(self.inside, name):
+                self.begins_anew(name)
         return found
 
+    def begins_anew(self, name: str) -> None:
+        """TC232: what has no step is not kept for the next one, so there is nothing to accumulate onto."""
+        first = next(each for each in self.inside if any(target.name == name for target, _ in each.targets))
+        place, operator = first.operator_span, first.operator
+        message = f"`{name}` begins anew in each step, so `{operator}` accumulates onto nothing"
+        fix = with_step_fix(self.inside, name, (), ())
+        if fix is None or len(self.nest) > 1:
+            fix = Fix(f"replace it by `{operator}!`", (Edit(place, operator + "!"),))
+        help = f"{_STAYS}; where each step is a sum of its own, say so with `{operator}!`"
+        label = Label(self.block.span, "the block")
+        self.diagnostics.append(Diagnostic(codes.ACCUMULATE_UNSET, place, message, "", (label,), help, fix))
+
     def told(self, target: tree.Name, message: str, place: Label) -> None:
+        """TC227 with the step as the first index wherever the tensor is named."""
         fix = None
         indices = next((indices for name, indices in self.targets() if name is target), None)
         used = (node for index in indices or () for node in tree.walk(index) if isinstance(node, tree.Name))
@@ -182,11 +208,8 @@ class _Block:
             help = "write another range of steps: `along t in 1:T + 1 { Y(t) = ... }`, not `along t in 0:T { Y(t + 1) = ... }`"
             self.report(codes.STEP, target.span, message, help, place)
             return
-        if indices:
-            edit = Edit(Span(target.span.end, target.span.end + 1), f"({self.step}, ")
-            fix = Fix(f"write it with the index `{self.step}`", (edit,))
-        elif indices is None and not any(each.called and each.target is target for each in self.inside):
-            fix = Fix(f"write `{target.name}({self.step})`", (Edit(target.span, f"{target.name}({self.step})"),))
+        if len(self.nest) == 1 and not (target.name in self.results and target.name in self.outside):
+            fix = with_step_fix(self.inside, target.name, self.before, self.after)
         self.diagnostics.append(Diagnostic(codes.STEP, target.span, message, "", (place,), _STAYS, fix))
 
     def made_here(self) -> set[str]:
@@ -261,7 +284,7 @@ class _Block:
     def needs(self, statements: Sequence[tree.Comprehension], place: int) -> set[int]:
         """The statements that a statement must stand behind; both of each other, where they have to stay together."""
         node, found = statements[place], set[int]()
-        extents = (each for part in _parts(node) for each in tree.walk(part) if isinstance(each, tree.Extent))
+        extents = (each for part in parts_of(node) for each in tree.walk(part) if isinstance(each, tree.Extent))
         behind = {name.name for name, _ in node.targets} | {each.tensor.name for each in extents}
         for other, writer in enumerate(statements):
             written = {name.name: indices or () for name, indices in writer.targets}
@@ -337,26 +360,8 @@ def _made(statement: tree.TcStatement) -> tuple[tree.Name, ...]:
     return tuple(name for name, _ in statement.targets) if isinstance(statement, tree.Comprehension) else ()
 
 
-def _names(statement: tree.TcStatement) -> set[str]:
-    match statement:
-        case tree.Broken():
-            return set(statement.names)
-        case tree.CallStatement():
-            return {each.name for each in statement.targets} | tree.names_in(statement.read)
-        case tree.Constant():
-            return {statement.name.name}
-        case tree.Comprehension():
-            return {name.name for name, _ in statement.targets} | tree.names_in(_parts(statement))
-
-
-def _parts(node: tree.Comprehension) -> tuple[tree.Expression, ...]:
-    left = (index for _, indices in node.targets for index in indices or ())
-    clauses = (part for clause in node.clauses for part in tree.parts(clause))
-    return (*left, node.value, *node.rest, *(() if node.at is None else (node.at,)), *clauses)
-
-
 def _reads(node: tree.Comprehension) -> Iterator[tree.Apply[tree.Expression]]:
-    nodes = (each for part in _parts(node) for each in tree.walk(part))
+    nodes = (each for part in parts_of(node) for each in tree.walk(part))
     return (each for each in nodes if isinstance(each, tree.Apply))
 
 

@@ -2089,23 +2089,42 @@ class _StatementChecker:
         left = [index.name for index in written if isinstance(index, tree.Name)]
         used = left if len(left) == len(written) == rank else free
         fix = None
-        if (
-            len(ranks) == 1
-            and len(used) == rank
-            and (used is left or not written)
-            and len(scope.diagnostics) == count
-            and (not in_block or all(info.is_input for info, _ in whole))
-        ):
+        fits = len(scope.diagnostics) == count and (not in_block or all(info.is_input for info, _ in whole))
+        at = {info.name: self.indices_by_size(info) for info, _ in whole}
+        if fits and written and all(at.values()):
+            edits = [Edit(Span(span.end, span.end), f"({', '.join(at[info.name])})") for info, span in whole]
+            fix = Fix("read elements", tuple(edits))
+        elif fits and len(ranks) == 1 and len(used) == rank and (used is left or not written):
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
             edits += [] if used is left else [Edit(Span(node.target.span.end, node.target.span.end), text)]
             fix = Fix("read elements", tuple(edits))
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
-        help = f"read an element, as in `{first.name}({', '.join(letters(rank))})`"
+        help = f"read an element, as in `{first.name}({', '.join(at[first.name] or letters(rank))})`"
         if in_block:
             help = "inside of a block, expressions have their indices, as in `Q(i, j) = 2*P(i, j)`"
         scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
+
+    def indices_by_size(self, info: TensorInfo) -> list[str]:
+        """For each dimension an index over one of the same size in the statement, or in another one with its left side."""
+        known: list[tuple[Expr, str]] = []
+        alike = (each for each in self.owner.node.statements if isinstance(each, tree.Comprehension))
+        values = [each.value for each in alike if (each.target, each.indices) == (self.node.target, self.node.indices)]
+        for node in (node for value in values for node in tree.walk(value)):
+            other = self.scope.tensors.get(node.function.name) if isinstance(node, tree.Apply) else None
+            if other is not None and isinstance(node, tree.Apply):
+                pairs = zip(other.dims, node.arguments, strict=False)
+                known += [(dim, at.name) for dim, at in pairs if isinstance(at, tree.Name) and self.is_index(at.name)]
+        found: list[str] = []
+        for dim in info.dims:
+            fitting = (name for size, name in known if size == dim and name not in found)
+            found += [name for name in fitting][:1]
+        return found if len(found) == info.rank else []
+
+    def is_index(self, name: str) -> bool:
+        """Whether a name is an index of this statement."""
+        return name in self.names.indices or name in self.names.left
 
     def has_call(self) -> bool:
         """Whether a statement on whole arrays has a call of a def, which was told of: without it, arrays would be right."""
@@ -2869,7 +2888,7 @@ class _StatementChecker:
             fix = Fix("replace it by `=`", (Edit(place, "="),)) if self.reducer is None else None
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
-        elif self.operator != "=" and not self.initialize and first:
+        elif self.operator != "=" and not self.initialize and first and not scope.told(codes.ACCUMULATE_UNSET, place):
             fix = Fix(f"replace it by `{node.operator}!`", (Edit(place, node.operator + "!"),))
             other = ", or pass an array with `out=`" if is_result else ""
             message = f"`{node.operator}` accumulates onto `{node.target.name}`, which nothing has written"

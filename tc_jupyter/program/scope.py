@@ -111,6 +111,10 @@ class Scope:
             self.unknown.add(name)
         self.diagnostics.append(Diagnostic(code, span, message, label, labels, help, fix))
 
+    def told(self, code: codes.Code, span: Span) -> bool:
+        """Whether there is a message of a kind at a place."""
+        return any(each.code is code and each.span == span for each in self.diagnostics)
+
     def taken(self, name: str) -> tuple[str, Span] | None:
         """What a name stands for already, and where that was said."""
         if name in self.sizes:

@@ -564,6 +564,8 @@ class ExpressionChecker:
             self._levels(node, left, right)
             self._tighter(node)
             return self._comparison(node, left, right)
+        if node.op == "/" and left.dtype is BOOL and right.dtype.is_integer and not self.in_bound:
+            self._truth_quotient(node)
         return self._arithmetic(node.op, left, right, node.span)
 
     def _logical(
@@ -738,6 +740,16 @@ class ExpressionChecker:
         message = f"`{digits}{rest}` is a quotient of integers, which is rounded down"
         help = f"a fraction has a float, as in `{one}{rest}`" if plain else None
         self.scope.report(codes.INTEGER_QUOTIENT, node.span, message, help=help, fix=fix)
+
+    def _truth_quotient(self, node: tree.Binary[tree.Expression]) -> None:
+        """Warn of `(X(i) == 1) / n`, which is 0 but for `n` of 1 and -1."""
+        span = node.left.span
+        bracketed = self.scope.source.slice(span)[:1] == "("
+        opening, closing = Span(span.start, span.start), Span(span.end, span.end)
+        edits = (Edit(opening, "float"),) if bracketed else (Edit(opening, "float("), Edit(closing, ")"))
+        message = f"`{self._short_text(node.span)}` divides a truth value by an integer, which is rounded down"
+        fix = Fix("make it a float", edits)
+        self.scope.report(codes.INTEGER_QUOTIENT, node.span, message, help="a fraction has a float", fix=fix)
 
     def _not_in_bound(self, what: str, span: Span) -> None:
         self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in {self.bound_is}", help=self.bound_help)

@@ -94,6 +94,11 @@ class Access:
             return element_text(self.tensor.rpartition(".")[0], shown[1:], self.brackets)
         return element_text(self.tensor, shown, self.brackets) if shown else self.tensor
 
+    @property
+    def tensor_parts(self) -> int:
+        """How many dimensions before the others nobody has written: 1 for the state of a reducer, which is in parts."""
+        return int(bool(self.index) and to_python(self.index[0]).endswith(".part"))
+
     def is_border(self, dimension: int) -> bool:
         """Whether a subscript may be outside as it is written, so that it gives no index its range."""
         return self.read.border is not None and dimension in self.read.border.dimensions

@@ -194,10 +194,15 @@ def scalar_limits(expr: Expr) -> Mapping[str, int]:
 
 
 def divided_by(e: SizeExpr) -> SizeExpr:
-    """A divisor that a scope has collected, without the condition around it."""
+    """A divisor that a scope has collected, without the condition around it.
+
+    Of `min(-n, n)`, which a quotient that is cut off divides by, it is `n`: both are 0 where the other one is.
+    """
     match tuple(e.terms.items()):
         case (((Choice() as choice,), 1),) if e.offset == 0 and choice.otherwise == 1:
-            return choice.then
+            return divided_by(choice.then)
+        case (((Extremum(arguments=(one, other)),), 1),) if one + other + 2 * e.offset == 0:
+            return max(one + e.offset, other + e.offset, key=lambda each: [*each.terms.values(), each.offset])
         case _:
             return e
 

@@ -44,7 +44,7 @@ from tc_jupyter.program.integers import has_read, index_names
 
 from .accesses import Access, guards_of, needed_names, write_access
 from .convert import Scope, from_expr, to_expr
-from .display import condition_text
+from .display import condition_text, written_tensor
 from .inference import IndexRange, Ranges
 from .interval import interval
 from .left_sides import is_injective, written_by
@@ -397,7 +397,8 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     text = c_division(ranges.program, access) or in_the_text(access.text, access.index, access.read.span, ranges)
     active = (*(r.extent for r in ranges.points(statement.name)), *found.active)
     writes = all(access is not other for other in ranges.accesses[statement.name])
-    return replace(found, dimension=dimension, text=text, active=active, writes=writes)
+    tensor, parts = written_tensor(access.tensor, ranges.program), access.tensor_parts
+    return replace(found, tensor=tensor, dimension=dimension - parts, text=text, active=active, writes=writes)
 
 
 def _points(statement: Statement, ranges: Ranges, access: Access, index: Expr, lower: Expr, upper: Expr) -> PointCheck:
@@ -641,6 +642,10 @@ def _no_range(point: PointCheck, where: str, value: float, lower: int, upper: in
     """TC604 for an end of a range, or where no point takes part in a position."""
     help_text = f"first at {where}" if where else None
     if point.kind == "position":
+        if where.startswith("at"):  # of groups, whose elements nobody has given an index
+            help_text = (
+                f"first for `{point.tensor}({', '.join(part.rpartition(' ')[2] for part in where.split(', '))})`"
+            )
         message = f"there is no position in `{point.tensor}`: an element has no points"
         return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, "no point", (), help_text)
     message = f"the range of `{point.tensor}` ends before it starts: it starts at {lower} and ends at {value}"

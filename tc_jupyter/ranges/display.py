@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias, assert_never
 
+from tc_jupyter.program import Program
+
 from .size_expr import (
     Atom,
     Choice,
@@ -243,6 +245,12 @@ def _atom_text(atom: Atom) -> str:
 def element_text(tensor: str, subscripts: Iterable[str], brackets: str) -> str:
     """An element in the language of the text: `C(i, j)`, in `%%sac` `C[i, j]`."""
     return f"{tensor}{brackets[0]}{', '.join(subscripts)}{brackets[1]}"
+
+
+def written_tensor(name: str, program: Program) -> str:
+    """The tensor of the text that one is for which nobody has written: `P` for `P.max` of `P(n) argmax=! X(n, m)`."""
+    target, dot, _ = name.rpartition(".")
+    return target if dot and any(each.name == target for each in program.tensors) else name
 
 
 def _factor_order(e: SizeExpr) -> tuple[int, list[Order]]:

@@ -14,6 +14,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 from tc_jupyter.program import Program, Statement, decided_by_data
 
 from .accesses import as_written, write_access
+from .certain import leaves_out
 from .convert import to_condition
 from .display import element_text, to_python
 from .inference import IndexRange, Ranges
@@ -29,18 +30,18 @@ MOST_CHOICES = 1 << 6
 
 
 def left_side_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
-    """TC221 and TC222, as far as they follow from the text."""
+    """TC221 and TC222, as far as they follow from the text; one of them for a left side."""
     found: list[Diagnostic] = []
     for statement in program.statements:
         if not ranges.is_complete(statement.name) or statement.operator != "=":
             continue
-        if statement.conditions and not _is_filled(program, ranges, statement):
+        if leaves_out(ranges, statement) and not _is_filled(program, ranges, statement):
             found.append(_left_as_it_was(program, ranges, statement))
         if statement.computed and not statement.unique and not is_injective(ranges, statement):
             found.append(_written_twice(program, ranges, statement))
-    return found + [
-        said for tensor in program.tensors if (said := _unwritten(program, ranges, tensor.name)) is not None
-    ]
+    told = {each.span for each in found}
+    unwritten = (_unwritten(program, ranges, tensor.name) for tensor in program.tensors)
+    return [*found, *(each for each in unwritten if each is not None and each.span not in told)]
 
 
 def subscripts_of(ranges: Ranges, statement: Statement) -> tuple[SizeExpr, ...]:
@@ -238,7 +239,7 @@ def _makes(program: Program, block: str, tensor: str) -> bool:
 
 def _written(program: Program, ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> Written | None:
     """The same of some statements; those that leave points out write only what is written already."""
-    before = [each for each in statements if each.operator != "=" or not each.conditions]
+    before = [each for each in statements if each.operator != "=" or not leaves_out(ranges, each)]
     if not before or before[0].operator != "=" or not before[0].computed or tensor not in ranges.boxes:
         return None
     if not all(ranges.is_complete(each.name) for each in before):
@@ -289,7 +290,7 @@ def _is_filled(program: Program, ranges: Ranges, statement: Statement) -> bool:
     found = _written(program, ranges, statement.target, before)
     if found is not None:
         return found.proved
-    return any(each.operator != "=" or not each.conditions for each in before)
+    return any(each.operator != "=" or not leaves_out(ranges, each) for each in before)
 
 
 def _left_as_it_was(program: Program, ranges: Ranges, statement: Statement) -> Diagnostic:

@@ -33,8 +33,9 @@ from tc_jupyter.program import (
 from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
+from .certain import constant_truth, holds, index_limits, loop_facts
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
-from .display import condition_text, element_text, solved, to_python
+from .display import condition_text, element_text, solved, to_python, written_tensor
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
 from .left_sides import left_side_messages, value_first
@@ -186,9 +187,13 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics = [*(each for each in diagnostics if not _is_consequence(each, wrong, program)), *wrong]
         diagnostics.extend(order_messages(program, ranges))
-        left_sides = left_side_messages(program, ranges)
+        told_spans = {each.span for each in diagnostics if each.code is codes.OUT_OF_BOUNDS}
+        left_sides = [each for each in left_side_messages(program, ranges) if each.span not in told_spans]
         diagnostics.extend(left_sides)
         unwritten = {each.span for each in left_sides if each.code is codes.UNWRITTEN_ELEMENT}
+        diagnostics = [
+            each for each in diagnostics if each.code is not codes.GUARD_ALWAYS or each.span not in unwritten
+        ]
         diagnostics.extend(_origin_messages(program, ranges, narrowed, unwritten))
         if not any(item.kind == "REFUTED" for item in items):
             diagnostics.extend(_unread_messages(program, ranges))
@@ -219,22 +224,6 @@ def _one_by_one(guards: Iterable[Guard]) -> tuple[tuple[Expr, bool], ...]:
             else:
                 found.append((each, guard.polarity))
     return tuple(found)
-
-
-def loop_facts(ranges: Iterable[IndexRange]) -> list[SizeExpr]:
-    """Expressions that are >= 0 while every loop is non-empty, without those that always are."""
-    found = (r.extent - 1 for r in ranges)
-    return [e for e in dict.fromkeys(found) if not nonnegative(e)]
-
-
-def holds(e: SizeExpr, facts: Iterable[SizeExpr]) -> bool:
-    """Whether `e >= 0` follows from the limits of sizes, or from one of `facts`."""
-    return nonnegative(e) or any(nonnegative(e - fact) for fact in facts)
-
-
-def index_limits(ranges: Iterable[IndexRange]) -> dict[str, tuple[SizeExpr, SizeExpr]]:
-    """First and last value of every index that has both."""
-    return {r.index: (r.lower, r.upper - 1) for r in ranges if r.lower is not None and r.upper is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,6 +595,7 @@ class _Told:
 
     message: Diagnostic
     needs: tuple[SizeExpr, ...]
+    reads: bool = False
 
 
 def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
@@ -618,7 +608,15 @@ def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
         kept = places.setdefault(key, [])
         if not any(_implies(other, each) for other in kept):
             kept[:] = [*(other for other in kept if not _implies(each, other)), each]
-    return [each.message for kept in places.values() for each in kept]
+    found = [each for kept in places.values() for each in kept]
+    writes = [each for each in found if each.message.code is codes.DATA_CHECKED and not each.reads]
+    return [each.message for each in found if not (each.reads and any(_is_inside(each, other) for other in writes))]
+
+
+def _is_inside(one: _Told, other: _Told) -> bool:
+    """Whether a read is of what a statement writes, at the same place: a statement that combines values is several ones."""
+    inner, outer = one.message.span, other.message.span
+    return outer.start == inner.start and inner.end <= outer.end and _implies(other, one)
 
 
 _OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK, codes.DATA_CHECKED)
@@ -639,6 +637,7 @@ def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told
         _Told(
             _access_message(group, group[0].bound, checker),
             tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
+            group[0].kind == "DATA" and group[0].subject != "write",
         )
         for group in groups.values()
         if group[0].bound is not None and not _is_demanded(group[0], checker.ranges.program)
@@ -687,7 +686,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     e = access.index[bound.dimension]
     shown = in_the_text(access.text, access.index, access.read.span, checker.ranges)
     source = source_of(bound, checker.ranges)
-    where = f"`{source or shown}`"
+    where, tensor = f"`{source or shown}`", written_tensor(access.tensor, checker.ranges.program)
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -701,7 +700,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         reach = f": `{to_python(e)}` reaches `{to_python(worst)}`" if worst is not None and ends.exact else ""
         if not e.indices:
             reach = ""
-        message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
+        message = f"{where} leaves `{tensor}` for all sizes{reach}"
         if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
             return _from_the_end(bound, span, message, needs, checker.ranges)
         larger = _larger_help(checker, bound)
@@ -716,10 +715,10 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
-        message = f"{where} stays inside `{access.tensor}` {condition}"
+        message = f"{where} stays inside `{tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         if e.is_constant:
-            stated = f"if the signature has a number as the extent of `{access.tensor}`, it is proved"
+            stated = f"if the signature has a number as the extent of `{tensor}`, it is proved"
             help_text = f"the call checks it; {stated}"
         larger = _larger_help(checker, bound)
         if larger is not None:
@@ -737,11 +736,11 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     adds = checker.is_write(access) and checker.statement.operator != "="
     clamp = _clamp(checker.ranges, access, bound.dimension, sides, adds)
     if item.kind == "DATA":
-        tensor = item.datum.tensor if item.datum is not None else ""
+        scanned = item.datum.tensor if item.datum is not None else ""
         does = "writes" if item.subject == "write" else "reads"
-        message = f"{where} {does} where the values of `{tensor}` say: each call scans them for {text}"
+        message = f"{where} {does} where the values of `{scanned}` say: each call scans them for {text}"
         return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
-    message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
+    message = f"{where} is checked at every point: whether it stays inside `{tensor}` is seen only in the data"
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
 
 
@@ -871,7 +870,10 @@ def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ran
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
     is_text = inside and all(each.span != span for each in program.calls) and is_kept_otherwise(index, ranges)
-    return shown_line(program.source.slice(span)) if is_text else shown
+    if is_text:
+        return shown_line(program.source.slice(span))
+    name = re.split(r"[(\[]", shown, maxsplit=1)[0]
+    return written_tensor(name, program) + shown[len(name) :]
 
 
 def is_kept_otherwise(index: Iterable[SizeExpr], ranges: Ranges) -> bool:
@@ -1083,29 +1085,12 @@ def _guard_messages(statement: Statement, ranges: Ranges) -> tuple[list[Diagnost
         inside = [
             name for name, r in found.items() if name in tested and any(guard in b.access.guards for b in r.because)
         ]
-        always = _constant_truth(guard.meaning, box, facts) if inside else None
+        always = constant_truth(guard.meaning, box, facts) if inside else None
         if always is not None:
-            result.append(_guard_message(statement, ranges, guard, always, [found[name] for name in inside]))
+            said = _guard_message(statement, ranges, guard, always, [found[name] for name in inside])
+            result.append(said if names.isdisjoint(inside) else replace(said, fix=None))  # an index has one range
             names |= set(inside)
     return result, names
-
-
-def _constant_truth(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool | None:
-    """Whether a condition is always true, or always false, on the ranges; `None` if neither is certain."""
-    if _certain(condition, box, facts):
-        return True
-    return False if _certain(condition.negated(), box, facts) else None
-
-
-def _certain(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool:
-    alternatives, complete = condition.alternatives()
-    if not complete:
-        return False
-    for alternative in alternatives:
-        lows = [interval(g, box).lower for g in alternative]
-        if all(low is not None and holds(low, facts) for low in lows):
-            return True
-    return False
 
 
 def _chooses(value: Expr, condition: Expr) -> bool:
@@ -1124,6 +1109,8 @@ def _guard_message(
     if (text := clause(ranges, inside)) is None:
         text = ", ".join(f"{r.index} in ..." for r in inside)
         fix = None
+    elif always and any(each is guard.condition for each in statement.filters):
+        fix = Fix(f"write the range `{text}`", (Edit(guard.condition.span, text),))
     else:
         fix = give(ranges, statement, text)
     runs = "runs" if len(inside) == 1 else "run"

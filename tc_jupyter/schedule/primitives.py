@@ -2054,7 +2054,10 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
             return problem
     if annotation in ("vectorize", "unroll") and _longest(stage, axis) is None:
         inner = f'`.split("{stage.name}", "{axis}", 8).{annotation}("{stage.name}", "{axis}.inner")`'
-        return "no number says how long it is at most", f"split it by such a number: {inner}"
+        reason = "no number says how long it is at most"
+        if stage.attach.kind == "at":
+            reason = f"how long it is follows from what the loops of `{stage.attach.stage}` need, and no number is given for it"
+        return reason, f"split it by a number: {inner}"
     if annotation in GPU_AXES:
         for leaf, kind in stage.annotations:
             if kind == annotation:

@@ -75,6 +75,8 @@ def _edited(tokens: list[Token], edit: Edit, elsewhere: list[Token]) -> list[Tok
         return None
     for token in written:
         token.start, token.end, token.first = start, end, False
+        if token.text == "along":  # its statement stands before it, which the edit does not have
+            token.type = "ALONG"
     _say_where(written, elsewhere)
     if taken and written:
         written[0].first = taken[0].first

@@ -98,7 +98,7 @@ def refused(
         return Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=help)
     if token.text == "if" and (found := _choice(piece, position)):
         return found
-    if what == "statement" and (found := _quantified(piece, position)):
+    if what == "statement" and (found := _quantified(piece, position) or _combined_over(piece, position)):
         return found
     if what == "statement" and token.type == "LBRACE":
         return _braces(piece, position)
@@ -553,6 +553,26 @@ def _quantified(piece: list[Token], position: int) -> Diagnostic | None:
 
 
 _ALL = "a statement keeps all elements: choose their values, as in `X(i) > 0 ? X(i) : 0`"
+
+
+def _combined_over(piece: list[Token], position: int) -> Diagnostic | None:
+    """`y(i) max= A(i, j) over j`, where the indices that only stand on the right say it."""
+    end = position + 1
+    while end < len(piece) and piece[end].type in ("NAME", "COMMA"):
+        end += 1
+    names = {token.text for token in piece[position + 1 : end] if token.type == "NAME"}
+    if piece[position].text != "over" or not names:
+        return None
+    place = Span(piece[position].start, piece[end - 1].end)
+    message = "an operator combines over the indices that stand only on the right: `over` is not written"
+    help = "as in `y(i) max=! A(i, j)`"
+    update = next((token for token in piece[:position] if token.type in ("UPDATE", "ASSIGN")), None)
+    ends = end == len(piece) or piece[end].type == "WHERE"
+    fix = None
+    if update is not None and update.type == "UPDATE" and ends and names <= _subscripts(piece[:position]):
+        marked = [] if update.text.endswith("!") else [Edit(update.span, update.text + "!")]
+        fix = Fix("leave it out", (*marked, Edit(Span(piece[position - 1].end, place.end), "")))
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
 
 
 def _square(piece: list[Token], position: int) -> Diagnostic:

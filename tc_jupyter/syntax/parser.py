@@ -25,6 +25,7 @@ from .control import without_control
 from .foreign import chained, commanded, declared, domain, ended, paired, subscripted, where_range
 from .mended import in_place, mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
+from .order_ranges import order_with_range
 from .recovery import (
     BlockTokens,
     DefTokens,
@@ -308,7 +309,9 @@ class _CellParser:
             if not isinstance(each, BlockTokens):
                 found.append((each, around))
                 continue
-            head = self.head(each)
+            alone = waiting[0][0] if len(waiting) == 1 else None
+            only = alone if isinstance(alone, list) and each.opening is None and waiting[0][1] == around else None
+            head = self.head(each, only)
             if (
                 head is not None
                 and len(around) == MOST_NESTED
@@ -318,11 +321,12 @@ class _CellParser:
             elif head is not None and len(around) < MOST_NESTED:
                 around = (*around, replace(head, number=count))
                 count += 1
+                waiting = waiting if only is None else [(only, around)]
             waiting += [(inner, around) for inner in reversed(each.body)]
         return found
 
-    def head(self, piece: BlockTokens) -> Block | None:
-        """The head of a block; `None` after a message."""
+    def head(self, piece: BlockTokens, only: list[Token] | None) -> Block | None:
+        """The head of a block; `None` after a message. `only`: what stands behind it without braces, if that is one statement."""
         place, node = piece.head[0].span, None
         if self.fits(piece.head):
             node, problem = _parse(piece.head, "head")
@@ -331,6 +335,9 @@ class _CellParser:
         if node is not None and piece.opening is None:
             end = piece.head[-1].end
             fix = Fix("insert `{`", (Edit(Span(end, end), " {"),))
+            if only is not None:
+                closing = Edit(Span(only[-1].end, only[-1].end), " }")
+                fix = Fix("insert `{` and `}`", (*fix.edits, closing))
             self.report(codes.SYNTAX_ERROR, place, "`{` is missing behind the head of a block", help=_BLOCK, fix=fix)
         elif node is not None and piece.closing is None and piece.opening is not None:
             labels = (Label(piece.opening.span, "opened here"),)
@@ -749,7 +756,7 @@ class _CellParser:
         given, written, regions = tokens, tuple[Edit, ...](), list[Edit]()
         for _ in range(_MOST_MENDED):
             if (problem := self.of_character(tokens)) is None:
-                node, problem = None, sliced(tokens)
+                node, problem = None, order_with_range(tokens) or sliced(tokens)
                 if problem is None:
                     node, problem = _parse(tokens, "statement", self.tensors)
                 if problem is None and any(token.stood for token in tokens):

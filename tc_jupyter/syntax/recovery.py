@@ -246,6 +246,10 @@ def split_body(tokens: list[Token]) -> list[list[Token] | BlockTokens]:
         if token.type != "BLOCK" and not closes:
             i += 1
             continue
+        if token.type == "BLOCK" and (end := _end_of_order(tokens, start, i)) is not None:
+            token.type = "ALONG"
+            i = end
+            continue
         open_blocks[-1].body += _plain_statements(tokens[start:i])
         if closes:
             open_blocks.pop().closing = token
@@ -263,6 +267,18 @@ def split_body(tokens: list[Token]) -> list[list[Token] | BlockTokens]:
         i = start
     open_blocks[-1].body += _plain_statements(tokens[start:])
     return open_blocks[0].body
+
+
+def _end_of_order(tokens: list[Token], start: int, i: int) -> int | None:
+    """Where `along t in a:b` ends behind a statement in its line, if nothing but that statement, and its `where`, is in it."""
+    if start == i or tokens[i].first or _opening(tokens, i) is not None:
+        return None
+    head = _head(tokens, i)
+    end = i + next((place for place, token in enumerate(head) if token.type == "WHERE"), len(head))
+    if end < i + len(head):
+        return end
+    alone = end == len(tokens) or tokens[end].first or tokens[end].type == "RBRACE"
+    return end if alone else None
 
 
 def _head(tokens: list[Token], i: int) -> list[Token]:

@@ -26,6 +26,7 @@ from .elsewhere import (
     limit,
     reducing,
 )
+from .foreign import text_of
 from .recovery import closers, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, KEYWORDS, REDUCTIONS, STARTS_EXPRESSION, Token
 
@@ -401,12 +402,50 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     while i < len(tokens):
         token, end = tokens[i], _operator_end(tokens, i)
         if end > i and _is_head(tokens, i, openings):
-            kept.append(_operator(tokens[i:end], diagnostics))
+            mean = _mean(tokens, i, end, openings)
+            kept.append(_operator(tokens[i:end], diagnostics) if mean is None else mean[0])
+            diagnostics += [] if mean is None else [mean[1]]
             i = end
             continue
         kept.append(token)
         i += 1
     return kept
+
+
+def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> tuple[Token, Diagnostic] | None:
+    """`Y(i) mean=! X(i, j)` is a sum and a quotient by the extents of what is summed over; `None` where they are not seen."""
+    start = openings.get(i - 1, i) - 1
+    if reducing(tokens[i].text) != "mean" or tokens[start].type != "NAME":
+        return None
+    pairs, last = {opening: close for close, opening in openings.items()}, end
+    while last < len(tokens) and tokens[last].type not in ("RBRACE", "WHERE", "ALONG"):
+        if tokens[last].type == "NAME" and last > end and starts_statement(tokens, last, pairs):
+            break
+        last += 1
+    extents = _summed(tokens[end:last], {token.text for token in tokens[start + 1 : i]})
+    if not extents or (last < len(tokens) and tokens[last].type in ("WHERE", "ALONG")):
+        return None
+    left, count = text_of(tokens[start:i]), extents[0] if len(extents) == 1 else f"({' * '.join(extents)})"
+    quotient = f"{left} = {left} / {count}"
+    place, behind = Span(tokens[i].start, tokens[end - 1].end), tokens[last - 1].end
+    help = f"sum with `+=!`, and divide by the number of values in a second statement, `{quotient}`"
+    fix = Fix("sum, and divide", (Edit(place, "+=!"), Edit(Span(behind, behind), f"  {quotient}")))
+    message = f"there is no operator `{text_of(tokens[i:end]).replace(' ', '')}`"
+    said = Diagnostic(codes.PYTHON_OPERATOR, place, message, help=help, fix=fix)
+    return Token("UPDATE", "+=!", place.start, place.end), said
+
+
+def _summed(value: list[Token], left: set[str]) -> list[str]:
+    """The extents of the indices of a value that are not on the left, `X.1` for `j` of `X(i, j)`."""
+    pairs, found = closers(value), dict[str, str]()
+    for place, (name, bracket) in enumerate(pairwise(value)):
+        if name.type != "NAME" or bracket.type != "LPAR":
+            continue
+        subscripts = split_commas(value[place + 2 : pairs.get(place + 1, place + 2)])
+        for number, each in enumerate(subscripts):
+            if [token.type for token in each] == ["NAME"] and each[0].text not in left:
+                found.setdefault(each[0].text, f"{name.text}.{number}")
+    return list(found.values())
 
 
 _SPACED = ("MINMAX", "SIGN", "FACTOR")

@@ -59,6 +59,12 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
         help = "shift the index, as in `X(i + 1)`; where it runs over less, give its range: `where i in a:b`"
     if any(_is_new_axis(each) for read in reads for each in read.axes):
         help = "each tensor has only its own indices, as in `T(i, j) = A(i) * B(j)`: it is repeated over the others"
+    if any(_sliced_name(piece, read) is None for read in reads):
+        help = "tensors have indices, and values have none: write `exp(X(i + 1))`; what a def gives has a name first, `T = f(X)`"
+        if all(piece[read.opening - 1].type != "RPAR" for read in reads):
+            help = (
+                "an element has no elements: all indices of a tensor stand in one pair of brackets, as in `X(i, j + 1)`"
+            )
     edits = _edits(piece, reads)
     fix = Fix("write indices", tuple(edits)) if edits else None
     return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
@@ -120,6 +126,8 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
     if place is None or piece[0].type != "NAME":
         return None
     unread = _unread(piece, place)
+    if count and unread and len(unread) != count:
+        return None
     names = unread if len(unread) == count else names
     if len(names) < count or any(token.type == "DOT" for token in piece) or _is_repeated_whole(piece, place, reads):
         return None
@@ -129,8 +137,12 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
     from_0: set[str] = set()
     read_at: set[str] = set()
     for read in reads:
+        tensor = _sliced_name(piece, read)
+        if tensor is None:
+            return None
         subscripts = read.axes if read.slices else []
         edits += _without_new_axes(read)
+        texts: dict[int, str] = {}  # what stands in place of each slice
         for name, each in zip(names[count - len(subscripts) :], subscripts, strict=True):
             if _is_new_axis(each):
                 continue
@@ -139,12 +151,19 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
             if shift is None:
                 return None
             own = [other for other in read.subscripts if not _is_new_axis(other)]
-            extent = f"{piece[read.opening - 1].text}.{own.index(each)}"
-            ends.setdefault(name, f"{name} in 0:{extent} - {shift}")
+            ends.setdefault(name, f"{name} in 0:{tensor.text}.{own.index(each)} - {shift}")
             if not shift:
                 from_0.add(name)
-            edits.append(Edit(Span(each[0].start, each[-1].end), f"{name} + {shift}" if shift else name))
-        edits += _round(piece, read)
+            texts[each[0].start] = f"{name} + {shift}" if shift else name
+        if piece[read.opening - 1] is tensor:
+            edits += [
+                Edit(Span(*_ends(each)), texts[each[0].start]) for each in read.subscripts if each[0].start in texts
+            ]
+            edits += _round(piece, read)
+        else:
+            at = ", ".join(texts.get(each[0].start, " ".join(token.text for token in each)) for each in read.subscripts)
+            edits.append(Edit(Span(tensor.end, tensor.end), f"({at})"))
+            edits.append(Edit(Span(piece[read.opening].start, piece[read.closing].end), ""))
     for read in _reads(piece):
         edits += [] if read in reads else _round(piece, read)
     if not read_at >= set(names[:count]):
@@ -155,6 +174,23 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
     if given:
         edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(given)}"))
     return [*edits, *([] if names is unread else _left(piece, place, reads, names))]
+
+
+def _ends(tokens: tuple[Token, ...]) -> tuple[int, int]:
+    return tokens[0].start, tokens[-1].end
+
+
+def _sliced_name(piece: list[Token], read: _Read) -> Token | None:
+    """The tensor that a slice is of: the name before the brackets, or the only one in a value before them, as in `(X * 2)[1:]`."""
+    before = piece[read.opening - 1]
+    if before.type == "NAME":
+        return before
+    start = next((opening for opening, closing in closers(piece).items() if closing == read.opening - 1), 0)
+    inside = piece[start + 1 : read.opening - 1]
+    names = [token for token in inside if token.type == "NAME"]
+    is_value = piece[start].type == "LPAR" and piece[start - 1].type not in ("NAME", *_CLOSING)
+    brackets = any(token.type in _OPENING for token in inside)
+    return names[0] if is_value and len(names) == 1 and not brackets else None
 
 
 def _is_repeated_whole(piece: list[Token], place: int, reads: list[_Read]) -> bool:

@@ -6,7 +6,19 @@ import sys
 
 import pytest
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance, nearest, render
+from tc_jupyter.diagnostics import (
+    WIDE,
+    Diagnostic,
+    Edit,
+    Fix,
+    Label,
+    SourceText,
+    Span,
+    codes,
+    edit_distance,
+    nearest,
+    render,
+)
 
 
 def at(source: SourceText, word: str, **rest) -> Diagnostic:
@@ -110,6 +122,18 @@ def test_a_span_over_several_lines_marks_the_first():
 @pytest.mark.parametrize("text", ["", "abc", "abc\n", "\n\n", "\r\nabc\r\n"])
 def test_any_span_in_any_text_renders(text, span):
     assert "TC111" in render([Diagnostic(codes.NO_DEF, span, "m")], SourceText(text))
+
+
+def test_the_lines_that_a_fix_changes_are_shown_and_of_a_long_one_the_changed_part():
+    source = SourceText("a\nb\n" + "c" * 150 + "x" + "d" * 150)
+    edits = tuple(Edit(Span(each, each + 1), "new") for each in (2, source.text.index("x")))
+    shown = render([Diagnostic(codes.NO_DEF, Span(0, 1), "m", fix=Fix("do it", edits))], source).splitlines()
+    (title,) = [number for number, line in enumerate(shown) if line == "help: do it"]
+    short, long = shown[title + 1 :]
+    assert short == "2 | new"
+    assert "cnewd" in long
+    assert long.startswith("3 | ...")
+    assert len(long) < WIDE + 12
 
 
 def test_colour_only_adds():
