@@ -66,6 +66,7 @@ from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import autograd, cpu, cuda, libraries, peak
+from tc_jupyter.runtime.alternating import Alternating
 from tc_jupyter.runtime.arguments import call_error, fail, parameters_of
 from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
@@ -1052,10 +1053,14 @@ class Function:
             TypeError, ValueError: what is no count, or no such result.
         """
         found = self.analysis
-        made = iteration(self, rule_of(found, until), n, every, keep)
+        made = iteration(self, self._alternating, rule_of(found, until), n, every, keep)
         if made.steps < 0:
             raise call_error(negative_steps(found, made.steps), found.program.source)
         return made
+
+    def _alternating(self, even: Sequence[Any], odd: Sequence[Any]) -> Alternating | None:
+        """As `Definition.alternating`; the arguments are those of a call with `out=`."""
+        return self._known(even[: len(self.analysis.program.parameters)]).alternating(even, odd)
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
         definition = self._known(arrays)

@@ -50,9 +50,9 @@ class _State:
 
     def steps(self, statement):
         """The values of the steps of a block, in order."""
-        ((name, way),) = statement.order
-        (index,) = (each for each in statement.indices if each.name == name)
-        return ({name: at} for at in range(*map(self.integer, index.where))[::way])
+        ends = {each.name: tuple(map(self.integer, each.where)) for each in statement.indices}
+        rounds = itertools.product(*(range(*ends[name])[::way] for name, way in statement.order))
+        return (dict(zip(dict(statement.order), at, strict=True)) for at in rounds)
 
     def statement(self, program, statement, step):
         target = self.arrays[statement.target]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.runtime import threads
+from tc_jupyter.runtime import jit, threads
+from tc_jupyter.runtime.alternating import Alternating
 
 CELL = """
 def jacobi(float(N, M) U) -> (V) {
@@ -44,6 +45,36 @@ def test_steps_are_calls_one_after_the_other(cell, n):
     np.testing.assert_array_equal(u, given)
     assert found is not u
     assert not np.shares_memory(found, u)
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": 7}, {"until": "done", "every": 9}])
+def test_little_work_is_a_native_loop(monkeypatch, options):
+    """The loop has the bits of calls; it begins in an even or in an odd step, and ends where something is looked at."""
+    text = (
+        CELL
+        + """def last(float(N) U, float c) -> (V, done) {
+        V(i) = U(i) * 0.75 + c * U(N - 1 - i) + 1   most max=! V(i)   done = most > 3.9
+    }
+    def alone(float(N) U, float c) -> (V) { V(i) = U(i) * 0.75 + c * U(N - 1 - i) + 1 }"""
+    )
+    module = tc.compile(text, allow=["TC232", "TC321"])
+    f = module.last if "until" in options else module.alone
+    u = np.random.default_rng(3).random(33, dtype=np.float32)
+    taken, run = [], Alternating.run
+    monkeypatch.setattr(Alternating, "run", lambda loop, steps, odd: (taken.append(steps), run(loop, steps, odd))[1])
+    for n in (9, 50, 51):
+        states, count = [u], 0
+        while count < n:
+            states.append(module.alone(states[-1], 0.01))
+            count += 1
+            if "until" in options and (count % 9 == 0 or count == n) and states[-1].max() > 3.9:
+                break
+        found = f.iterate(n, **options)(u, 0.01)
+        if "until" in options:
+            assert found[1] == count
+            found = found[0]
+        np.testing.assert_array_equal(found, np.stack(states[::7]) if "keep" in options else states[-1])
+    assert not jit.available() or sum(taken) > 30
 
 
 def test_two_states_take_turns(cell):
@@ -143,19 +174,24 @@ def test_threads_share_the_steps_of_a_loop_in_a_cell(shape):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends a signal")
 @pytest.mark.usefixtures("two_threads")
-def test_shared_steps_end_when_python_is_interrupted():
+@pytest.mark.parametrize("shape", [(9, 9), (300, 700)])
+def test_steps_end_when_python_is_interrupted(cell, shape):
+    """Those of a native loop, and those that threads share."""
+
     def interrupt(number, frame):
         raise KeyboardInterrupt
 
-    cell = tc.compile(STEPS, allow=["TC321"])
-    u = np.zeros((300, 700), np.int32)
-    cell.steps(u, u, 1)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with pytest.raises(KeyboardInterrupt):
-            cell.steps(u, u, 10**6)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    np.testing.assert_array_equal(cell.steps(u, u, 2)[0], u)
+    u = np.zeros(shape, np.int32)
+    steps = tc.compile(STEPS, allow=["TC321"]).steps
+    again = cell.jacobi.iterate(10**12)
+    steps(u, u, 1)
+    for run in (lambda: steps(u, u, 10**6 if shape[0] > 9 else 10**9), lambda: again(u.astype(np.float32))):
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                run()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(steps(u, u, 2)[0], u)

@@ -26,6 +26,7 @@ from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_pyt
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.size_expr import Opaque
 from tc_jupyter.runtime import autograd, cpu, cuda, jit, nvrtc
+from tc_jupyter.runtime.alternating import Alternating
 from tc_jupyter.runtime.arguments import (
     Parameter,
     call_error,
@@ -791,6 +792,17 @@ class Definition:
         if len(known) >= _MOST_RECIPES and like not in known:
             known.clear()
         known[like] = found
+
+    def alternating(self, even: Sequence[Any], odd: Sequence[Any]) -> Alternating | None:
+        """The native loop of a call into arrays that was made before, with arguments and arrays of two calls in turns.
+
+        `None` where there is none, or calls have to be looked at one by one.
+        """
+        like = likeness(even, self._floats)
+        if like is None or like != likeness(odd, self._floats) or self.pairs is not None:
+            return None
+        found = self._recipes[True].get(like)
+        return None if found is None else found.again(even, odd)
 
     @cached_property
     def _same_places(self) -> frozenset[tuple[str, str]]:

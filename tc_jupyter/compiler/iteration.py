@@ -20,12 +20,16 @@ from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.diagnostics.values import shown_value
 from tc_jupyter.program import DType, index_state, state_help
 from tc_jupyter.ranges import to_python
+from tc_jupyter.runtime.alternating import Alternating
 from tc_jupyter.runtime.arguments import call_error
 
 from .function_analysis import FunctionAnalysis
 
 Step = Callable[..., Any]
 """`f(*arguments, out=None)`."""
+Alternate = Callable[[Sequence[Any], Sequence[Any]], Alternating | None]
+FIRST_CALLS = 8
+"""Steps that are calls from Python at most, before it is clear whether a native loop takes the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +99,14 @@ class Iteration:
 
     Attributes:
         step: the function.
+        alternating: gives its native loop over steps, for the arguments and results of two calls in turns.
         steps: how often it is applied.
         every: after how many steps it is asked whether they are enough.
         keep: every how many steps a state is kept; 0: only the last one.
     """
 
     step: Step
+    alternating: Alternate
     rule: Rule
     steps: int
     every: int
@@ -114,37 +120,44 @@ class Iteration:
         places, rest = self.rule.states, args[len(self.rule.states) :]
         states: Sequence[Any] = args[: len(places)]
         kept = [[_copy(each)] for each in states] if self.keep else []
-        made: Any = None
-        spare: Any = None
+        made, spare, first = tuple[Any, ...](), tuple[Any, ...](), tuple[Any, ...]()
+        loop: Alternating | None = None
         count = 0
         # arrays of Dask are made when they are computed, so there is nothing to write into
         reuses = self.rule.reuses and not any(hasattr(each, "__dask_graph__") for each in args)
         while count < self.steps:
-            out = spare if reuses else None
-            found = self.step(*states, *rest) if out is None else self.step(*states, *rest, out=out)
-            spare, made = made, found
-            results = found if self.rule.results > 1 else (found,)
-            states = [results[place] for place in places]
-            count += 1
+            ahead = self._stop(count) - count
+            if loop is None and reuses and spare and ahead > 1 and count <= FIRST_CALLS:
+                before = [spare[place] for place in places]
+                loop, first = self.alternating((*states, *rest, *spare), (*before, *rest, *made)), made
+            if loop is not None:
+                loop.run(ahead, made is not first)
+                made, spare = (spare, made) if ahead % 2 else (made, spare)
+                count += ahead
+            else:
+                out = (spare if self.rule.results > 1 else spare[0]) if spare and reuses else None
+                found = self.step(*states, *rest) if out is None else self.step(*states, *rest, out=out)
+                spare, made = made, tuple(found) if self.rule.results > 1 else (found,)
+                count += 1
+            states = [made[place] for place in places]
             if self.keep and count % self.keep == 0:
                 for each, state in zip(kept, states, strict=True):
                     each.append(_copy(state))
             asked = self.rule.until is not None and (count % self.every == 0 or count == self.steps)
-            if asked and bool(results[self.rule.until or 0]):
+            if asked and bool(made[self.rule.until or 0]):
                 break
-        final = (
-            [_stacked(each) for each in kept]
-            if self.keep
-            else [_copy(each) for each in states]
-            if made is None
-            else states
-        )
+        final = [_stacked(each) for each in kept] if self.keep else states if made else [_copy(each) for each in states]
         if self.rule.until is not None:
             return (*final, count)
         return final[0] if len(final) == 1 else tuple(final)
 
+    def _stop(self, count: int) -> int:
+        """After how many steps something is looked at next."""
+        looks = (self.every if self.rule.until is not None else 0, self.keep)
+        return min(self.steps, *(count - count % each + each for each in looks if each), self.steps)
 
-def iteration(step: Step, rule: Rule, steps: Any, every: Any, keep: Any) -> Iteration:
+
+def iteration(step: Step, alternating: Alternate, rule: Rule, steps: Any, every: Any, keep: Any) -> Iteration:
     """An iteration, of counts that make sense.
 
     Raises:
@@ -158,7 +171,7 @@ def iteration(step: Step, rule: Rule, steps: Any, every: Any, keep: Any) -> Iter
     for name, value in (("every", every), ("keep", 1 if keep is None else keep)):
         if index(value) < 1:
             raise ValueError(f"{name}={shown_value(value)}: expected a positive integer")
-    return Iteration(step, rule, index(steps), index(every), index(numbers["keep"]))
+    return Iteration(step, alternating, rule, index(steps), index(every), index(numbers["keep"]))
 
 
 def negative_steps(found: FunctionAnalysis, steps: int) -> Diagnostic:

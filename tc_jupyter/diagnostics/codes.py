@@ -74,6 +74,9 @@ BROKEN_LAW = Code("TC247", "broken-law", _E, "a reducer depends on the order of 
 BAD_REDUCER = Code(
     "TC248", "bad-reducer", _E, "a reducer, or a statement with one, has the wrong number or types of values"
 )
+ROUNDED_IN_PARTS = Code(
+    "TC249", "rounded-in-parts", _N, "a recurrence of floats is rounded in another order than one by one"
+)
 NO_GRADIENT = Code("TC250", "no-gradient", _E, "a def has a derivative that cannot be computed")
 PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies do not fit")
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")

@@ -165,14 +165,14 @@ def lower_later(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tu
 @dataclass(slots=True)
 class _Place:
     """The storage of a tensor inside a kernel: its buffer, the logical index of element 0, tiles of a packed layout, a window in
-    shared memory, whose elements lie in a ring, and the dimension over the steps of a block with how many of them there are.
+    shared memory, whose elements lie in a ring, and the dimensions over steps of a block with how many of them there are.
     """
 
     buffer: Buffer
     base: tuple[SizeExpr, ...]
     layout: tuple[tuple[int, int], ...] | None = None
     ring: Window | None = None
-    steps: tuple[int, int] | None = None
+    steps: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -309,8 +309,8 @@ class _Nest:
         bounds = self.bounds[stage.name]
         extents = [extent for _, extent in bounds.box]
         steps = steps_kept(self.graph, tensor.name)
-        if steps is not None:
-            extents[steps[0]] = constant(steps[1])
+        for dimension, count in steps:
+            extents[dimension] = constant(count)
         place = self._allocation(tensor, stage, bounds, "global", extents)
         return replace(place, steps=steps)
 
@@ -389,8 +389,7 @@ class _Nest:
         if place.ring is not None:
             ring = place.ring
             local[ring.dimension] = mod(local[ring.dimension] + ring.loop * ring.step, ring.room)
-        if place.steps is not None:
-            dimension, count = place.steps
+        for dimension, count in place.steps:
             local[dimension] = mod(local[dimension], constant(count))
         return tuple(self.expr(value) for value in _packed(local, place.layout))
 
@@ -441,8 +440,7 @@ class _Nest:
             ring = place.ring
             moved = Binary("+", positions[ring.dimension], self.expr(ring.loop * ring.step), DType.INT64)
             positions[ring.dimension] = Binary("%", moved, to_expr(constant(ring.room)), DType.INT64)
-        if place.steps is not None:
-            dimension, count = place.steps
+        for dimension, count in place.steps:
             positions[dimension] = Binary("%", positions[dimension], to_expr(constant(count)), DType.INT64)
         return Read(place.buffer.name, _packed_expr(positions, place.layout), read.dtype, read.span)
 

@@ -36,7 +36,7 @@ from .inline import cannot_be_called
 from .integers import index_names
 from .program import Program
 from .sac_emit import NotSolvable, negate, with_call
-from .sac_helpers import Uses, accepts, closeness, count_uses, several
+from .sac_helpers import Uses, accepts, assigned_first, closeness, count_uses, several
 from .sac_inline import inline_program
 from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, Cell, Signature, fits_shape
@@ -99,6 +99,13 @@ class Later:
         """How often a variable is read; see `Uses`."""
         found = sum((block.uses(name, start) for block, start in self.parts), Uses())
         return found.called if called else found.reads
+
+    def needs(self, name: str) -> bool:
+        """Whether a variable may be read before it is assigned again."""
+        if not self.uses(name):
+            return False
+        block, start = self.parts[0]
+        return assigned_first(block.statements[start:], name) is not True
 
 
 class Calls(WithLoops):

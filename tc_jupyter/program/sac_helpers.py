@@ -11,11 +11,22 @@ from typing import TypeGuard
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
 from tc_jupyter.syntax.sac_parser import BASES
-from tc_jupyter.syntax.sac_tree import SacExpression, SacParam, SetExpr, WithLoop, sac_children
+from tc_jupyter.syntax.sac_tree import (
+    If,
+    Loop,
+    SacExpression,
+    SacParam,
+    SetExpr,
+    Statement,
+    WithLoop,
+    own_names,
+    sac_children,
+    statement_expressions,
+)
 from tc_jupyter.syntax.tree import Name
 
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
-from .program import Statement
+from .program import Statement as ProgramStatement
 from .sac_bounds import fill_pending
 from .sac_emit import Draft, identity
 from .sac_ranks import Rank
@@ -102,6 +113,26 @@ def count_uses(nodes: Iterable[SacExpression]) -> dict[str, Uses]:
     return found
 
 
+def assigned_first(statements: Iterable[Statement], name: str) -> bool | None:
+    """Whether statements assign a variable before any of them reads it; `None` where they do neither for sure."""
+    for statement in statements:
+        match statement:
+            case If():
+                ways = [assigned_first(each, name) for each in (statement.then, statement.otherwise)]
+                found = None if None in ways and False not in ways else all(ways)
+                found = False if name in count_uses((statement.condition,)) else found
+            case Loop():
+                found = assigned_first(statement.start, name)
+                inside = False if name in count_uses((statement.condition,)) else assigned_first(statement.body, name)
+                found = False if found is None and inside is False else found
+            case _:
+                read = name in count_uses(statement_expressions((statement,)))
+                found = False if read else True if name in {each.name for each in own_names(statement)} else None
+        if found is not None:
+            return found
+    return None
+
+
 def rank_of(found: Value) -> Rank:
     """What the search for index lengths needs of a value."""
     return Rank(found.rank, number_of(found.shape[0]) if found.rank == 1 else None)
@@ -163,9 +194,9 @@ def with_bounds_filled(found: Value, solved: Mapping[str, Expr]) -> Value:
     )
 
 
-def filled_draft(draft: Draft | Statement, done: Mapping[str, Expr]) -> Draft | Statement:
+def filled_draft(draft: Draft | ProgramStatement, done: Mapping[str, Expr]) -> Draft | ProgramStatement:
     """A draft, or a statement of a function of another cell, with solved bounds in place of open ones."""
-    if isinstance(draft, Statement):
+    if isinstance(draft, ProgramStatement):
         indices = (
             replace(index, where=(fill_pending(index.where[0], done), fill_pending(index.where[1], done)))
             if index.where

@@ -1,7 +1,7 @@
 """Work that is shared while a `%%sac` function is specialised: messages, conditions, names of indices and sizes.
 
 The specialiser is one class in layers, each in a file of its own: work, elements, selections, builtins, boxes, comprehensions,
-with-loops, calls, loops, specialise. A layer uses the ones before it; what it needs of later ones is declared in `Work`.
+with-loops, calls, nests, loops, specialise. A layer uses the ones before it; what it needs of later ones is declared in `Work`.
 """
 
 from __future__ import annotations

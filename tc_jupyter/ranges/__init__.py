@@ -15,7 +15,7 @@ from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
 from .interiors import Interior, interior, step_of, tightest
 from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
-from .orders import reads_what_it_made
+from .orders import goes_over_lanes, reads_what_it_made
 from .preconditions import EqualityCheck, Precondition, Preconditions, preconditions
 from .regions import Region, hull, input_region, region
 from .sets import Answer, IntegerMap, IntegerSet, Unknown, prove, scan
@@ -109,6 +109,7 @@ __all__ = [
     "failure",
     "floor_div",
     "from_expr",
+    "goes_over_lanes",
     "keeps_its_form",
     "hull",
     "index",

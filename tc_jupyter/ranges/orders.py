@@ -23,10 +23,23 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import permutations, product
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
-from tc_jupyter.program import Program, Statement, order_clause
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Span, codes
+from tc_jupyter.program import (
+    Expr,
+    IndexVar,
+    Program,
+    Read,
+    Recurrence,
+    Select,
+    Statement,
+    order_clause,
+    recurrence_of,
+    rewrite,
+    walk,
+)
 
 from .accesses import Access, as_written
+from .convert import from_expr
 from .display import element_text
 from .inference import IndexRange, Ranges
 from .sets import IntegerSet, Unknown
@@ -56,9 +69,11 @@ class WrongOrder:
 
 
 def order_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
-    """TC260, for all statements with an order."""
+    """TC260 and TC249, for all statements with an order."""
     found: list[Diagnostic] = []
     for statement in program.statements:
+        if statement.order and statement.operator == "=" and not statement.left:
+            found += _rounded_in_parts(program, statement)
         if statement.order and ranges.is_complete(statement.name):
             wrong = wrong_order(ranges, statement, statement.order) or wrong_in_block(program, ranges, statement)
             found += [] if wrong is None else [_message(program, ranges, statement, wrong)]
@@ -230,6 +245,26 @@ def _in_the_way(order: Order, statement: Statement, there: Mapping[str, SizeExpr
         yield [], [there[name] - index_of(statement, name) for name in there]
 
 
+def goes_over_lanes(program: Program, statement: Statement) -> Recurrence | None:
+    """The form of a recurrence whose neighbours in memory are made together, from lane to lane of a vector; `None` for others."""
+    dtype, outputs = program.tensor(statement.target).dtype, statement.output_indices
+    step, way = statement.order[-1]
+    row = [IndexVar(index.name) for index in outputs[:-1]]
+    reads = list(dict.fromkeys(read for read in statement.self_reads if list(read.indices[:-1]) == row))
+    own = [read for read in reads if from_expr(read.indices[-1]) == from_expr(IndexVar(step)) - way]
+    if step != outputs[-1].name or len(own) != 1 or dtype.bits < 32 or dtype is not dtype.compute:
+        return None
+
+    def inside(node: Expr) -> Expr | None:
+        """What is computed away from the borders."""
+        if isinstance(node, Select) and not any(isinstance(part, Read) for part in walk(node.condition)):
+            sides = (node.then, node.otherwise)
+            return next((side for side in sides if any(part == own[0] for part in walk(side))), None)
+        return None
+
+    return recurrence_of(rewrite(statement.value, inside), own[0])
+
+
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +284,17 @@ def _message(program: Program, ranges: Ranges, statement: Statement, wrong: Wron
         help_text = f"`{order_clause(other)}` takes them in an order in which it is"
     fix = None if other is None else _replaced(program, statement, order_clause(other))
     return Diagnostic(codes.WRONG_ORDER, wrong.access.span, message, "", (), help_text, fix)
+
+
+def _rounded_in_parts(program: Program, statement: Statement) -> Iterator[Diagnostic]:
+    """TC249, where a recurrence of floats is taken in parts."""
+    form = goes_over_lanes(program, statement) if program.tensor(statement.target).dtype.is_float else None
+    if form is None or statement.span == NO_SPAN or (form.operator in ("min", "max") and form.shift is None):
+        return
+    what = {"+": "sums", "*": "products"}.get(form.operator, "sums of the shifts")
+    message = f"`{statement.target}` goes on in vectors: its {what} are rounded in another order than one by one"
+    help = "sums of floats are, too, and those of integers have no roundings; compute in `double` where the last digits matter"
+    yield Diagnostic(codes.ROUNDED_IN_PARTS, statement.span, message, help=help)
 
 
 def _witness(program: Program, statement: Statement, wrong: WrongOrder) -> str:
@@ -298,4 +344,4 @@ def _replaced(program: Program, statement: Statement, text: str) -> Fix | None:
     return Fix(f"write `{text}`", (Edit(span, text),))
 
 
-__all__ = ["WrongOrder", "order_messages", "wrong_order"]
+__all__ = ["WrongOrder", "goes_over_lanes", "order_messages", "wrong_order"]

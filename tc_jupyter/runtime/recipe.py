@@ -23,6 +23,7 @@ from tc_jupyter.program import DType
 
 from . import threads
 from .address import numpy_address
+from .alternating import Alternating, alternating
 from .arguments import LARGEST, Number, Parameter, misfit, read_scalar
 from .arrays import ITEMSIZE, ArrayView, apart, share_elements
 from .cuda import CudaRunner, on_device_of
@@ -268,6 +269,16 @@ class Recipe:
                 if view.elements:
                     found.append(Scan(place, least, most, view.elements, rising, within(view.dtype, rising)))
         return found
+
+    def again(self, even: Sequence[Any], odd: Sequence[Any]) -> Alternating | None:
+        """A native loop of this call, whose arguments and arrays of `out=` take turns; `None` where Python looks every time."""
+        fresh = [make() for make in self.makes]
+        if not self.launches:
+            self._prepare([*even, *fresh])
+        launches = [each for each in self.launches if isinstance(each, CpuLaunch)]
+        if self.on is not None or self.scans or len(launches) < len(self.launches):
+            return None
+        return alternating(launches, [*even, *fresh], [*odd, *fresh])
 
     def plan(self, native: NativeCall, values: Sequence[Any], pairs: Pairs | None = None) -> bool | None:
         """Whether `native` follows this recipe from now on; `None` where that may be so later.

@@ -137,37 +137,60 @@ def moving(stage: Stage) -> frozenset[str]:
     )
 
 
-def steps_kept(graph: StageGraph, tensor: str) -> tuple[int, int] | None:
-    """The dimension of a temporary that is the step of its block, and how many steps of it are needed at one time.
+def steps_kept(graph: StageGraph, tensor: str) -> tuple[tuple[int, int], ...]:
+    """The dimensions of a temporary that are steps of its block, and how many steps of each are needed at one time.
 
-    `None` where all of them are: it is a result, or read outside of the block, or at other distances than numbers.
+    It is empty where all of them are: it is a result, or read outside of the block, or at other distances than numbers. Of a loop
+    inside of another one all steps are needed where other ones than the last are read in a later step around them.
     """
     writers = graph.stages_on(tensor)
     block = writers[0].statement.block if writers else ""
     if not block or tensor in {graph.storage_name(name) for name in graph.program.results}:
-        return None
-    name, way = writers[0].statement.order[0]
+        return ()
+    steps = writers[0].statement.steps
     outputs = [item.name for item in writers[0].statement.output_indices]
     own = (each.statement.target == tensor and not each.statement.left for each in writers)
-    if name not in outputs or not all(own) or any(each.statement.block != block for each in writers):
-        return None
-    place, most = outputs.index(name), 0
-    ends = {each.root(name).dom for each in writers}
-    last = next(iter(ends))[1] - 1 if way > 0 else next(iter(ends))[0]
-    early = {each.name for each in graph.stages[: graph.position(writers[-1].name)]}
+    if not all(own) or any(each.statement.block != block for each in writers):
+        return ()
+    found: tuple[tuple[int, int], ...] = ()
+    for level, (name, _) in enumerate(steps):
+        most = _farthest(graph, writers, steps[: level + 1]) if name in outputs else None
+        if most is None or most >= MOST_STEPS:
+            break
+        found = (*found, (outputs.index(name), most + 1))
+    return found
+
+
+def _farthest(graph: StageGraph, writers: tuple[Stage, ...], steps: tuple[tuple[str, int], ...]) -> int | None:
+    """By how many steps the last of some loops is farther than what is read, at most; `None` where it is no number."""
+    statement, target = writers[0].statement, writers[0].target
+    outputs = [item.name for item in statement.output_indices]
+    ends = [{each.root(name).dom for each in writers} for name, _ in steps]
+    lasts = [
+        first if way < 0 else end - 1
+        for (first, end), (_, way) in zip((next(iter(e)) for e in ends), steps, strict=True)
+    ]
+    early, most = {each.name for each in graph.stages[: graph.position(writers[-1].name)]}, 0
     for stage in graph.stages:
         for read in stage.statement.reads():
-            if graph.storage_name(read.tensor) != tensor:
+            if graph.storage_name(read.tensor) != target:
                 continue
-            inside = graph.stage(graph.runs_in(stage.name)).statement.block == block
-            after = not inside and from_expr(read.indices[place], scope_of(graph)) == last
-            if after and read.tensor == tensor and len(ends) == 1 and stage.name not in early:
+            inside = graph.stage(graph.runs_in(stage.name)).statement.block == statement.block
+            at = [read.indices[outputs.index(name)] for name, _ in steps]
+            is_last = [from_expr(e, scope_of(graph)) == last for e, last in zip(at, lasts, strict=True)]
+            after = not inside and stage.name not in early and all(len(each) == 1 for each in ends)
+            if after and all(is_last) and read.tensor == target:
                 continue  # the last step is there when the loop has ended
-            by = (index(name) - from_expr(read.indices[place], Scope(indices={name: index(name)}))) * way
-            if not inside or read.tensor != tensor or not by.is_constant or by.offset < 0:
+            scope = Scope(indices={name: index(name) for name, _ in steps})
+            away = [(index(name) - from_expr(e, scope)) * way for (name, way), e in zip(steps, at, strict=True)]
+            if not inside or read.tensor != target or not all(by.is_constant or by == away[-1] for by in away):
                 return None
-            most = max(most, by.offset)
-    return (place, most + 1) if most < MOST_STEPS else None
+            if any(by.offset for by in away[:-1]) and is_last[-1] and len(ends[-1]) == 1:
+                continue  # of an earlier step of a loop around
+            if any(by.offset for by in away[:-1]) or not away[-1].is_constant or away[-1].offset < 0:
+                return None
+            most = max(most, away[-1].offset)
+    return most
 
 
 def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:

@@ -129,7 +129,7 @@ def _block_of(graph: StageGraph, stage: Stage) -> _Block | Problem:
         return before
     states = frozenset(before) | _read_behind(graph, members)
     for each in members:
-        if each.target in states and steps_kept(graph, each.target) is None:
+        if each.target in states and not steps_kept(graph, each.target):
             return _no(f"steps of `{each.target}` other than the last one are needed when the loop has ended")
         if each.target in states and each.statement.reduction_indices:
             text = f"`{each.name}` reduces onto a state, which has a value behind the last step"

@@ -124,7 +124,7 @@ class Maker:
             f"d = {self.pick(*(name for name in self.shapes if name != 'c'))};",
         ]
         for _ in range(self.number(0, 3)):
-            kind = self.number(0, 9)
+            kind = self.number(0, 10)
             test = f"{self.pick('s', 'n', 'shape(a)[0]', 'sum(d)')} {self.pick('<', '>', '==')} {self.number(-1, 3)}"
             change = self.pick(
                 "s += 2;", "s -= n;", "s *= -3;", "s /= 2;", "s %= 3;", "s++;", "s--;", "d += s;", "d = reverse(d);"
@@ -142,9 +142,24 @@ class Maker:
                     f"k = {self.number(1, 9)}; do {{ {change} k /= 2; }} while (k > 1);",
                     f"for ({self.rounds()}) {{ {self.state()} if ({test}) {{ {change} }} else {{ {self.state()} }} }}",
                     f"for ({self.rounds()}) {{ {self.state()} {self.state()} }}",
+                    self.nest(test),
                 )[kind]
             )
         return lines
+
+    def nest(self, test):
+        """Text of a loop with loops inside, one of them in a choice or behind another one."""
+        first, last = self.pick("0", "k", "n - k"), self.pick("n", "k", "k + 2", "3")
+        inner = f"for (j = {first}; j < {last}; j++) {{ {self.pick('s += j;', 's = s * 2 - j * k;', 'd = d + j - s;')} {self.state()} }}"
+        other = f"for (i = n; i > {self.pick('0', 'k')}; i -= 2) {{ {self.pick('s -= i;', 't += s; d = d - t;')} }}"
+        before = self.pick("t = s;", "t = sum(d); s++;", "t = k; d = d * 2;")
+        parts = self.pick(
+            f"{inner} s -= t;",
+            f"{inner} {other}",
+            f"if ({test}) {{ {inner} }} else {{ {other} }} s += t;",
+            f"for (j = 0; j < n; j++) {{ {other} s += j; }}",
+        )
+        return f"for ({self.rounds()}) {{ {before} {parts} }}"
 
     def rounds(self):
         """The head of a loop that counts."""

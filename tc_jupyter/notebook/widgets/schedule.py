@@ -62,7 +62,9 @@ ON_AXIS = ("split", "parallel", "vectorize", "unroll", "bind", "rfactor")
 TWO_AXES = ("fuse", "skew", "reorder", "tile")
 ON_STAGE = ("compute_root", "compute_inline", "cache_write")
 WITH_OTHER = ("compute_at", "compute_with", "cache_read")
-PRIMITIVES = ("split", "fuse", "skew", "reorder", "tile", *ON_AXIS[1:], *WITH_OTHER, *ON_STAGE)
+PRIMITIVES = ("split", "fuse", "skew", "reorder", "tile", "time_tile", *ON_AXIS[1:], *WITH_OTHER, *ON_STAGE)
+_HIGHEST = {"time_tile": 4096}
+"""Factors of primitives that a slider goes up to; 64 for others."""
 _MOST_STAGES = 12
 _MOST_CELLS = 2_500
 _LONGEST = 20_000
@@ -89,7 +91,7 @@ class ScheduleView(Picture):
         self.sizes: dict[str, int] = {}
         self.history: list[Schedule] = []
         self.present = 0
-        self.values: dict[str, Any] = {"primitive": "split", "factor": 4, "thread": "threadIdx.x"}
+        self.values: dict[str, Any] = {"primitive": "split", "factor": 4, "steps": 4, "thread": "threadIdx.x"}
         self.stage = self.axis = ""
         self.visit = self.time = self.message = 0
         self.refused: CompileError | None = None
@@ -125,7 +127,8 @@ class ScheduleView(Picture):
         self.axis = str(values.get("axis", self.axis))
         if {"primitive", "axis", "stage"} & values.keys():
             self.values["second"] = None  # what is usual for the new choice
-        self.values |= {k: v for k, v in values.items() if k in ("primitive", "factor", "thread", "other", "second")}
+        chosen = ("primitive", "factor", "steps", "thread", "other", "second")
+        self.values |= {k: v for k, v in values.items() if k in chosen}
         self.generated = bool(values.get("generated", self.generated))
         visit, time = as_integer(values.get("visit")), as_integer(values.get("time"))
         self.visit = self.visit if visit is None else max(0, visit)
@@ -207,6 +210,8 @@ class ScheduleView(Picture):
                 return s.tile(stage, axis, v["second"], factor or 0, factor or 0)
             case "skew":
                 return s.skew(stage, axis, v["second"], factor or 0)
+            case "time_tile":
+                return s.time_tile(stage, as_integer(v.get("steps")) or 0, factor or 0)
             case "fuse":
                 return s.fuse(stage, axis, v["second"])
             case "reorder":
@@ -322,8 +327,11 @@ class ScheduleView(Picture):
         if primitive in TWO_AXES or primitive in ("compute_at", "compute_with"):
             label = "at loop" if primitive.startswith("compute") else "and loop"
             controls.append(Control("second", "choice", label, v["second"], tuple((o, o) for o in self._seconds())))
-        if primitive in ("split", "skew", "tile"):
-            controls.append(Control("factor", "size", "factor", v["factor"], low=1, high=64))
+        if primitive == "time_tile":
+            controls.append(Control("steps", "size", "steps", v["steps"], low=1, high=64))
+        if primitive in ("split", "skew", "tile", "time_tile"):
+            label, high = "tile" if primitive == "time_tile" else "factor", _HIGHEST.get(primitive, 64)
+            controls.append(Control("factor", "size", label, v["factor"], low=1, high=high))
         if primitive == "bind":
             controls.append(Control("thread", "choice", "to", v["thread"], tuple((t, t) for t in GPU_AXES)))
         controls.append(Control("apply", "button", "apply"))

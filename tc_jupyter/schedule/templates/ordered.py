@@ -14,8 +14,8 @@ Worked example: `Y(c, i) = X(c, i) - a*(Y(c, i-1) else 0) along i`: `c` is outsi
 from __future__ import annotations
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Call, Expr, IndexVar, Read, Select, recurrence_of, rewrite, walk
-from tc_jupyter.ranges import Facts, from_expr
+from tc_jupyter.program import Call, IndexVar, walk
+from tc_jupyter.ranges import Facts, goes_over_lanes
 from tc_jupyter.schedule.orders import moving
 from tc_jupyter.schedule.running import running_of
 from tc_jupyter.schedule.schedule import Schedule
@@ -107,23 +107,12 @@ def _tiles(schedule: Schedule, name: str, outer: str, inner: str) -> Schedule:
 
 def _has_vectors(graph: StageGraph, stage: Stage) -> bool:
     """Whether a row is a recurrence that goes from lane to lane (`codegen.llvm.carried`), or reads nothing of itself."""
-    dtype, outputs = graph.program.tensor(stage.target).dtype, stage.statement.output_indices
-    step, way = stage.statement.order[-1]
+    if goes_over_lanes(graph.program, stage.statement) is not None:
+        return True
+    outputs = stage.statement.output_indices
     row = [IndexVar(index.name) for index in outputs[:-1]]
-    reads = list(dict.fromkeys(read for read in stage.statement.self_reads if list(read.indices[:-1]) == row))
-    own = [read for read in reads if from_expr(read.indices[-1]) == from_expr(IndexVar(step)) - way]
-    if step != outputs[-1].name or len(own) != 1 or dtype.bits < 32 or dtype is not dtype.compute:
-        return step == outputs[-1].name and not reads
-
-    def inside(node: Expr) -> Expr | None:
-        """What is computed away from the borders."""
-        if isinstance(node, Select) and not any(isinstance(part, Read) for part in walk(node.condition)):
-            return next(
-                (side for side in (node.then, node.otherwise) if any(part == own[0] for part in walk(side))), None
-            )
-        return None
-
-    return recurrence_of(rewrite(stage.statement.value, inside), own[0]) is not None
+    alone = not any(list(read.indices[:-1]) == row for read in stage.statement.self_reads)
+    return stage.statement.order[-1][0] == outputs[-1].name and alone
 
 
 def _fronts(schedule: Schedule, stage: Stage, steps: list[str]) -> Schedule:

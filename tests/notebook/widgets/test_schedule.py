@@ -166,6 +166,21 @@ def test_a_wavefront_is_chosen_and_drawn():
     assert re.findall(r'data-axis="([^"]*)"', html) == ["i", "j", "i.j.front", "i.place"]
 
 
+def test_steps_are_taken_together():
+    """The choice has the steps and the tile as its arguments; a statement of no block says why it has none."""
+    text = """def next(float(N) U) -> (V) { V(i) = U(wrap(i+1)) / 2 where i in 0:N }
+    def f(float(N) U, int32 n) -> (V) { V = next^n(U) }"""
+    picture = ScheduleView(tc.compile(text).f, N=12, n=5)
+    edit(picture, primitive="time_tile", stage="next.V", steps=3, factor=4)
+    assert picture.schedule == picture.function.schedule().time_tile("next.V", 3, 4)
+    controls = {each.name: each.label for each in picture.content(live=True).controls}
+    assert {"steps", "tile"} <= set(controls.values())
+    assert "axis" not in controls
+    picture = ScheduleView(function(TWO), M=4, N=4)
+    edit(picture, primitive="time_tile", stage="C")
+    assert "takes its steps one by one" in picture.content().html
+
+
 STENCIL = "def st(float(N) X) -> (O) { T(i) = X(i) \n O(i) = T(i) + T(i+1) + T(i+2) }"
 
 
