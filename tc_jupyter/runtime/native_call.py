@@ -34,6 +34,7 @@ from tc_jupyter.program import DType
 from . import jit, threads
 from .kept import kept
 from .memory import SMALL_BYTES, empty
+from .short_forms import in_full
 from .within import address_of
 
 MOST_ARGUMENTS, MOST_RESULTS, MOST_KERNELS = 16, 8, 8
@@ -73,26 +74,20 @@ bytes, argument, bytes); scans (argument, function of `within`, elements, least,
 (function, slots, patches, their rows, tasks, threads, brief); patches (slot, argument or result, whether as a `float32`).
 """
 
-_LOADS = (
+_FORMS = (
     (r"(%\S+) = place (\w+)", lambda m: f"{m[1]} = getelementptr i64, ptr %plan, i64 {_FIELDS.index(m[2])}"),
-    (r"(%\S+) = plan (\w+) (\w+)", lambda m: _load(m[1], m[2], f"i64, ptr %plan, i64 {_FIELDS.index(m[3])}")),
-    (r"(%\S+) = word (\w+) (\S+), (\S+)", lambda m: _load(m[1], m[2], f"i64, ptr {m[3]}, i64 {m[4]}")),
-    (r"(%\S+) = byte (\w+) (\S+), (\S+)", lambda m: _load(m[1], m[2], f"i8, ptr {m[3]}, i64 {m[4]}")),
+    (r"(%\S+) = plan (\w+) (\w+)", lambda m: f"{m[1]} = word {m[2]} %plan, {_FIELDS.index(m[3])}"),
     (r"(%\S+) = row (\d+) (\S+), (\S+)", lambda m: f"{m[1]} = getelementptr [{m[2]} x i64], ptr {m[3]}, i64 {m[4]}"),
 )
-"""Short forms of the text below: a field of the plan or its place, a word or a byte of something, a row of so many words."""
-
-
-def _load(name: str, kind: str, place: str) -> str:
-    return f"{name}.of = getelementptr {place}\n  {name} = load {kind}, ptr {name}.of"
+"""Forms of the text below beside those of `short_forms`: a field of the plan or its place, a row of so many words."""
 
 
 def native_text() -> str:
     """The LLVM IR of the entry point."""
     text = _SHORT_TEXT.replace("PAUSES", str(threads.PAUSES))
-    for pattern, long in _LOADS:
+    for pattern, long in _FORMS:
         text = re.sub(pattern, long, text)
-    return text
+    return in_full(text)
 
 
 _SHORT_TEXT = """; passes: vector
@@ -108,8 +103,7 @@ entry:
   %call = plan ptr call
   %drop = plan ptr drop
   %taken.at = place taken
-  %same.count = icmp eq i64 %count, %planned
-  br i1 %same.count, label %look, label %python
+  if eq i64 %count, %planned ? look : python
 look:
   %records = plan ptr arguments
   br label %argument
@@ -121,12 +115,10 @@ argument:
   %wanted = word ptr %record, 1
   switch i64 %kind, label %constant [ i64 0, label %array i64 1, label %number ]
 constant:
-  %same.object = icmp eq ptr %object, %wanted
-  br i1 %same.object, label %argument.good, label %python
+  if eq ptr %object, %wanted ? argument.good : python
 number:
   %number.class = byte ptr %object, 8
-  %is.float = icmp eq ptr %number.class, %wanted
-  br i1 %is.float, label %small, label %python
+  if eq ptr %number.class, %wanted ? small : python
 small:
   %value = byte double %object, 16
   %size = call double @llvm.fabs.f64(double %value)
@@ -135,8 +127,7 @@ small:
   br i1 %is.large, label %python, label %argument.good
 array:
   %class = byte ptr %object, 8
-  %is.array = icmp eq ptr %class, %wanted
-  br i1 %is.array, label %element, label %python
+  if eq ptr %class, %wanted ? element : python
 element:
   %dtype.wanted = word ptr %record, 2
   %dtype = byte ptr %object, 56
@@ -158,20 +149,17 @@ extents:
   br label %extent
 extent:
   %d = phi i64 [ 0, %extents ], [ %d.next, %extent.good ]
-  %all.dims = icmp uge i64 %d, %rank
-  br i1 %all.dims, label %argument.good, label %compare
+  if uge i64 %d, %rank ? argument.good : compare
 compare:
   %here = word i64 %dims, %d
   %there = word i64 %dims.wanted, %d
-  %same.extent = icmp eq i64 %here, %there
-  br i1 %same.extent, label %extent.good, label %python
+  if eq i64 %here, %there ? extent.good : python
 extent.good:
   %d.next = add i64 %d, 1
   br label %extent
 argument.good:
   %k.next = add i64 %k, 1
-  %more.arguments = icmp ult i64 %k.next, %count
-  br i1 %more.arguments, label %argument, label %pairs
+  if ult i64 %k.next, %count ? argument : pairs
 pairs:
   %pair.count = plan i64 pairs
   %pairs.first = plan ptr pair_records
@@ -179,8 +167,7 @@ pairs:
 pair:
 ; what is written into shares no memory with anything
   %w = phi i64 [ 0, %pairs ], [ %w.next, %apart ]
-  %all.pairs = icmp uge i64 %w, %pair.count
-  br i1 %all.pairs, label %scans, label %meet
+  if uge i64 %w, %pair.count ? scans : meet
 meet:
   %w.record = row 4 %pairs.first, %w
   %w.one = word i64 %w.record, 0
@@ -206,8 +193,7 @@ scans:
   br label %scan
 scan:
   %s = phi i64 [ 0, %scans ], [ %s.next, %scan.good ]
-  %all.scans = icmp uge i64 %s, %scan.count
-  br i1 %all.scans, label %allocate, label %elements
+  if uge i64 %s, %scan.count ? allocate : elements
 elements:
   %s.record = row 5 %scans.first, %s
   %s.argument = word i64 %s.record, 0
@@ -218,8 +204,7 @@ elements:
   %s.least = word i64 %s.record, 3
   %s.most = word i64 %s.record, 4
   %s.answer = call i64 %s.within(ptr %s.data, i64 %s.elements, i64 %s.least, i64 %s.most)
-  %s.good = icmp ne i64 %s.answer, 0
-  br i1 %s.good, label %scan.good, label %python
+  if ne i64 %s.answer, 0 ? scan.good : python
 scan.good:
   %s.next = add i64 %s, 1
   br label %scan
@@ -233,19 +218,16 @@ result:
   %r = phi i64 [ 0, %allocate ], [ %r.next, %still ]
   %shape = row 2 %shapes, %r
   %made = call ptr %call(ptr %empty, ptr %shape, i64 2, ptr null)
-  %failed = icmp eq ptr %made, null
-  br i1 %failed, label %give.up, label %result.good
+  if eq ptr %made, null ? give.up : result.good
 result.good:
   %kept.at = getelementptr ptr, ptr %results, i64 %r
   store ptr %made, ptr %kept.at, align 8
   %r.next = add i64 %r, 1
 ; making an array may run a finaliser, and that may call this function with other sizes
   %generation.now = plan i64 generation
-  %same.plan = icmp eq i64 %generation, %generation.now
-  br i1 %same.plan, label %still, label %give.up
+  if eq i64 %generation, %generation.now ? still : give.up
 still:
-  %more.results = icmp ult i64 %r.next, %result.count
-  br i1 %more.results, label %result, label %kernels
+  if ult i64 %r.next, %result.count ? result : kernels
 give.back:
   br label %give.up
 stop:
@@ -256,8 +238,7 @@ give.up:
   br label %given
 given:
   %g = phi i64 [ 0, %give.up ], [ %g.next, %give ]
-  %all.given = icmp uge i64 %g, %made.count
-  br i1 %all.given, label %gone, label %give
+  if uge i64 %g, %made.count ? gone : give
 give:
   %given.object = word ptr %results, %g
   call void %drop(ptr %given.object)
@@ -285,17 +266,14 @@ take.pool:
   %false.at = place no
   %true = plan ptr yes
   %got = call ptr %call(ptr %acquire, ptr %false.at, i64 1, ptr null)
-  %no.answer = icmp eq ptr %got, null
-  br i1 %no.answer, label %stop, label %answer
+  if eq ptr %got, null ? stop : answer
 answer:
   call void %drop(ptr %got)
-  %is.taken = icmp eq ptr %got, %true
-  br i1 %is.taken, label %look.again, label %give.back
+  if eq ptr %got, %true ? look.again : give.back
 look.again:
 ; taking the pool may run a finaliser too
   %generation.then = plan i64 generation
-  %same.still = icmp eq i64 %generation, %generation.then
-  br i1 %same.still, label %taken.now, label %free.unused
+  if eq i64 %generation, %generation.then ? taken.now : free.unused
 free.unused:
   %unused = plan ptr release
   %freed = call ptr %call(ptr %unused, ptr null, i64 0, ptr null)
@@ -318,8 +296,7 @@ kernel:
   br label %patch
 patch:
   %p = phi i64 [ 0, %kernel ], [ %p.next, %write ]
-  %all.patches = icmp uge i64 %p, %patch.count
-  br i1 %all.patches, label %run, label %source
+  if uge i64 %p, %patch.count ? run : source
 source:
   %patch.record = row 3 %patches, %p
   %slot = word i64 %patch.record, 0
@@ -361,8 +338,7 @@ together:
   %own.state = call ptr %save()
   %left = call i64 %run.pool(ptr %state, ptr %code, ptr %slots, i64 %tasks, i64 %threads, i64 %brief, i64 PAUSES, ptr %wake)
   call void %restore(ptr %own.state)
-  %all.done = icmp eq i64 %left, -1
-  br i1 %all.done, label %next, label %in.python
+  if eq i64 %left, -1 ? next : in.python
 in.python:
   %left.at = place answer
   store i64 %left, ptr %left.at, align 8
@@ -370,13 +346,11 @@ in.python:
   store i64 %n, ptr %number.at, align 8
   %rest = plan ptr finish
   %none = call ptr %call(ptr %rest, ptr null, i64 0, ptr null)
-  %stopped = icmp eq ptr %none, null
-  br i1 %stopped, label %stopped.how, label %go.on
+  if eq ptr %none, null ? stopped.how : go.on
 stopped.how:
 ; an interrupt may come before the first line of what Python runs: then nobody has given the plan and the pool back
   %still.taken = plan i64 taken
-  %is.still.taken = icmp ne i64 %still.taken, 0
-  br i1 %is.still.taken, label %cancel, label %stop
+  if ne i64 %still.taken, 0 ? cancel : stop
 cancel:
   %error.value = getelementptr ptr, ptr %errors, i64 1
   %error.trace = getelementptr ptr, ptr %errors, i64 2
@@ -389,8 +363,7 @@ cancel.job:
   %cancelled = call ptr %call(ptr %rest, ptr null, i64 0, ptr null)
   call void %drop(ptr %cancelled)
   %taken.after = plan i64 taken
-  %is.taken.after = icmp ne i64 %taken.after, 0
-  br i1 %is.taken.after, label %cancel.again, label %cancel.done
+  if ne i64 %taken.after, 0 ? cancel.again : cancel.done
 cancel.again:
   %clear = plan ptr clear
   call void %clear()
@@ -408,8 +381,7 @@ go.on:
   br label %next
 next:
   %n.next = add i64 %n, 1
-  %more.kernels = icmp ult i64 %n.next, %kernel.count
-  br i1 %more.kernels, label %kernel, label %ran
+  if ult i64 %n.next, %kernel.count ? kernel : ran
 ran:
   br i1 %is.shared, label %free.pool, label %finish
 free.pool:
@@ -428,8 +400,7 @@ several:
   %new = plan ptr new
   %set = plan ptr put_item
   %tuple = call ptr %new(i64 %result.count)
-  %no.tuple = icmp eq ptr %tuple, null
-  br i1 %no.tuple, label %stop, label %items
+  if eq ptr %tuple, null ? stop : items
 items:
   br i1 %no.results, label %return.tuple, label %item
 item:
@@ -437,8 +408,7 @@ item:
   %item.object = word ptr %results, %t
   %done = call i32 %set(ptr %tuple, i64 %t, ptr %item.object)
   %t.next = add i64 %t, 1
-  %more.items = icmp ult i64 %t.next, %result.count
-  br i1 %more.items, label %item, label %return.tuple
+  if ult i64 %t.next, %result.count ? item : return.tuple
 return.tuple:
   ret ptr %tuple
 python:

@@ -16,6 +16,7 @@ import numpy as np
 from . import jit, threads
 from .cpu import cpu_target
 from .memory import aligned_empty
+from .short_forms import in_full
 
 CHAINS, MORE_CHAINS = 12, 16
 """Independent accumulators, of which two units with a latency of four cycles need eight, and four units (Apple, Neoverse V) 16.
@@ -160,7 +161,7 @@ def _code() -> jit.Loaded:
     lanes = _lanes()
     parts = [
         _probe_text(lanes, _chains()),
-        _TURNS_TEXT,
+        in_full(_TURNS_TEXT),
         *(_stream_text(lanes, triad, past) for triad in (False, True) for past in (False, True)),
     ]
     return jit.compile("; passes: vector\n" + "\n".join(parts) + f"\n{_fma(lanes)[0]}\n!0 = !{{i32 1}}\n")
@@ -213,25 +214,20 @@ _TURNS_TEXT = """define void @turns(ptr %args, i64 %index, i64 %thread, i64 %tas
 ; two tasks count a word up in turns: slots are its address, how often, and how many looks at it to wait for the other one
 entry:
   %word = load ptr, ptr %args, align 8
-  %turns.at = getelementptr i64, ptr %args, i64 1
-  %turns = load i64, ptr %turns.at, align 8
-  %patience.at = getelementptr i64, ptr %args, i64 2
-  %patience = load i64, ptr %patience.at, align 8
+  %turns = word i64 %args, 1
+  %patience = word i64 %args, 2
   %end = shl i64 %turns, 1
   br label %turn
 turn:
   %mine = phi i64 [ %index, %entry ], [ %mine.next, %count ]
-  %more = icmp slt i64 %mine, %end
-  br i1 %more, label %look, label %done
+  if slt i64 %mine, %end ? look : done
 look:
   %looks = phi i64 [ 0, %turn ], [ %looks.next, %again ]
   %found = load atomic i64, ptr %word acquire, align 8
-  %is.mine = icmp eq i64 %found, %mine
-  br i1 %is.mine, label %count, label %again
+  if eq i64 %found, %mine ? count : again
 again:
   %looks.next = add i64 %looks, 1
-  %go.on = icmp slt i64 %looks.next, %patience
-  br i1 %go.on, label %look, label %done
+  if slt i64 %looks.next, %patience ? look : done
 count:
   %next = add i64 %mine, 1
   store atomic i64 %next, ptr %word release, align 8

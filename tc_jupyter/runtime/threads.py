@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 import threading
 import time
@@ -47,6 +48,7 @@ from . import cpus, jit
 from .cpus import available_cpus
 from .forks import MAKING
 from .kept import kept
+from .short_forms import in_full
 
 MOST_THREADS = 1024
 SPIN_SECONDS = 5e-4
@@ -107,8 +109,7 @@ entry:
   br label %look
 look:
   %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
-  %some = icmp ult i64 %k, %threads
-  br i1 %some, label %of, label %none
+  if ult i64 %k, %threads ? of : none
 of:
   %after = add i64 %id, %k
   %too.far = icmp uge i64 %after, %threads
@@ -175,10 +176,8 @@ entry:
 define internal i64 @task(ptr %s, i64 %unit) {
 ; the first task of a unit
 entry:
-  %total.at = getelementptr i8, ptr %s, i64 16
-  %total = load i64, ptr %total.at, align 8
-  %grain.at = getelementptr i8, ptr %s, i64 GRAIN
-  %grain = load i64, ptr %grain.at, align 8
+  %total = byte i64 %s, 16
+  %grain = byte i64 %s, GRAIN
   %task = mul i64 %unit, %grain
   %in.job = call i64 @llvm.umin.i64(i64 %task, i64 %total)
   ret i64 %in.job
@@ -189,10 +188,8 @@ declare i64 @llvm.umin.i64(i64, i64)
 define internal i64 @here(ptr %s) {
 ; the number of this processor, plus 1; 0 where the system does not say
 entry:
-  %f.at = getelementptr i8, ptr %s, i64 PROCESSOR
-  %f = load ptr, ptr %f.at, align 8
-  %unknown = icmp eq ptr %f, null
-  br i1 %unknown, label %no, label %ask
+  %f = byte ptr %s, PROCESSOR
+  if eq ptr %f, null ? no : ask
 ask:
   %number = call i32 %f()
   %wide = sext i32 %number to i64
@@ -219,14 +216,11 @@ next:
   %claimed = call { i64, i64 } @claim(ptr %s, i64 %id, i64 %most)
   %unit = extractvalue { i64, i64 } %claimed, 0
   %units = extractvalue { i64, i64 } %claimed, 1
-  %none = icmp eq i64 %units, 0
-  br i1 %none, label %end, label %begin
+  if eq i64 %units, 0 ? end : begin
 begin:
   %f = load ptr, ptr %s, align 8
-  %args.at = getelementptr i8, ptr %s, i64 8
-  %args = load ptr, ptr %args.at, align 8
-  %total.at = getelementptr i8, ptr %s, i64 16
-  %total = load i64, ptr %total.at, align 8
+  %args = byte ptr %s, 8
+  %total = byte i64 %s, 16
   %first = call i64 @task(ptr %s, i64 %unit)
   %unit.last = add i64 %unit, %units
   %last = call i64 @task(ptr %s, i64 %unit.last)
@@ -235,13 +229,11 @@ begin:
 look:
   %index = phi i64 [ %first, %begin ], [ %index.next, %run ]
   %stop = load atomic i64, ptr %stop.at monotonic, align 8
-  %go.on = icmp eq i64 %stop, 0
-  br i1 %go.on, label %run, label %finish
+  if eq i64 %stop, 0 ? run : finish
 run:
   call void %f(ptr %args, i64 %index, i64 %id, i64 %total)
   %index.next = add i64 %index, 1
-  %more = icmp ult i64 %index.next, %last
-  br i1 %more, label %look, label %finish
+  if ult i64 %index.next, %last ? look : finish
 finish:
   %done.at = getelementptr i8, ptr %s, i64 256
   %done.before = atomicrmw add ptr %done.at, i64 %tasks acq_rel
@@ -252,8 +244,7 @@ finish:
   %quick = icmp ule i64 %took, %all.short
   %most.next = select i1 %quick, i64 SLICE, i64 1
   %so.far = sub i64 %now, %began
-  %in.time = icmp ult i64 %so.far, %ticks
-  br i1 %in.time, label %next, label %late
+  if ult i64 %so.far, %ticks ? next : late
 late:
   %stopped = insertvalue { i64, i64 } poison, i64 %count.next, 0
   %and.more = insertvalue { i64, i64 } %stopped, i64 1, 1
@@ -283,31 +274,26 @@ watch:
   %spin = phi i64 [ 0, %entry ], [ %spin.next, %idle ], [ 0, %job ]
   %number = load atomic i64, ptr %job.at acquire, align 8
   %seen = load i64, ptr %seen.at, align 8
-  %new = icmp ne i64 %number, %seen
-  br i1 %new, label %job, label %idle
+  if ne i64 %number, %seen ? job : idle
 idle:
   PAUSE
   %spin.next = add i64 %spin, 1
-  %go.on = icmp ult i64 %spin.next, %spins
-  br i1 %go.on, label %watch, label %park
+  if ult i64 %spin.next, %spins ? watch : park
 job:
   %job.number = phi i64 [ %number, %watch ], [ %number.again, %awake ]
   store i64 %job.number, ptr %seen.at, align 8
   %here = call i64 @here(ptr %s)
-  %here.at = getelementptr i8, ptr %own, i64 16
-  store atomic i64 %here, ptr %here.at monotonic, align 8
+  put atomic i64 %here to %own, 16 monotonic
   %ran = call { i64, i64 } @work(ptr %s, i64 %id, i64 -1)
   br label %watch
 park:
   store atomic i64 1, ptr %own seq_cst, align 8
   fence seq_cst
   %number.again = load atomic i64, ptr %job.at seq_cst, align 8
-  %changed = icmp ne i64 %number.again, %seen
-  br i1 %changed, label %claim.flag, label %sleep
+  if ne i64 %number.again, %seen ? claim.flag : sleep
 claim.flag:
   %flag = atomicrmw xchg ptr %own, i64 0 seq_cst
-  %still.up = icmp eq i64 %flag, 1
-  br i1 %still.up, label %awake, label %sleep
+  if eq i64 %flag, 1 ? awake : sleep
 awake:
   br label %job
 sleep:
@@ -322,8 +308,7 @@ wait:
   %done = phi i64 [ 0, %entry ], [ %next, %wait ]
   PAUSE
   %next = add i64 %done, 1
-  %more = icmp ult i64 %next, %count
-  br i1 %more, label %wait, label %end
+  if ult i64 %next, %count ? wait : end
 end:
   ret void
 }
@@ -332,19 +317,14 @@ define i64 @tc.post(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, ptr %wa
 ; starts a job; the workers that have to be woken are written to %wake, their number is returned
 entry:
   store ptr %f, ptr %s, align 8
-  %args.at = getelementptr i8, ptr %s, i64 8
-  store ptr %args, ptr %args.at, align 8
-  %total.at = getelementptr i8, ptr %s, i64 16
-  store i64 %total, ptr %total.at, align 8
-  %done.at = getelementptr i8, ptr %s, i64 256
-  store atomic i64 0, ptr %done.at monotonic, align 8
-  %stop.at = getelementptr i8, ptr %s, i64 STOP
-  store atomic i64 0, ptr %stop.at monotonic, align 8
+  put ptr %args to %s, 8
+  put i64 %total to %s, 16
+  put atomic i64 0 to %s, 256 monotonic
+  put atomic i64 0 to %s, STOP monotonic
 ; more tasks than a share can count go in units of some
   %grain.less = lshr i64 %total, 25
   %grain = add i64 %grain.less, 1
-  %grain.at = getelementptr i8, ptr %s, i64 GRAIN
-  store i64 %grain, ptr %grain.at, align 8
+  put i64 %grain to %s, GRAIN
   %up = add i64 %total, %grain.less
   %units = udiv i64 %up, %grain
   %limit = shl i64 %threads, 52
@@ -363,8 +343,7 @@ part:
   %word = or i64 %limit, %range
   %word.at = call ptr @share(ptr %s, i64 %who)
   store atomic i64 %word, ptr %word.at release, align 8
-  %another = icmp ult i64 %who.next, %threads
-  br i1 %another, label %part, label %posted
+  if ult i64 %who.next, %threads ? part : posted
 posted:
   %job.at = getelementptr i8, ptr %s, i64 384
   %number = atomicrmw add ptr %job.at, i64 1 seq_cst
@@ -373,8 +352,7 @@ posted:
 check:
   %id = phi i64 [ 1, %posted ], [ %id.next, %next ]
   %count = phi i64 [ 0, %posted ], [ %count.next, %next ]
-  %more = icmp ult i64 %id, %threads
-  br i1 %more, label %look, label %end
+  if ult i64 %id, %threads ? look : end
 look:
   %flag.at = call ptr @line(ptr %s, i64 %id)
   %flag = atomicrmw xchg ptr %flag.at, i64 0 seq_cst
@@ -396,22 +374,18 @@ end:
 define i64 @tc.wait(ptr %s, i64 %spins) {
 ; waits until all tasks of the last job are done; 0 if that takes longer than %spins pauses and as many yields
 entry:
-  %total.at = getelementptr i8, ptr %s, i64 16
-  %total = load i64, ptr %total.at, align 8
+  %total = byte i64 %s, 16
   %done.at = getelementptr i8, ptr %s, i64 256
-  %yield.at = getelementptr i8, ptr %s, i64 24
-  %yield = load ptr, ptr %yield.at, align 8
+  %yield = byte ptr %s, 24
   %twice = shl i64 %spins, 1
   br label %look
 look:
   %spin = phi i64 [ 0, %entry ], [ %spin.next, %again ]
   %done = load atomic i64, ptr %done.at acquire, align 8
-  %all = icmp uge i64 %done, %total
-  br i1 %all, label %finished, label %idle
+  if uge i64 %done, %total ? finished : idle
 idle:
   %spin.next = add i64 %spin, 1
-  %short = icmp ult i64 %spin, %spins
-  br i1 %short, label %pause, label %long
+  if ult i64 %spin, %spins ? pause : long
 pause:
   PAUSE
   br label %again
@@ -419,8 +393,7 @@ long:
   %y = call i32 %yield()
   br label %again
 again:
-  %go.on = icmp ult i64 %spin.next, %twice
-  br i1 %go.on, label %look, label %late
+  if ult i64 %spin.next, %twice ? look : late
 finished:
   ret i64 1
 late:
@@ -432,12 +405,10 @@ define i64 @tc.run(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, i64 %bri
 ; even then, -4 if it ran on this processor, else the number of workers to wake; a brief job is done here if a worker
 ; sleeps, and -3 says when that was so ROW times
 entry:
-  %is.brief = icmp ne i64 %brief, 0
-  br i1 %is.brief, label %check, label %post
+  if ne i64 %brief, 0 ? check : post
 check:
   %id = phi i64 [ 1, %entry ], [ %id.next, %look ]
-  %more = icmp ult i64 %id, %threads
-  br i1 %more, label %look, label %post
+  if ult i64 %id, %threads ? look : post
 look:
   %flag.at = call ptr @line(ptr %s, i64 %id)
   %flag = load atomic i64, ptr %flag.at monotonic, align 8
@@ -446,10 +417,8 @@ look:
   br i1 %asleep, label %by.itself, label %check
 by.itself:
   %by.one = call i64 @tc.alone(ptr %f, ptr %args, i64 0, i64 %total, i64 -1)
-  %done.at = getelementptr i8, ptr %s, i64 256
-  store atomic i64 %total, ptr %done.at monotonic, align 8
-  %total.of.job = getelementptr i8, ptr %s, i64 16
-  store i64 %total, ptr %total.of.job, align 8
+  put atomic i64 %total to %s, 256 monotonic
+  put i64 %total to %s, 16
   %alone.at = getelementptr i8, ptr %s, i64 32
   %before = load i64, ptr %alone.at, align 8
   %so.far = add i64 %before, 1
@@ -460,50 +429,37 @@ by.itself:
   ret i64 %said
 post:
   %sleepers = call i64 @tc.post(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, ptr %wake)
-  %sleepers.at = getelementptr i8, ptr %s, i64 SLEEPERS
-  store i64 %sleepers, ptr %sleepers.at, align 8
-  %none = icmp eq i64 %sleepers, 0
-  br i1 %none, label %work, label %hand.over
+  put i64 %sleepers to %s, SLEEPERS
+  if eq i64 %sleepers, 0 ? work : hand.over
 work:
-  %look.at = getelementptr i8, ptr %s, i64 LOOK
-  %interval = load i64, ptr %look.at, align 8
+  %interval = byte i64 %s, LOOK
   %worked = call { i64, i64 } @work(ptr %s, i64 0, i64 %interval)
   %ran = extractvalue { i64, i64 } %worked, 0
   %rest = extractvalue { i64, i64 } %worked, 1
-  %all = icmp eq i64 %rest, 0
-  br i1 %all, label %finish, label %hand.over
+  if eq i64 %rest, 0 ? finish : hand.over
 finish:
   %ok = call i64 @tc.wait(ptr %s, i64 %spins)
-  %done = icmp eq i64 %ok, 1
-  br i1 %done, label %helped, label %hand.over
+  if eq i64 %ok, 1 ? helped : hand.over
 hand.over:
   ret i64 %sleepers
 helped:
-  %alone = icmp eq i64 %ran, %total
-  br i1 %alone, label %compare, label %where
+  if eq i64 %ran, %total ? compare : where
 where:
-  %job.there = getelementptr i8, ptr %s, i64 384
-  %this = load atomic i64, ptr %job.there monotonic, align 8
-  %last.at = getelementptr i8, ptr %s, i64 SEEN
-  %last = load atomic i64, ptr %last.at monotonic, align 8
-  %part.taken = icmp eq i64 %this, %last
-  br i1 %part.taken, label %ask, label %end
+  %this = byte atomic i64 %s, 384 monotonic
+  %last = byte atomic i64 %s, SEEN monotonic
+  if eq i64 %this, %last ? ask : end
 ask:
   %here = call i64 @here(ptr %s)
-  %there.at = getelementptr i8, ptr %s, i64 RAN_ON
-  %there = load atomic i64, ptr %there.at monotonic, align 8
+  %there = byte atomic i64 %s, RAN_ON monotonic
   %known = icmp ne i64 %here, 0
   %same = icmp eq i64 %here, %there
   %both = and i1 %known, %same
   %answer = select i1 %both, i64 -4, i64 -1
   ret i64 %answer
 compare:
-  %job.at = getelementptr i8, ptr %s, i64 384
-  %number = load atomic i64, ptr %job.at monotonic, align 8
-  %seen.at = getelementptr i8, ptr %s, i64 SEEN
-  %seen = load atomic i64, ptr %seen.at monotonic, align 8
-  %late = icmp ne i64 %number, %seen
-  br i1 %late, label %unseen, label %end
+  %number = byte atomic i64 %s, 384 monotonic
+  %seen = byte atomic i64 %s, SEEN monotonic
+  if ne i64 %number, %seen ? unseen : end
 unseen:
   ret i64 -2
 end:
@@ -513,8 +469,7 @@ end:
 define i64 @tc.cancel(ptr %s) {
 ; drops the tasks that nobody has begun, which then count as done; returns how many no claim held
 entry:
-  %stop.at = getelementptr i8, ptr %s, i64 STOP
-  store atomic i64 1, ptr %stop.at monotonic, align 8
+  put atomic i64 1 to %s, STOP monotonic
   %all.at = call ptr @share(ptr %s, i64 0)
   %all = load atomic i64, ptr %all.at acquire, align 8
   %threads = lshr i64 %all, 52
@@ -522,8 +477,7 @@ entry:
 check:
   %id = phi i64 [ 0, %entry ], [ %id.next, %take ]
   %left = phi i64 [ 0, %entry ], [ %left.more, %take ]
-  %more = icmp ult i64 %id, %threads
-  br i1 %more, label %take, label %end
+  if ult i64 %id, %threads ? take : end
 take:
 ; what says how many threads take part stays
   %word.at = call ptr @share(ptr %s, i64 %id)
@@ -547,8 +501,7 @@ define i64 @tc.alone(ptr %f, ptr %args, i64 %first, i64 %total, i64 %ticks) {
 ; the tasks from %first on in order on this thread, for as long as %ticks; returns the first one that is left
 entry:
   %began = call i64 @ticks()
-  %some = icmp ult i64 %first, %total
-  br i1 %some, label %run, label %end
+  if ult i64 %first, %total ? run : end
 run:
   %index = phi i64 [ %first, %entry ], [ %next, %run ]
   call void %f(ptr %args, i64 %index, i64 0, i64 %total)
@@ -568,12 +521,9 @@ define void @tc.of.round(ptr %round, i64 %index, i64 %thread, i64 %tasks) {
 ; a task of a round, which says the function, its arguments, the first task of the round, and how many tasks all rounds have
 entry:
   %f = load ptr, ptr %round, align 8
-  %args.at = getelementptr i8, ptr %round, i64 8
-  %args = load ptr, ptr %args.at, align 8
-  %first.at = getelementptr i8, ptr %round, i64 16
-  %first = load i64, ptr %first.at, align 8
-  %total.at = getelementptr i8, ptr %round, i64 24
-  %total = load i64, ptr %total.at, align 8
+  %args = byte ptr %round, 8
+  %first = byte i64 %round, 16
+  %total = byte i64 %round, 24
   %number = add i64 %first, %index
   call void %f(ptr %args, i64 %number, i64 %thread, i64 %total)
   ret void
@@ -616,24 +566,21 @@ def pool_text() -> str:
     """The LLVM IR of the pool for this machine."""
     triple = jit.host()[0]
     (pause, declares_pause), (ticks, declares_ticks) = _pause(triple), _ticks(triple)
-    return (
-        _TEXT.replace("PAUSE", pause)
-        .replace("TICKS", ticks)
-        .replace("LOOK", str(_LOOK))
-        .replace("STOP", str(_STOP))
-        .replace("GRAIN", str(_GRAIN))
-        .replace("SLICE", str(_SLICE))
-        .replace("SHARES", str(_SHARES))
-        .replace("SHARE", str(_SHARE))
-        .replace("LIMIT", str(-1 << 52))
-        .replace("MASK", str((1 << 26) - 1))
-        .replace("SEEN", str(_seen(1)))
-        .replace("RAN_ON", str(_ran_on(1)))
-        .replace("PROCESSOR", str(_PROCESSOR))
-        .replace("ROW", str(_ROW))
-        .replace("SLEEPERS", str(_SLEEPERS))
-        + f"\n{declares_pause}\n{declares_ticks}\n"
-    )
+    words = {
+        **{
+            "PAUSE": pause,
+            "TICKS": ticks,
+            "LOOK": _LOOK,
+            "STOP": _STOP,
+            "GRAIN": _GRAIN,
+            "SLICE": _SLICE,
+            "SHARES": _SHARES,
+        },
+        **{"SHARE": _SHARE, "LIMIT": -1 << 52, "MASK": (1 << 26) - 1, "SEEN": _seen(1), "RAN_ON": _ran_on(1)},
+        **{"PROCESSOR": _PROCESSOR, "ROW": _ROW, "SLEEPERS": _SLEEPERS},
+    }
+    text = re.sub(rf"\b({'|'.join(words)})\b", lambda word: str(words[word[0]]), _TEXT)
+    return in_full(text) + f"\n{declares_pause}\n{declares_ticks}\n"
 
 
 @dataclass(frozen=True, slots=True)

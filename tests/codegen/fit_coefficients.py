@@ -6,6 +6,8 @@ Run `python tests/codegen/fit_coefficients.py > tc_jupyter/codegen/llvm/coeffici
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 from mpmath import (
     acosh,
@@ -225,10 +227,17 @@ WEIGHTED = {
 
 
 def write(name: str, note: str, values: list[float]) -> None:
-    print(f"{name} = (")
-    for value in values:
-        print(f"    {value!r},")
-    print(f')\n"""{note}."""')
+    numbers = ", ".join(map(repr, values))
+    if len(name) + len(numbers) <= 115:
+        print(f"{name} = ({numbers})")
+    else:
+        print(
+            f"{name} = (",
+            *textwrap.wrap(f"{numbers},", 128, initial_indent="    ", subsequent_indent="    "),
+            ")  # fmt: skip",
+            sep="\n",
+        )
+    print(f'"""{note}."""')
 
 
 def main() -> None:
