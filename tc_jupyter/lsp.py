@@ -9,6 +9,8 @@ Worked example: with `C(i) = A(i, k)` in the text, the editor gets the message T
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -156,11 +158,33 @@ def _open_text(path: Path) -> str | None:
 @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
 def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
     """Send the messages about a text that was opened or changed, and about those that use it."""
+    _later.begin()
     _publish(_document(params.text_document.uri))
     path = _path(params.text_document.uri)
     for uri in list(server.workspace.text_documents):
         if path is not None and (other := _document(uri)).files.used.has(path.resolve()):
             _publish(other)
+
+
+class _Tidying:
+    """Collects what is garbage when nobody types, in place of in the middle of an answer (see `_IDLE`)."""
+
+    def __init__(self) -> None:
+        self.handle: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Collect some time after the last change."""
+        if self.handle is not None:
+            self.handle.cancel()
+        self.handle = asyncio.get_running_loop().call_later(_IDLE, gc.collect)
+
+
+_IDLE = 5.0
+"""Seconds without a change. Collecting all generations, with the analysis of 117 defs, took 60 to 230 ms (busy Zen 4), and came
+with every fifth answer that lists a whole text."""
+_RARELY = (700, 10, 1_000)
+"""Thresholds of the collector: all generations only after some million objects more."""
+_later = _Tidying()
 
 
 def _publish(document: Document) -> None:
@@ -399,6 +423,8 @@ class _Input:
 
 def main() -> str:
     """Serve on standard input and output until the editor ends; returns why the server ended before, if it did."""
+    gc.freeze()
+    gc.set_threshold(*_RARELY)
     stream = _Input(sys.stdin.buffer)
     server.start_io(cast("BinaryIO", stream))
     return stream.refused

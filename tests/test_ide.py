@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+from random import Random
 
 import numpy as np
 import pytest
@@ -735,12 +737,15 @@ def test_what_is_made_of_pieces_is_what_the_whole_has(case):
         "sac": ("/* { */", "double[.] another_one(double[.] x) { return x + y; }"),
     }[case.language]
     text, language = f"{start}\n\n{case.program.strip()}\n\n\n{start}\n{other}  {start}\n{start}\n", case.language
-    parts = pieces_of(text, language)
-    if parts is None:
-        return
-    assert ide.format_text(text, language) == layout._format(text, language)
-    if all(not found.is_error or found.code.number > "TC200" for found in analyze(text, language=language).diagnostics):
-        assert ide.symbols(text, language) == outline._symbols(cell_of(text, language))
+    if pieces_of(text, language) is not None:
+        assert ide.format_text(text, language) == layout._format(text, language)
+        says_what_the_whole_says(text, language)
+
+
+def says_what_the_whole_says(text, language="tc"):
+    diagnostics = analyze(text, language=language).diagnostics
+    if all(not found.is_error or found.code.number > "TC200" for found in diagnostics):
+        assert ide.symbols(text, language) == sorted(outline._symbols(cell_of(text, language)), key=outline._begin)
     found, whole = ide.check(text, language), analyze(text, language=language).to_json()
     assert found.get("open") == whole.get("open")
     if not any(message["code"] == "TC103" for message in whole["diagnostics"]):
@@ -753,6 +758,69 @@ def test_what_is_made_of_pieces_is_what_the_whole_has(case):
     assert one == other
 
 
+LINES = {
+    "constant": "const float(3) C = [1, 2, 1]",
+    "f": "def f(float(N) X) -> (Y) { Y(i) +=! X(i + k) * C(k) }",
+    "g": "def g(float(N) X) -> (Z) {\n    Y = f(X)\n    Z(i) = Y(i) * C(0)\n}",
+    "f again": "def f(float(N) X) -> (Y) { Y(i) = X(i) }",
+    "back": "def back(float(N) X) -> (Y) { A = forth(X)  Y = g(A) }",
+    "forth": "def forth(float(N) X) -> (Y) { Y = back(X) }",
+    "C is a parameter": "def other(float(N) C) -> (Y) { Y(i) = C(i) }",
+    "a word": "def",
+    "a head": "def new(float(N) X",
+    "something else": "Y(i) = X(i)",
+    "two in a line": "def one() -> (Y) { Y = 1 } def two(float(N) X) -> (Y) { A = one()  Y(i) = X(i) + A }",
+    "a constant inside": "def h(float(N) X) -> (Y) { const float C = 2  Y(i) = C * X(i) }",
+    "a reducer": "reduce C2(float a, float b) = a + b from 0\nconst float D = 2",
+    "of the reducer": "def r(float(N) X) -> (s) { s C2=! X(i) * D }",
+}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_texts_on_their_way_are_cut_too(seed):
+    """What is analysed def by def says what the analysis of the whole text says, whatever somebody has typed so far."""
+    random = Random(seed)
+    names = random.choices(list(LINES), k=random.randrange(3, 8))
+    text = "\n".join(LINES[name] for name in [*names, "g"]) + "\n"
+    assert (pieces_of(text, "tc") is not None) == (len(re.findall(r"\b(?:def|reduce) \w", text)) > 1)
+    says_what_the_whole_says(text)
+
+
+def test_a_word_that_is_typed_changes_no_other_def():
+    text = "".join(f"{LINES['f'].replace('f(', f'f{n}(')}\n" for n in range(6))
+    before = {part.text for part in pieces_of(f"{LINES['constant']}\n{text}", "tc")}
+    for typed in ("d", "def", "def f3", LINES["f"].replace("f(", "f3("), LINES["constant"].replace("C", "D")):
+        after = pieces_of(f"{LINES['constant']}\n{text}{typed}\n{LINES['g']}\n", "tc")
+        assert len([part for part in after if part.text not in before]) <= 3, typed
+
+
+def test_constants_of_a_long_text():
+    """Above some thousand characters, a question is answered from the def that it is about, and what that mentions."""
+    defs = "".join(
+        f"def f{n}(float(N) X) -> (Y) {{\n    Y(i) +=! X(i + k) * C(k)  # {'x' * 200}\n}}\n" for n in range(12)
+    )
+    for text in (f"{LINES['constant']}\n{defs}", f"{LINES['f again']}\n{LINES['constant']}\n{defs}"):
+        lines = text.split("\n")
+        first = next(n for n, line in enumerate(lines) if "const" in line)
+        for line in (first, first + 2):
+            place = {"line": line, "character": lines[line].index("C(" if line > first else "C =")}
+            told = ide.hover(text, place)
+            written = f"written in line {first + 1}: {LINES['constant']}"
+            assert (told["title"], told["lines"]) == ("float(3) C", ["constant", written])
+            assert ide.definition(text, place)["span"]["start"] == {"line": first, "character": 15}
+            assert [each["introduces"] for each in ide.references(text, place)] == [True] + [False] * 12
+            changed_text = changed(text, ide.rename(text, place, "Taps")["edits"])
+            assert changed_text == text.replace("C", "Taps")
+            assert (
+                ide.rename(text, place, "X")["refused"]
+                == f"`X` is in scope already: a tensor in line {2 - (first > 0)}"
+            )
+        offered = {item["label"]: item for item in ide.complete(text, {"line": first + 2, "character": 4})["items"]}
+        assert offered["C"]["type"] == "tensor"
+        assert (offered["f11"]["detail"], offered["f11"]["apply"]) == ("def f11(float(N) X) -> (Y)", "f11(")
+        assert not ide.check(text)["diagnostics"]
+
+
 def test_a_change_above_keeps_what_is_known_of_a_def():
     text = "def f(float(N) X) -> (Y) { Y(i) = X(i) }\ndef g(float(N) X) -> (Z) {\n    Y = f(X)\n    Z(i) = Y(i)\n}\n"
     first, second = pieces_of(text, "tc"), pieces_of(f"# more\n{text}", "tc")
@@ -762,5 +830,4 @@ def test_a_change_above_keeps_what_is_known_of_a_def():
     assert [each["position"]["line"] for each in ide.hints(text)] == [0, 3]
     (place, call) = [each["span"]["start"] for each in ide.references(text, {"line": 0, "character": 4})]
     assert (place, call) == ({"line": 0, "character": 4}, {"line": 2, "character": 8})
-    one_line, recursive = "def f() -> (Y) { Y = 1 } def g() -> (Y) { Y = 1 }", text.replace("X(i)", "g(X)", 1)
-    assert [pieces_of(whole, "tc") for whole in (one_line, text + text, "x\n" + text, recursive)] == [None] * 4
+    assert pieces_of("def f() -> (Y) { Y = 1 } def g() -> (Y) { Y = 1 }", "tc") is None

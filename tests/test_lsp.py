@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -266,3 +267,53 @@ def test_what_is_no_message_ends_the_server(sent, why):
     assert done.returncode == 2
     assert f"tc-jupyter: the server ends: {why}" in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
+
+
+NEOVIM = """
+local client = (vim.lsp.start_client or vim.lsp.start)({ name = "tc-jupyter", cmd = vim.json.decode(vim.env.TC_SERVER) })
+vim.cmd("edit kernels.tc")
+vim.lsp.buf_attach_client(0, client)
+local function messages() return vim.tbl_map(function(d) return { d.code, d.lnum, d.col, d.end_col } end, vim.diagnostic.get(0)) end
+local function ask(method, line, column, more)
+  local params = { textDocument = { uri = vim.uri_from_bufnr(0) }, position = { line = line, character = column } }
+  return vim.lsp.buf_request_sync(0, method, vim.tbl_extend("force", params, more or {}), 100000)[client].result
+end
+assert(vim.wait(100000, function() return #messages() > 0 end), "no message came")
+local told = { messages = messages(), hover = ask("textDocument/hover", 0, 44).contents.value }
+local here = { start = { line = 1, character = 38 }, ["end"] = { line = 1, character = 39 } }
+local fix = ask("textDocument/codeAction", 1, 38, { range = here, context = { diagnostics = {} } })[1]
+vim.lsp.util.apply_workspace_edit(fix.edit, "utf-16")
+assert(vim.wait(100000, function() return #messages() == 0 end), "the message stayed")
+vim.lsp.util.apply_workspace_edit(ask("textDocument/rename", 0, 44, { newName = "row" }), "utf-16")
+local options = { tabSize = 4, insertSpaces = true }
+vim.lsp.util.apply_text_edits(ask("textDocument/formatting", 0, 0, { options = options }), vim.api.nvim_get_current_buf(), "utf-16")
+told.text = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+io.stdout:write(vim.json.encode(told))
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed")
+def test_neovim_shows_messages_and_makes_edits(tmp_path):
+    lines = (
+        "def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i + k) * W(k) }",
+        "def rows(float(N, M) A) -> (S) { S(i) = A(i, j) }",
+    )
+    (tmp_path / "kernels.tc").write_text("\n".join(lines) + "\n")
+    (tmp_path / "ask.lua").write_text(NEOVIM)
+    server = json.dumps([sys.executable, "-m", "tc_jupyter.cli", "lsp"])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TC_SERVER": server, "HOME": str(tmp_path)}
+    command = ["nvim", "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", "luafile ask.lua", "-c", "qa!"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
+    assert done.stdout, done.stderr
+    told = json.loads(done.stdout)
+    assert told["messages"] == [["TC204", 1, 38, 39]]
+    assert "because 0 <= i + k < N" in told["hover"]
+    assert told["text"] == [
+        "def conv(float(N) X, float(K) W) -> (Y) {",
+        "    Y(row) +=! X(row + k) * W(k)",
+        "}",
+        "",
+        "def rows(float(N, M) A) -> (S) {",
+        "    S(i) +=! A(i, j)",
+        "}",
+    ]

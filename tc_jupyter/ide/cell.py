@@ -7,20 +7,18 @@ Worked example: `cell_of("def f(float(N) X) -> (Y) { Y(i) = X(i) }", "tc").names
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze, callable_values, reducers_in
 from tc_jupyter.compiler.analysis_json import span_json
 from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.syntax import parse_sac, parse_tc, sac_tree, tree
-from tc_jupyter.syntax.sac_parser import BASES
 
 from .names import Names, sac_names, tc_names
+from .pieces import focus
 
 Json: TypeAlias = dict[str, Any]
 
@@ -35,6 +33,11 @@ class Known:
     """Functions of other cells, compared by identity: comparing what they hold would cost more than analysing the text again."""
 
     functions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @staticmethod
+    def of(text: str, known: Mapping[str, Any] | None) -> Known:
+        """Those that a text mentions."""
+        return Known({name: value for name, value in (known or {}).items() if name in text})
 
     @property
     def _key(self) -> tuple[tuple[str, int], ...]:
@@ -120,8 +123,8 @@ def cell_of(
         position: what the question is about; in a long text, defs that have nothing to do with it are left out.
     """
     if position is not None and len(text) > WHOLE:
-        text = focus(text, language, SourceText(text).line_starts, position["line"])
-    mentioned = Known({name: value for name, value in (known or {}).items() if name in text})
+        text = focus(text, language, position["line"])
+    mentioned = Known.of(text, known)
     return _kept(text, language, mentioned) if len(text) <= KEPT else Cell(text, language, mentioned)
 
 
@@ -139,59 +142,3 @@ def analysed(text: str, language: str, strict: bool, allow: tuple[str, ...], kno
 @lru_cache(maxsize=512)  # one for each def of a long file (`pieces`)
 def _analyse(text: str, language: str, strict: bool, allow: tuple[str, ...], known: Known) -> Analysis:
     return analyze(text, language=language, strict=strict, allow=allow, known=known.functions)
-
-
-_TC_HEAD = re.compile(r"^[ \t]*(?:def|reduce)\b[ \t]*(\w*)", re.MULTILINE)
-SAC_HEAD = re.compile(
-    rf"^[ \t]*(?:{'|'.join(sorted(BASES))})\b[^(){{}};=\n]*?([^\W\d]\w*)[ \t]*\([^;{{}}]*\)\s*\{{", re.MULTILINE
-)
-_WORD = re.compile(r"[^\W\d]\w*")
-
-
-def focus(text: str, language: str, line_starts: tuple[int, ...], line: int) -> str:
-    """The text with blanks in place of the defs that the def at `line`, directly or through others, does not call.
-
-    Offsets, lines and characters stay what they are.
-    """
-    heads = list((SAC_HEAD if language == "sac" else _TC_HEAD).finditer(text))
-    here = line_starts[min(max(line, 0), len(line_starts) - 1)]
-    starts = [head.start() for head in heads]
-    pieces = [(head.group(1), *ends) for head, ends in zip(heads, pairwise([*starts, len(text)]), strict=True)]
-    current = next((piece for piece in reversed(pieces) if piece[1] <= here), None)
-    by_name: dict[str, list[tuple[str, int, int]]] = {}
-    for piece in pieces:
-        by_name.setdefault(piece[0], []).append(piece)
-    keep: set[tuple[str, int, int]] = set()
-    todo = [] if current is None else [current]
-    while todo:
-        piece = todo.pop()
-        if piece in keep:
-            continue
-        keep.add(piece)
-        for word in set(_WORD.findall(text, piece[1], piece[2])):
-            todo += by_name.get(word, ())
-    shown = [(start, end) for _, start, end in keep] or [(here, _line_end(text, here))]
-    return _blanked(text, sorted(shown))
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
-
-
-def _blanked(text: str, shown: list[tuple[int, int]]) -> str:
-    parts: list[str] = []
-    position = 0
-    for start, end in [*shown, (len(text), len(text))]:
-        parts.append(blanked(text[position:start]))
-        parts.append(text[start:end])
-        position = end
-    return "".join(parts)
-
-
-_NOT_A_LINE_END = re.compile(r"[^\n]+")
-
-
-def blanked(text: str) -> str:
-    """Blanks in place of a text, line by line."""
-    return _NOT_A_LINE_END.sub(lambda found: " " * len(found[0]), text)

@@ -18,7 +18,7 @@ from tc_jupyter.syntax.parser import MOST_MESSAGES
 from . import files
 from .cell import KEPT, Json, Known, analysed, cell_of
 from .files import NO_FILES, Files
-from .pieces import Piece, pieces_of
+from .pieces import Piece, defined_in, pieces_of
 from .words import CONSTANTS, REDUCTIONS, functions, operators, types
 from .words import keywords as words
 
@@ -50,6 +50,9 @@ def check(
     functions = [
         part.moved(each) for part, data in found for each in data["functions"] if each["name"] not in part.called
     ]
+    order = list(dict.fromkeys(one.name for one in defined_in(text, language) if one.kind == "def"))
+    place = {name: number for number, name in enumerate(order)}
+    functions.sort(key=lambda each: place.get(each["name"], len(order)))
     opened = {name: each for _, data in found for name, each in data.get("open", {}).items()}
     return {**found[0][1], "functions": functions, "diagnostics": said, **({"open": opened} if opened else {})}
 
@@ -73,8 +76,7 @@ class _Asked:
 
     def of(self, text: str) -> tuple[str, bool, tuple[str, ...], Known]:
         """What decides the analysis of a part of it."""
-        mentioned = {name: value for name, value in self.known.items() if name in text}
-        return self.language, self.strict, self.allow, Known(mentioned)
+        return self.language, self.strict, self.allow, Known.of(text, self.known)
 
 
 def _said(text: str, asked: _Asked, used: Files) -> tuple[tuple[Piece, ...] | None, list[Json]]:
@@ -82,7 +84,7 @@ def _said(text: str, asked: _Asked, used: Files) -> tuple[tuple[Piece, ...] | No
     parts, said = pieces_of(text, asked.language), list[Json]()
     if parts is not None:
         every = (part.moved(item) for part in parts for item in _about(part.text, asked) if _is_own(part, item, asked))
-        said = [*{(item["code"], item["message"], _place(item["span"])): item for item in every}.values()]
+        said = [*{str([item[key] for key in ("code", "message", "span", "labels")]): item for item in every}.values()]
         said.sort(key=_rank)
     if parts is None or len(said) > MOST_MESSAGES:
         parts, said = None, _about(text, asked)
@@ -120,8 +122,11 @@ def _rank(item: Json) -> tuple[int, ...]:
 
 
 def _is_own(part: Piece, item: Json, asked: _Asked) -> bool:
-    """Whether a message is about the def itself, and not about one that it calls; in `%%sac` it may be about a line of that."""
-    return asked.language == "sac" or item["span"]["start"]["line"] < part.own
+    """Whether a message is about the def itself, and not about one that it calls.
+
+    In `%%sac` it may be about a line of that; and one about a constant says in which def it has another meaning.
+    """
+    return asked.language == "sac" or any(map(part.is_own, (item, *item["labels"])))
 
 
 def _place(span: Json) -> tuple[int, ...]:

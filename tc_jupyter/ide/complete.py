@@ -29,6 +29,7 @@ from .hover import (
     tensor_title,
 )
 from .names import Place
+from .pieces import defined_in
 from .words import CONSTANTS, FunctionDoc, function_doc, functions, keywords, type_doc, types
 
 MOST_ITEMS = 500
@@ -62,7 +63,7 @@ def complete(
     if _in_comment(cell, offset) or _AFTER_DOT.search(before) or re.search(r"\b(?:def|reduce)\s+\Z", before):
         return None
     items: dict[str, Json] = {}
-    for item in _offers(cell, start, offset):
+    for item in _offers(cell, text, start, offset):
         items.setdefault(str(item["label"]), item)
     return {"span": cell.span(Span(start, offset)), "items": list(items.values())[:MOST_ITEMS]}
 
@@ -85,8 +86,8 @@ def _item(
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _offers(cell: Cell, start: int, end: int) -> Iterator[Json]:
-    """Own names first: of the statement, of the def, then defs, functions, types, words."""
+def _offers(cell: Cell, text: str, start: int, end: int) -> Iterator[Json]:
+    """Own names first: of the statement, of the def, then defs and constants of the text, functions, types, words."""
     owner = owner_at(cell, start)
     typed = Span(start, end)
     if owner is not None:
@@ -94,6 +95,10 @@ def _offers(cell: Cell, start: int, end: int) -> Iterator[Json]:
     for number, item in enumerate(cell.items):
         if item.name.name.isidentifier() and number != owner:
             yield _item(item.name.name, "def", signature_line(cell, number), apply=f"{item.name.name}(")
+    own = None if owner is None else cell.items[owner].name.span
+    for one in defined_in(text, cell.language):
+        if one.name.isidentifier() and one.place not in (own, typed):
+            yield _item(one.name, one.kind, one.head, apply=f"{one.name}(" if one.kind == "def" else None)
     for name, value in cell.known.functions.items():
         yield _item(name, "def", known_signature(name, value), files.origin(value), f"{name}(")
     for doc in functions(cell.language):

@@ -118,7 +118,7 @@ def _name(cell: Cell, place: Place) -> Json | None:
         case "index":
             return _index(cell, place)
         case "tensor" | "scalar":
-            return _tensor(cell, place)
+            return _constant(cell, place) if place.is_shared else _tensor(cell, place)
         case "size":
             return _answer(cell, place.span, "size", f"size {place.name}", _size_lines(cell, place))
         case "let":
@@ -216,6 +216,18 @@ def _tensor(cell: Cell, place: Place) -> Json | None:
     if found is None or tensor is None:
         return _tensor_as_written(cell, place)
     return _answer(cell, place.span, place.kind, tensor_title(tensor, found), _tensor_lines(cell, place, tensor, found))
+
+
+def _constant(cell: Cell, place: Place) -> Json | None:
+    """A constant of the text."""
+    unit = cell.parsed.unit
+    written = unit.constants if isinstance(unit, tree.Unit) else ()
+    for each in written:
+        if each.name.name == place.name:
+            line = cell.source.position(each.span.start)[0] + 1
+            lines = ["constant", f"written in line {line}: {_short(cell.source.slice(each.span))}"]
+            return _answer(cell, place.span, place.kind, f"{type_text(each.type)} {place.name}", lines)
+    return None
 
 
 def tensor_title(tensor: Tensor, found: FunctionAnalysis) -> str:

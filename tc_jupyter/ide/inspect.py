@@ -29,9 +29,10 @@ from tc_jupyter.schedule.store import PRIMITIVES
 from tc_jupyter.syntax import sac_to_text, sac_tree, tree
 from tc_jupyter.syntax.printer import def_text
 
-from .cell import Cell, Json, analysed, cell_of, focus
+from .cell import Cell, Json, analysed, cell_of
 from .hover import shape_of, signature_line
 from .made_lines import Lines, lines_of, lines_of_locations
+from .pieces import focus
 
 LONGEST = 200_000
 """Code points of generated text that are returned."""
@@ -321,9 +322,8 @@ def _alone(cell: Cell, owner: int) -> Cell:
     """The cell, or, if other defs have mistakes, the def with those it calls; offsets stay."""
     if cell.analysis.ok:
         return cell
-    source = cell.source
-    line = source.position(cell.items[owner].span.start)[0]
-    return cell_of(focus(cell.text, cell.language, source.line_starts, line), cell.language, cell.known.functions)
+    line = cell.source.position(cell.items[owner].span.start)[0]
+    return cell_of(focus(cell.text, cell.language, line), cell.language, cell.known.functions)
 
 
 def _lines_of(made: str, form: str, cell: Cell, name: str) -> Lines | None:

@@ -46,6 +46,11 @@ class Place:
     owner: int = 0
     statement: Span | None = None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it means the same in all defs of the text: a def or a constant of the text."""
+        return self.key[0] in ("def", "constant")
+
 
 @dataclass(frozen=True, slots=True)
 class Names:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tc_jupyter.program import TC_FUNCTIONS
@@ -19,6 +19,8 @@ from . import files
 from .cell import Cell, Json, cell_of
 from .files import NO_FILES, Files
 from .names import Place
+from .outline import same_everywhere
+from .pieces import piece_of, pieces_of
 
 _LEGAL = {"tc": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "sac": re.compile(r"[^\W\d]\w*")}
 _RENAMED = frozenset({"index", "tensor", "size", "scalar", "let", "def"})
@@ -65,7 +67,9 @@ def rename(
     language: str = "tc",
     known: Mapping[str, Any] | None = None,
 ) -> Json | None:
-    """Rename the name at a position: an index or let in its statement, a tensor, scalar or size in its def, a def in the cell.
+    """Rename the name at a position.
+
+    An index or let is renamed in its statement, a tensor, scalar or size in its def, a def or constant in the cell.
 
     Args:
         name: the new name; `None` asks only what would be renamed.
@@ -75,21 +79,21 @@ def rename(
     """
     cell = cell_of(text, language, known, position)
     place = _place(cell, position)
-    if place is not None and place.kind == "def":  # all defs of a long text matter then
-        cell = cell_of(text, language, known)
-        place = _place(cell, position)
     if place is None or place.kind not in _RENAMED:
         return None
-    same = cell.names.same(place)
-    if place.kind == "def" and not any(other.introduces for other in same):
+    if place.kind == "def" and not cell.names.origin(place).introduces:
         return None  # its text is in another cell
     found: Json = {"span": cell.span(place.span), "name": place.name, "kind": place.kind, "edits": [], "refused": None}
     if name is None or name == place.name:
         return found
-    refused = _refused(cell, place, name)
+    refused = _refused(cell, place, name) or _taken(text, cell, place, name)
     if refused is not None:
         return {**found, "refused": refused}
-    return {**found, "edits": [{"span": cell.span(other.span), "text": name} for other in same]}
+    if place.is_shared:
+        spans = [each["span"] for each in same_everywhere(text, place, language, known)]
+    else:
+        spans = [cell.span(other.span) for other in cell.names.same(place)]
+    return {**found, "edits": [{"span": span, "text": name} for span in spans]}
 
 
 def _place(cell: Cell, position: Mapping[str, int]) -> Place | None:
@@ -112,19 +116,29 @@ def _refused(cell: Cell, place: Place, name: str) -> str | None:
         return f"`{name}` is a function"
     if place.kind == "def" and sac and is_builtin(name):
         return f"`{name}` is a function"
-    return _taken(cell, place, name)
+    return None
 
 
-def _taken(cell: Cell, place: Place, name: str) -> str | None:
+def _taken(text: str, cell: Cell, place: Place, name: str) -> str | None:
     """Whether the name means something else where it would stand."""
+    if not place.is_shared:
+        return _taken_in(cell, place, name)
+    for part in (part for part in pieces_of(text, cell.language) or (piece_of(text),) if name in part.text):
+        refused = _taken_in(cell_of(part.text, cell.language, cell.known.functions), place, name, part.line)
+        if refused is not None:
+            return refused
+    return None
+
+
+def _taken_in(cell: Cell, place: Place, name: str, moved: Callable[[int], int] = int) -> str | None:
     for other in cell.names.places:
         if other.name != name or other.kind in ("function", "type", "unknown"):
             continue
-        anywhere = "def" in (place.kind, other.kind)
+        anywhere = place.is_shared or other.is_shared
         local = place.kind in ("index", "let") and other.kind in ("index", "let")
         nested = cell.language == "sac"  # a statement of a comprehension may stand inside another one
         if anywhere or (other.owner == place.owner and (not local or nested or other.statement == place.statement)):
-            line = cell.source.position(cell.names.origin(other).span.start)[0] + 1
+            line = moved(cell.source.position(cell.names.origin(other).span.start)[0]) + 1
             return f"`{name}` is in scope already: {_article(other.kind)} in line {line}"
     return None
 

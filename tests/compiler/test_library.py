@@ -459,6 +459,9 @@ def test_cuda_is_what_its_compiler_takes(module, tmp_path, monkeypatch):
         made = tc.export(functions, tmp_path, "kernels", "native", cuda=("sm_90", "sm_80"))
     assert [path.name for path in made.cuda] == ["kernels_sm_80.cu", "kernels_sm_90.cu"]
     assert "int onto_cuda_onto(" in made.header.read_text(encoding="utf-8")
+    names = [re.findall(r"^namespace (\w+) ", path.read_text(encoding="utf-8"), re.MULTILINE) for path in made.cuda]
+    assert names[0]
+    assert not {*names[0]} & {*names[1]}  # one program has both
     if nvrtc.available() is None:
         for path, arch in zip(made.cuda, ("sm_80", "sm_90"), strict=True):
             assert nvrtc.compile_cuda(path.read_text(encoding="utf-8"), arch).ptx

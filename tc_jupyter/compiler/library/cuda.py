@@ -90,7 +90,10 @@ def table(name: str, kind: str) -> str:
 
 
 def kernel_file(name: str, kind: str, kernels: Sequence[tuple[str, Step]]) -> str:
-    """The text of `NAME_sm_80.cu`; `kernels` are steps by the names of their functions."""
+    """The text of `NAME_sm_80.cu`; `kernels` are steps by the names of their functions.
+
+    The namespaces have the architecture in their names, since a program links the files of all of them.
+    """
     lines = [
         f"// The kernels of {name} for {kind}: nvcc -arch={kind} -std=c++17 -fmad=true -ftz=false -c {name}_{kind}.cu",
         "",
@@ -99,8 +102,8 @@ def kernel_file(name: str, kind: str, kernels: Sequence[tuple[str, Step]]) -> st
         text = re.sub(r'^#line \d+ ".*"\n', "", step.source.text, flags=re.MULTILINE)
         text = text.replace('extern "C" __global__', "__global__")
         text = re.sub(rf"\b{re.escape(step.source.entry)}\(", f"{symbol}(", text)
-        lines += [f"namespace of_{symbol} {{", text.strip(), "}", ""]
-    rows = "".join(f"{_PAD}(const void *)of_{symbol}::{symbol},\n" for symbol, _ in kernels)
+        lines += [f"namespace {kind}_{symbol} {{", text.strip(), "}", ""]
+    rows = "".join(f"{_PAD}(const void *){kind}_{symbol}::{symbol},\n" for symbol, _ in kernels)
     hidden = '__attribute__((visibility("hidden")))'
     lines += ["#ifndef __CUDACC_RTC__  // NVRTC knows no functions of the host"]
     lines += [f'extern "C" {hidden} const void *const {table(name, kind)}[];']
@@ -239,7 +242,7 @@ class CudaCalls:
         for each in self.signature.inputs:
             if each.rank:
                 body.append(f"if (!q_{each.c}) return {self.strided(each)};")
-        lacks = calls.plain("TC_PROCESSOR", c_string(f"there is no code for this device: the library has {archs}"))
+        lacks = calls.plain("TC_PROCESSOR", c_string(f"there is no device, or no code for it: the library has {archs}"))
         body += [f"if ((level = tc_device(archs, {len(self.kinds)})) < 0) return {lacks};"]
         types = f"struct {self.name}_call *, const tc_options *, cudaStream_t"
         body += calls.chosen(entry, [kind.name for kind in self.kinds], types, everywhere=True)
