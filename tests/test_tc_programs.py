@@ -81,9 +81,10 @@ def test_programs_of_the_language_page():
 
 
 @pytest.mark.slow
-def test_programs_of_all_cases():
+@pytest.mark.parametrize("part", range(6))
+def test_programs_of_all_cases(part):
     paths = sorted([*DOCS.glob("*.md"), *(CASES / "tc").glob("*.md")])
-    assert sum(judge_case(case) for case in programs(paths)) >= 200
+    assert sum(judge_case(case) for case in [*programs(paths)][part::6]) >= 30
 
 
 SHRUNK = (
