@@ -3009,7 +3009,7 @@ class Run:
             if not any(self.leaves_out(test, True) for test in s.filters[: before or 0]):
                 self.check_divisors(e, "index" if e in s.places.values() else "")
         ranges = self.ranges_of(s)
-        self.leaves_points_out(s)
+        self.leaves_points_out(s, ranges)
         if place is None:
             self.log.append((s.target, ranges))
         else:
@@ -3093,10 +3093,22 @@ class Run:
         if (s.op == "=" or s.fresh) and not reads:
             self.unwritten.get(s.target, set()).discard(place)
 
-    def leaves_points_out(self, s):
+    def holds_everywhere(self, s, ranges):
+        """Whether conditions on indices leave no point of these sizes out; `None` where there are too many points."""
+        if self.moving(s) or any(isinstance(each, Apply) for e in s.filters for each in walk(e)):
+            return False
+        where = [range(*ranges[name]) for name in s.left]
+        if math.prod(map(len, where)) > MOST_POINTS:
+            return None
+        lefts = (dict(zip(s.left, left, strict=True)) for left in itertools.product(*where))
+        return all(any(True for _ in self.points(s, [], ranges, env)) for env in lefts)
+
+    def leaves_points_out(self, s, ranges):
         """`=` with a condition only onto a target that earlier statements fill."""
         if s.op != "=" or not (s.filters or self.moving(s)):
             return
+        if self.holds_everywhere(s, ranges) is not False:
+            raise Unclear("whether a condition is seen to hold everywhere")
         if s.target not in self.tensors or self.unwritten.get(s.target):
             raise Rejected("TC222")
         if s.target in self.unwritten:
