@@ -6,6 +6,7 @@ about the characters 14 (included) to 15 (excluded) of the text that was given.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
@@ -127,6 +128,16 @@ class Diagnostic:
     def is_error(self) -> bool:
         """Whether this message stops the def."""
         return self.code.severity is Severity.ERROR
+
+    @property
+    def helps(self) -> tuple[str, ...]:
+        """The help and what the fix is called, unless the help has the same code in it."""
+        helps = () if not self.help else (self.help,)
+        if self.fix is None:
+            return helps
+        written = re.findall(r"`[^`]+`", self.fix.title)
+        told = self.help is not None and bool(written) and all(code in self.help for code in written)
+        return helps if told else (*helps, self.fix.title)
 
 
 class CompileError(Exception):

@@ -105,10 +105,9 @@ def _render_one(item: Diagnostic, source: SourceText, color: bool) -> str:
     if source.text:
         lines += _excerpt(marks, source, width, style, dim, reset)
     lines += _elsewhere(item, style, dim, reset)
-    if item.help:
-        lines += _help(item.help, bold, reset)
+    for text in item.helps:
+        lines += _help(text, bold, reset)
     if item.fix:
-        lines += _help(item.fix.title, bold, reset)
         lines += _fixed_lines(item, source, width, dim, reset)
     return "\n".join(lines)
 

@@ -289,9 +289,7 @@ def _diagnostic(diagnostic: Diagnostic, source: SourceText) -> str:
     texts = [label.text for label in diagnostic.labels if label.text]
     said = [_marked(text) for text in ([diagnostic.label] if diagnostic.label else []) + texts]
     notes = f'<div style="margin-left:12px">{"; ".join(dict.fromkeys(said))}</div>' if said else ""
-    helps = [diagnostic.help] if diagnostic.help else []
-    helps += [diagnostic.fix.title] if diagnostic.fix else []
-    cures = "".join(f'<div style="margin-left:12px"><i>help:</i> {_marked(text)}</div>' for text in helps)
+    cures = "".join(f'<div style="margin-left:12px"><i>help:</i> {_marked(text)}</div>' for text in diagnostic.helps)
     style = f"border-left:3px solid {colour};padding-left:9px"
     return f'<div style="{style}"><div>{head}</div>{_underlined(diagnostic, source)}{notes}{cures}</div>'
 
