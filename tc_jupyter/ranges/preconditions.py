@@ -609,14 +609,15 @@ def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
         if not any(_implies(other, each) for other in kept):
             kept[:] = [*(other for other in kept if not _implies(each, other)), each]
     found = [each for kept in places.values() for each in kept]
-    writes = [each for each in found if each.message.code is codes.DATA_CHECKED and not each.reads]
+    writes = [each for each in found if each.message.code in _OF_CALLS and not each.reads]
     return [each.message for each in found if not (each.reads and any(_is_inside(each, other) for other in writes))]
 
 
 def _is_inside(one: _Told, other: _Told) -> bool:
     """Whether a read is of what a statement writes, at the same place: a statement that combines values is several ones."""
     inner, outer = one.message.span, other.message.span
-    return outer.start == inner.start and inner.end <= outer.end and _implies(other, one)
+    same = one.message.code is other.message.code and outer.start == inner.start and inner.end <= outer.end
+    return same and _implies(other, one)
 
 
 _OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK, codes.DATA_CHECKED)
@@ -637,7 +638,7 @@ def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told
         _Told(
             _access_message(group, group[0].bound, checker),
             tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
-            group[0].kind == "DATA" and group[0].subject != "write",
+            group[0].kind in ("DATA", "POINTWISE") and group[0].subject != "write",
         )
         for group in groups.values()
         if group[0].bound is not None and not _is_demanded(group[0], checker.ranges.program)
