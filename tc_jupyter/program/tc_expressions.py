@@ -580,6 +580,9 @@ class ExpressionChecker:
         if is_power_of_def(self.scope, node, {*self.names.lets, *self.names.left, *self.names.indices}):
             refuse_power(self.scope, node)
             return None
+        if self._is_power_of_nothing(node):
+            assert isinstance(node.left, tree.Name)
+            return self.scope.unknown_def(node.left.name, node.left.span)
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             return self._logical(node, node.op, left, right)
@@ -597,6 +600,15 @@ class ExpressionChecker:
         if node.op == "/" and left.dtype is BOOL and right.dtype.is_integer and not self.in_bound:
             self._truth_quotient(node)
         return self._arithmetic(node.op, left, right, node.span)
+
+    def _is_power_of_nothing(self, node: tree.Binary[tree.Expression]) -> bool:
+        """Whether this is `g^3(...)` for a name that nothing has, and that stands in no subscript."""
+        count = node.right.function.name if isinstance(node.right, tree.Apply) else ""
+        if node.op != "^" or not isinstance(node.left, tree.Name) or not count.isdigit():
+            return False
+        name, names = node.left.name, self.names
+        known = name in names.placed or name in names.lets or name in names.indices or name in TC_FUNCTIONS
+        return not known and self.scope.taken(name) is None and not self.scope.unwritten(name)
 
     def _logical(
         self, node: tree.Binary[tree.Expression], op: str, left: Typed | None, right: Typed | None

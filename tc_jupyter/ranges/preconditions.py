@@ -906,7 +906,7 @@ def _begin_help(checker: _Checker, bound: Bound) -> str | None:
 def _range_help(checker: _Checker, e: SizeExpr) -> str:
     given = [r.index for r in checker.found if r.index in e.indices and r.source == "where"]
     in_sac = checker.ranges.program.language == "sac"
-    kept = "guard the access with `? :`" if in_sac else "write `else 0`, or another value, behind the read"
+    kept = "guard the access with `? :`" if in_sac else "write `else 0`, or another value, directly behind the read"
     if given:
         return f"shorten the range of `{given[0]}`, or {kept}"
     return f"{kept}, or give a {'bound' if in_sac else '`where` range'}"
@@ -1165,7 +1165,7 @@ def _shifted(ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[Si
     return f"write `{as_written(later)}` for `{r.index}`, as in `{read.text}` for `{access.text}`"
 
 
-_KEPT = "write `else 0`, or another value, behind the reads that begin before their array"
+_KEPT = "write `else 0`, or another value, directly behind each read that begins before its array"
 
 
 def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension: int) -> Diagnostic:
