@@ -1193,8 +1193,31 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
         help_text = (
             f"to start at 0, give all elements a value first, as with {value_first(ranges, tensor.name, bounds)}"
         )
+    elif first is not None and (shared := _boxed_input(ranges, first, name, box.origin[dimension])) is not None:
+        extents = ", ".join(_stated(*each) for each in box.bounds[: tensor.written_rank])
+        stated = f"`-> ({tensor.element.value}({extents}) {tensor.name})`"
+        start = f"write `where {name} in 0:{end}` to start at 0"
+        help_text = f"`{shared}` starts there, too: {stated} says that it is meant; {start}"
     label = f"starts at `{to_python(box.origin[dimension])}`"
     return Diagnostic(codes.MOVED_ORIGIN, span, message, label, labels, help_text)
+
+
+def _boxed_input(ranges: Ranges, statement: Statement, name: str, start: SizeExpr) -> str | None:
+    """The parameter with a box that begins where an index does, and whose elements it counts."""
+    own = index(name)
+    for access in ranges.accesses[statement.name]:
+        tensor = ranges.program.tensor(access.tensor)
+        if tensor.kind != "input" or tensor.box is None:
+            continue
+        lows = (low for low, _ in ranges.boxes[access.tensor].bounds)
+        if any(low == start and e == own for e, low in zip(access.index, lows, strict=True)):
+            return tensor.name
+    return None
+
+
+def _stated(low: SizeExpr, high: SizeExpr) -> str:
+    """A dimension in a type: its extent, or its box."""
+    return as_written(high) if low == 0 else f"{as_written(low)}:{as_written(high)}"
 
 
 def _origin_labels(ranges: Ranges, statement: Statement, index: str) -> tuple[Label, ...]:
