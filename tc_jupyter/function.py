@@ -54,6 +54,7 @@ from tc_jupyter.diagnostics import (
     SourceText,
     codes,
     render,
+    shown_text,
     shown_value,
     warn,
 )
@@ -323,13 +324,13 @@ class IndexRange:
     """The range of one index, as users see it: `lower <= index < upper`.
 
     Attributes:
-        lower, upper: Python expressions over the sizes; `upper` is not included.
+        lower, upper: Python expressions over the sizes, and over other indices and elements where the range differs from point to
+            point; `upper` is not included.
         kind: `output` or `reduction`.
         round: in which it was found; 0 for `where` and `target`.
         source: `where`, `inferred` or `target`.
         because: the bounds that shaped it, one line each.
-        text: the range at each point, `0 <= k < i + 1`; where it differs from point to point, `lower` is the least beginning
-            and `upper` the largest end.
+        text: the range at each point, `0 <= k < i + 1`.
     """
 
     statement: str
@@ -345,7 +346,7 @@ class IndexRange:
 
     @property
     def sympy(self) -> tuple[Any, Any]:
-        """Both bounds as SymPy expressions over the sizes."""
+        """Both bounds as SymPy expressions."""
         lower, upper = self.ends
         return to_sympy(lower), to_sympy(upper)
 
@@ -1548,8 +1549,8 @@ def rewrites_text(found: Rewrites) -> str:
 def _index_range(item: InferredRange) -> IndexRange:
     assert item.lower is not None
     assert item.upper is not None
-    lower, upper = to_python(item.lower), to_python(item.upper)
-    ends = (item.lower, item.upper)
+    ends = item.ends or (item.lower, item.upper)
+    lower, upper = map(to_python, ends)
     return IndexRange(
         item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends, item.text
     )
@@ -1573,7 +1574,8 @@ def _result_text(found: FunctionAnalysis, name: str) -> str:
 def document(found: FunctionAnalysis) -> str:
     """The docstring of a function: signature, text, ranges, conditions."""
     program = found.program
-    lines = [described_signature(found), "", program.source.slice(program.span).strip(), "", "Ranges:"]
+    text = "\n".join(map(shown_text, program.source.slice(program.span).strip().splitlines()))
+    lines = [described_signature(found), "", text, "", "Ranges:"]
     lines += [
         f"    {item.statement}: {item.text}" for name in found.ranges.indices for item in found.ranges.indices[name]
     ]

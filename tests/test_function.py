@@ -61,6 +61,19 @@ def same(found, expected):
 # calls ---------------------------------------------------------------------------------------------------------------------------
 
 
+def test_what_a_range_says_is_what_is_printed():
+    text = "def f(float(N, M) X) -> (Y) { Y(i) +=! X(i, k) where k in 0:i + 1, i in 0:N }"
+    found = next(each for each in tc.compile(text, allow=["TC322"]).f.ranges if each.index == "k")
+    assert (found.lower, found.upper, str(found)) == ("0", "i + 1", "Y: 0 <= k < i + 1")
+    assert str(found.sympy[1]) == found.upper
+    assert found.upper in found.latex
+
+
+def test_a_docstring_controls_no_terminal():
+    f = tc.compile("def f(float(N) X) -> (Y) { # \x1b[2J\n Y(i) = X(i) }").f
+    assert "# \ufffd[2J\n Y(i) = X(i)" in f.__doc__
+
+
 def test_a_matrix_product_of_every_layout(module):
     a, b = floats(9, 7), floats(7, 17, seed=1)
     layouts = [

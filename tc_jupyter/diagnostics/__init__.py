@@ -21,7 +21,7 @@ from .diagnostic import (
     Span,
 )
 from .nearest import edit_distance, nearest
-from .render import NARROW, PAGE, WIDE, explain, index_sections, render, shown_line
+from .render import NARROW, PAGE, WIDE, explain, index_sections, render, shown_line, shown_text
 from .uncaught import hook, users_frames
 from .values import shown_value
 from .warn import DiagnosticWarning, warn
@@ -47,6 +47,7 @@ __all__ = [
     "explain",
     "index_sections",
     "shown_line",
+    "shown_text",
     "nearest",
     "render",
     "shown_value",

@@ -235,7 +235,12 @@ def shown_line(text: str) -> str:
     """A piece of a program as one line that a terminal may get: without comments, which would reach over what stands behind them,
     and without what controls the terminal or turns the direction around.
     """
-    return "".join(_cell(char, 0)[0] for char in " ".join(_COMMENT.sub(" ", text).split()))
+    return shown_text(" ".join(_COMMENT.sub(" ", text).split()))
+
+
+def shown_text(line: str) -> str:
+    """A line as a terminal may get it: without what controls the terminal or turns the direction around."""
+    return "".join(_cell(char, 0)[0] for char in line)
 
 
 def _cell(char: str, column: int) -> tuple[str, int]:

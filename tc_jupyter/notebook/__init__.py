@@ -27,7 +27,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def view(function: Any, name: str = "ranges", **options: Any) -> Any:
-    """One view of a function alone: `ranges`, `iteration_space`, `schedule`, `code`, `benchmark`, `tuning` or `partitions`.
+    """One view of a function: `ranges`, `iteration_space`, `schedule`, `code`, `gradient`, `benchmark`, `tuning` or `partitions`.
 
     Raises:
         TypeError: not a function of a cell, or a size is no integer.

@@ -1028,14 +1028,29 @@ class _DefChecker:
             for each, _ in node.before:
                 self.unknown_tensor(each.name, each.span)
 
+    def order_span(self, node: tree.Comprehension) -> Span | None:
+        """The place of `along` and the indices behind it, with the space before."""
+        first, last = node.along[0].span, node.along[-1].span
+        before = self.scope.source.text[: first.start].rstrip()
+        start = len(before.removesuffix("along").rstrip())
+        return Span(start, last.end) if before.endswith("along") else None
+
     def on_plain_operators(self, node: tree.Comprehension) -> None:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         if node.along:
-            help = (
-                "a position that is carried along is a statement of its own, as in `P(i) = X(i) > M(i-1) ? i : P(i-1)`"
-            )
             message = f"the points of `{node.operator}` have no order"
-            self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help)
+            own = {target.name for target, _ in node.targets} & tree.names_in((node.value,))
+            help, fix = "of equal values it gives the first one: leave `along` out", None
+            if own:
+                carried = "`P(t) = X(t) < (M(t-1) else inf) ? t : (P(t-1) else 0)`"
+                help = f"a position that is carried along is a statement of its own, as in {carried}"
+            elif (
+                not node.blocks
+                and all(each.step > 0 for each in node.along)
+                and (written := self.order_span(node)) is not None
+            ):
+                fix = Fix("leave `along` out", (Edit(written, ""),))
+            self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help, fix=fix)
             for target, _ in node.targets:
                 self.unknown_tensor(target.name, target.span)
             return

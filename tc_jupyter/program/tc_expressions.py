@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import assert_never
 
@@ -86,7 +87,7 @@ class LetInfo:
     used: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class StatementNames:
     """Names that belong to one statement.
 
@@ -112,6 +113,18 @@ class StatementNames:
     whole: list[tuple[TensorInfo, Span]] = field(default_factory=list[tuple[TensorInfo, Span]])
     foreign: bool = False
     settles: bool = False
+
+    @cached_property
+    def placed(self) -> frozenset[str]:
+        """Names that an index may have: those in subscripts, on the left, and those that have a range."""
+        node = self.statement
+        clauses = [part for clause in node.clauses for part in tree.parts(clause)]
+        reads = (each for value in (node.value, *node.rest, *clauses) for each in tree.walk(value))
+        called = TC_FUNCTIONS.keys() | TYPE_NAMES.keys()
+        found = [each.arguments for each in reads if isinstance(each, tree.Apply) and each.function.name not in called]
+        found += [indices or () for _, indices in node.targets]
+        ranges = {clause.index.name for clause in node.clauses if isinstance(clause, tree.Where)}
+        return tree.names_in(part for each in found for part in each) | ranges
 
 
 def is_power_of_def(scope: Scope, node: tree.Binary[tree.Expression], own: Container[str] = ()) -> bool:
@@ -280,7 +293,26 @@ class ExpressionChecker:
         if name in ("True", "False"):
             help, fix = scope.did_you_mean(name, node.span, ())
             return self._mistaken(node, codes.UNKNOWN_NAME, f"unknown name `{name}`", (), help, fix)
-        return self._unknown_in_bound(node) if self.in_end else self._index(node)
+        if self.in_end:
+            return self._unknown_in_bound(node)
+        return None if self._is_near_a_number(node) else self._index(node)
+
+    def _is_near_a_number(self, node: tree.Name) -> bool:
+        """Tell of a name that can be no index, since it stands in no subscript, and that is nearly the name of a number."""
+        name, scope = node.name, self.scope
+        if name in self.names.mistaken:
+            return True
+        if self.names.settles or name in self.names.placed:
+            return False
+        numbers = {each for each, info in scope.tensors.items() if info.rank == 0 and info.written}
+        close = scope.suggestions.nearest(name, sorted({*numbers, *scope.sizes, *self.names.lets}))
+        if close is None:
+            return False
+        if close in scope.tensors:
+            scope.tensors[close].read = True
+        fix = Fix(f"replace it by `{close}`", (Edit(node.span, close),))
+        self._mistaken(node, codes.UNKNOWN_NAME, f"there is no `{name}`", (), f"did you mean `{close}`?", fix)
+        return True
 
     def _mistaken(
         self,
@@ -550,6 +582,9 @@ class ExpressionChecker:
         if is_power_of_def(self.scope, node, {*self.names.lets, *self.names.left, *self.names.indices}):
             refuse_power(self.scope, node)
             return None
+        if self._is_power_of_nothing(node):
+            assert isinstance(node.left, tree.Name)
+            return self.scope.unknown_def(node.left.name, node.left.span)
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             return self._logical(node, node.op, left, right)
@@ -567,6 +602,15 @@ class ExpressionChecker:
         if node.op == "/" and left.dtype is BOOL and right.dtype.is_integer and not self.in_bound:
             self._truth_quotient(node)
         return self._arithmetic(node.op, left, right, node.span)
+
+    def _is_power_of_nothing(self, node: tree.Binary[tree.Expression]) -> bool:
+        """Whether this is `g^3(...)` for a name that nothing has, and that stands in no subscript."""
+        count = node.right.function.name if isinstance(node.right, tree.Apply) else ""
+        if node.op != "^" or not isinstance(node.left, tree.Name) or not count.isdigit():
+            return False
+        name, names = node.left.name, self.names
+        known = name in names.placed or name in names.lets or name in names.indices or name in TC_FUNCTIONS
+        return not known and self.scope.taken(name) is None and not self.scope.unwritten(name)
 
     def _logical(
         self, node: tree.Binary[tree.Expression], op: str, left: Typed | None, right: Typed | None

@@ -609,14 +609,15 @@ def _once_per_place(told: Sequence[_Told]) -> Iterable[Diagnostic]:
         if not any(_implies(other, each) for other in kept):
             kept[:] = [*(other for other in kept if not _implies(each, other)), each]
     found = [each for kept in places.values() for each in kept]
-    writes = [each for each in found if each.message.code is codes.DATA_CHECKED and not each.reads]
+    writes = [each for each in found if each.message.code in _OF_CALLS and not each.reads]
     return [each.message for each in found if not (each.reads and any(_is_inside(each, other) for other in writes))]
 
 
 def _is_inside(one: _Told, other: _Told) -> bool:
     """Whether a read is of what a statement writes, at the same place: a statement that combines values is several ones."""
     inner, outer = one.message.span, other.message.span
-    return outer.start == inner.start and inner.end <= outer.end and _implies(other, one)
+    same = one.message.code is other.message.code and outer.start == inner.start and inner.end <= outer.end
+    return same and _implies(other, one)
 
 
 _OF_CALLS = (codes.CHECKED_AT_CALL, codes.POINTWISE_CHECK, codes.DATA_CHECKED)
@@ -637,7 +638,7 @@ def _access_messages(items: list[Precondition], checker: _Checker) -> list[_Told
         _Told(
             _access_message(group, group[0].bound, checker),
             tuple(e for item in group for e in item.conditions or ((item.bound.expr,) if item.bound else ())),
-            group[0].kind == "DATA" and group[0].subject != "write",
+            group[0].kind in ("DATA", "POINTWISE") and group[0].subject != "write",
         )
         for group in groups.values()
         if group[0].bound is not None and not _is_demanded(group[0], checker.ranges.program)
@@ -905,7 +906,7 @@ def _begin_help(checker: _Checker, bound: Bound) -> str | None:
 def _range_help(checker: _Checker, e: SizeExpr) -> str:
     given = [r.index for r in checker.found if r.index in e.indices and r.source == "where"]
     in_sac = checker.ranges.program.language == "sac"
-    kept = "guard the access with `? :`" if in_sac else "write `else 0`, or another value, behind the read"
+    kept = "guard the access with `? :`" if in_sac else "write `else 0`, or another value, directly behind the read"
     if given:
         return f"shorten the range of `{given[0]}`, or {kept}"
     return f"{kept}, or give a {'bound' if in_sac else '`where` range'}"
@@ -1191,7 +1192,7 @@ def _shifted(ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[Si
     return f"write `{as_written(later)}` for `{r.index}`, as in `{read.text}` for `{access.text}`"
 
 
-_KEPT = "write `else 0`, or another value, behind the reads that begin before their array"
+_KEPT = "write `else 0`, or another value, directly behind each read that begins before its array"
 
 
 def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension: int) -> Diagnostic:
@@ -1219,8 +1220,31 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
         help_text = (
             f"to start at 0, give all elements a value first, as with {value_first(ranges, tensor.name, bounds)}"
         )
+    elif first is not None and (shared := _boxed_input(ranges, first, name, box.origin[dimension])) is not None:
+        extents = ", ".join(_stated(*each) for each in box.bounds[: tensor.written_rank])
+        stated = f"`-> ({tensor.element.value}({extents}) {tensor.name})`"
+        start = f"write `where {name} in 0:{end}` to start at 0"
+        help_text = f"`{shared}` starts there, too: {stated} says that it is meant; {start}"
     label = f"starts at `{to_python(box.origin[dimension])}`"
     return Diagnostic(codes.MOVED_ORIGIN, span, message, label, labels, help_text)
+
+
+def _boxed_input(ranges: Ranges, statement: Statement, name: str, start: SizeExpr) -> str | None:
+    """The parameter with a box that begins where an index does, and whose elements it counts."""
+    own = index(name)
+    for access in ranges.accesses[statement.name]:
+        tensor = ranges.program.tensor(access.tensor)
+        if tensor.kind != "input" or tensor.box is None:
+            continue
+        lows = (low for low, _ in ranges.boxes[access.tensor].bounds)
+        if any(low == start and e == own for e, low in zip(access.index, lows, strict=True)):
+            return tensor.name
+    return None
+
+
+def _stated(low: SizeExpr, high: SizeExpr) -> str:
+    """A dimension in a type: its extent, or its box."""
+    return as_written(high) if low == 0 else f"{as_written(low)}:{as_written(high)}"
 
 
 def _origin_labels(ranges: Ranges, statement: Statement, index: str) -> tuple[Label, ...]:

@@ -293,6 +293,7 @@ _RANDOM = Instead(
     "random numbers are `uniform(seed, i)` and `normal(seed, i)`, or made in Python and passed as a parameter"
 )
 _CLAMP = Instead("a value is limited with `min(max(x, a), b)`", 3, "min(max({0}, {1}), {2})")
+_SET_BITS = Instead("set bits are counted in a statement of their own, as in `Y(i) +=! X(i) >> b & 1 where b in 0:32`")
 _SQUARE = Instead("a square is `x^2`", 1, "{1}^2")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
 _CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})")
@@ -339,6 +340,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(
         ("periodic", "circular", "wraparound", "torus"), Instead("an index goes round with `wrap(e)`", 1, "wrap({0})")
     ),
+    **dict.fromkeys(("popcount", "popc", "__popc", "__popcll", "bit_count", "bitwise_count"), _SET_BITS),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
     **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),

@@ -771,6 +771,8 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
     word = reducing(before.text)
     if before.text == "if" and (found := _choice(piece, position - 1)):
         return found
+    if before.text == "let":
+        return _let(piece, position)
     called = _called(piece, position, tensors)
     if called is not None and called.text in tensors:
         fix = Fix("write `,`", (Edit(Span(before.start, token.end), ", "),))
@@ -829,6 +831,25 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         help = f"how often a def is applied is a size, an integer scalar or a literal, as in `{name.text}^3(X)`"
         fix = None
     return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)
+
+
+def _let(piece: list[Token], position: int) -> Diagnostic:
+    """`Y(i) = let s = X(i) in s * s`, which is `Y(i) = s * s where s = X(i)`."""
+    word = piece[position - 1]
+    body = next((i for i in range(position, len(piece)) if piece[i].text == "in"), len(piece))
+    named = [token.type for token in piece[position : position + 2]] == ["NAME", "ASSIGN"]
+    fix = None
+    whole = position > 1 and piece[position - 2].type in ("ASSIGN", "UPDATE")
+    if named and whole and position + 2 < body < len(piece) - 1 and all(token.type != "WHERE" for token in piece):
+        value = text_of(piece[position + 2 : body])
+        taken = Edit(Span(word.start, piece[body + 1].start), "")
+        last = piece[-1].end
+        fix = Fix(
+            "name it behind the value", (taken, Edit(Span(last, last), f" where {piece[position].text} = {value}"))
+        )
+    message = "a value is named behind the expression that it is in, and `let` is not written"
+    help = "as in `Y(i) = s * s where s = X(i)`"
+    return Diagnostic(codes.SYNTAX_ERROR, word.span, message, help=help, fix=fix)
 
 
 def _power_of(piece: list[Token], position: int) -> Token | None:

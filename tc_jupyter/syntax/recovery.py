@@ -374,8 +374,10 @@ def is_command(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
 
 
 def _ends(tokens: list[Token], i: int) -> bool:
-    """Whether token `i` may end a statement; `[` does after a bound, as in `k = [0, 2[`."""
+    """Whether token `i` may end a statement; `[` does after a bound, as in `k = [0, 2[`, and `let` behind an operator does not."""
     kind = tokens[i].type
+    if tokens[i].text == "let" and i and tokens[i - 1].type not in (*ENDS_EXPRESSION, "LBRACE", "RBRACE"):
+        return False
     return (
         kind in ENDS_EXPRESSION
         or kind in ("ERROR", "UNIQUE")

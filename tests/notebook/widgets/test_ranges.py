@@ -195,3 +195,7 @@ def test_text_says_why_and_what_is_checked():
     scattered = repr(view(function("def f(float(N) P) -> (int32(50) H) { H(int32(P(i) * 25)) +=! 1 }"), "ranges"))
     assert scattered.count("stays inside H") == 1
     assert "data_dependent" not in scattered
+
+
+def test_help_names_every_view():
+    assert [name for name in VIEWS if f"`{name}`" not in (tc.view.__doc__ or "")] == []
