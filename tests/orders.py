@@ -122,6 +122,24 @@ class Recurrence:
         return place in set(self.read_at(point, sizes)) and self.is_wrong(point, place)
 
 
+def compare(one, shapes, random, call):
+    """See that the results of `call(x)` are what brute force computes, for numbers of these shapes."""
+    for shape in shapes:
+        x = random.integers(-9, 9, shape).astype(np.int32)
+        for found in call(x):
+            np.testing.assert_array_equal(found, one.values(x), err_msg=f"{one.text} {shape}")
+
+
+def simulated(f, x):
+    """The results of a simulated call in which nothing is wrong."""
+    if not x.size:
+        return []
+    result = f.simulate(x)
+    assert not result.findings, (f.__doc__, result.findings)
+    outputs = result.outputs
+    return outputs.values() if isinstance(outputs, dict) else np.asarray(outputs).reshape(1, *x.shape)
+
+
 def drawn(random):
     """A random recurrence."""
     rank = random.choice((1, 1, 2, 2, 2, 3))

@@ -26,6 +26,8 @@ def test_powers_are_calls_in_a_loop(target):
     u = np.random.default_rng(0).standard_normal((5, 18)).astype(np.float32)
     for steps in (0, 1, 6):
         np.testing.assert_allclose(module.solve(u, steps), module.jacobi.iterate(steps)(u), rtol=1e-6, atol=1e-6)
+    u = np.random.default_rng(1).standard_normal((4, 83)).astype(np.float32)  # rows with parts of their own at the ends
+    np.testing.assert_allclose(module.solve(u, 5), module.jacobi.iterate(5)(u), rtol=1e-6, atol=1e-6)
     with pytest.raises(tc.CallError, match="`jacobi` cannot be applied -2 times"):
         module.solve(u, -2)
     assert module.solve(np.zeros((0, 3), np.float32), 4).shape == (0, 3)
@@ -81,7 +83,7 @@ def test_steps_are_done_several_at_a_time_where_arrays_leave_the_caches(monkeypa
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
     module = tc.compile(TILED, target="cpu", allow=["TC321", "TC322"])
     random = np.random.default_rng(0)
-    for shape in [(0, 3), (1, 1), (3, 2), (300, 5), (701, 17), (1500, 2)]:
+    for shape in [(0, 3), (1, 1), (3, 2), (300, 5), (701, 17), (1500, 2), (400, 81)]:
         u, p = random.random(shape, np.float32), random.random(shape, np.float32)
         for steps in (0, 1, 2, 15, 16, 17, 33):
             a, b = u, p
@@ -99,6 +101,26 @@ def test_steps_are_done_several_at_a_time_where_arrays_leave_the_caches(monkeypa
 def test_two_steps_are_in_memory():
     loops = tc.compile(JACOBI, target="cpu").solve.source("loops")
     assert "jacobi.V[2, N, M]" in loops
+
+
+def test_rows_of_a_step_have_parts_in_which_no_subscript_wraps():
+    passes = tc.compile(JACOBI, target="cpu").solve.source("passes")
+    assert "-- partition" in passes
+    rows = [line for line in passes.splitlines() if "* j.outer + 1] =" in line]
+    assert rows
+    assert not any("% M" in line for line in rows)
+
+
+def test_two_steps_of_each_loop_are_in_memory():
+    """Of an inner loop, whose last step is read in the next round."""
+    text = """double[.] f(double[.] a, int n, int m) {
+        for (k = 0; k < n; k++) { for (j = 0; j < m; j++) { a = reverse(a) + 1d; } a = a * 2d; }
+        return a;
+    }"""
+    f = tc.compile(text, language="sac", target="cpu").f
+    a = np.arange(5.0)
+    np.testing.assert_array_equal(f(a, np.int32(2), np.int32(2)), 4 * a + 12)
+    assert "[2, 2, a_0]" in f.source("loops", a, np.int32(2), np.int32(2))
 
 
 def test_on_a_gpu_the_threads_of_a_block_take_the_steps():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tests.orders import compare, simulated
 from tests.schedule.wavefronts import nest, recurrence
 
 MANY, VALUES, SIMULATED = 60, 10, 3
@@ -36,27 +37,14 @@ def compared(seed, call, **options):
     if schedule is None:
         return False
     random = np.random.default_rng(seed)
-    for shape in ((0, 0), (0, 3), (1, 1), (2, 2), (1, 9), tuple(random.integers(1, 14, 2))):
-        x = random.integers(-9, 9, shape).astype(np.int32)
-        for found in call(one.text, f, schedule, x):
-            np.testing.assert_array_equal(found, one.values(x), err_msg=f"{one.text} {schedule.to_python()} {shape}")
+    shapes = ((0, 0), (0, 3), (1, 1), (2, 2), (1, 9), tuple(random.integers(1, 14, 2)))
+    compare(one, shapes, random, lambda x: call(one.text, f, schedule, x))
     return True
 
 
 def engines(text, f, schedule, x):
     yield f.with_schedule(schedule)(x)
     yield tc.compile(text, target="interpreter", allow=["TC303", "TC325", "TC329"]).f.with_schedule(schedule)(x)
-
-
-def simulated(text, f, schedule, x):
-    if x.size:
-        result = f.with_schedule(schedule).simulate(x)
-        assert not result.findings, (text, schedule.to_python(), result.findings)
-        yield from (
-            result.outputs.values()
-            if isinstance(result.outputs, dict)
-            else np.asarray(result.outputs).reshape(1, *x.shape)
-        )
 
 
 def test_a_wavefront_is_accepted_where_it_keeps_the_order():
@@ -85,4 +73,9 @@ def test_values_are_those_of_the_order_many(part):
 @pytest.mark.parametrize("count", [SIMULATED, pytest.param(30, marks=pytest.mark.slow)])
 def test_the_threads_of_a_gpu_wait_for_each_other(count):
     pytest.importorskip("cuda")
-    assert any([compared(seed, simulated, kinds=("threads",)) for seed in range(count)])
+    assert any(
+        [
+            compared(seed, lambda text, f, schedule, x: simulated(f.with_schedule(schedule), x), kinds=("threads",))
+            for seed in range(count)
+        ]
+    )

@@ -229,7 +229,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
     (
         "partition",
         "a row whose condition changes along it is one loop for each part in which it does not",
-        _on_body(partition),
+        lambda work: work.having(partition(work.body, work.kernel.ordered)),
     ),
     (
         "collapse",
@@ -290,7 +290,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
 """The rewrites of a kernel, in order: a name, what it is for, and the function."""
 INDEPENDENT = frozenset(
     (
-        "one by one", "fuse reductions", "collapse reductions", "join", "partition", "collapse", "line starts", "overlap",
+        "one by one", "fuse reductions", "collapse reductions", "join", "collapse", "line starts", "overlap",
         "row tiles", "half tiles", "transpose",
     )
 )  # fmt: skip

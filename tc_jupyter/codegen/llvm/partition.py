@@ -45,7 +45,7 @@ from tc_jupyter.ranges import (
 
 from .polynomial import constant_value, mentions
 from .prepare import upper_limit
-from .strips import is_reduction, is_stream, one_loop
+from .strips import assigns_neighbours, is_reduction, is_stream, one_loop
 
 SHORT = 16
 """A part of at most so many elements keeps its tests."""
@@ -56,9 +56,12 @@ MOST_PARTS = 4
 """More conditions than these parts decide stay tests."""
 
 
-def partition(block: Block) -> Block:
-    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`interiors`)."""
-    return _partitioned(block, _Around())
+def partition(block: Block, ordered: bool = False) -> Block:
+    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`interiors`).
+
+    Of an `ordered` kernel rows alone are split: the points stay one behind the other.
+    """
+    return _partitioned(block, _Around(ordered=ordered))
 
 
 def is_copy(store: Store) -> bool:
@@ -71,8 +74,11 @@ def is_copy(store: Store) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """The buffers of the tiles around a statement, and the loop variables around that are 0 or more, as such numbers."""
+    """The buffers of the tiles around a statement, and the loop variables around that are 0 or more, as such numbers; whether
+    points have an order.
+    """
 
+    ordered: bool = False
     own: frozenset[str] = frozenset()
     numbers: Mapping[str, SizeExpr] = field(default_factory=dict[str, SizeExpr])
 
@@ -95,7 +101,8 @@ def _partition(stmt: Stmt, around: _Around) -> tuple[Stmt, ...]:
     own = inside.own
     stores = [each for each in walk_statements(Block((stmt,))) if isinstance(each, Store)] if own else []
     copies = bool(stores) and all(each.buffer in own and is_copy(each) for each in stores)
-    row = _row(stmt) if isinstance(stmt, For) and not copies else None
+    rule = _row_in_order if around.ordered else _row
+    row = rule(stmt) if isinstance(stmt, For) and not copies else None
     parts, if_long = ((), False) if row is None else _parts(row, around.numbers)
     if row is None or not parts or (len(parts) == 1 and (if_long or not parts[0].known)):
         return (with_blocks(stmt, lambda block: _partitioned(block, inside)),)
@@ -134,6 +141,15 @@ class _Row:
     whole: For
     part: Callable[[_Part], Stmt]
     inside: frozenset[str] = frozenset()
+
+
+def _row_in_order(stmt: For) -> _Row | None:
+    """A loop over the vectors of a row."""
+    whole, tile = one_loop(stmt), stmt.body.body[0] if stmt.body.body else None
+    lanes = upper_limit(tile.extent) if isinstance(tile, For) else None
+    if whole is None or not isinstance(tile, For) or lanes is None or not assigns_neighbours(whole):
+        return None
+    return _Row(whole, lambda part: _of_tiles(stmt, [], tile, whole, lanes, part))
 
 
 def _row(stmt: For) -> _Row | None:

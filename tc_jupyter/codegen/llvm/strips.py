@@ -343,17 +343,21 @@ def cut(stmt: For, lanes: int) -> For:
 
 def is_stream(loop: For) -> bool:
     """Whether points may be computed twice: neighbouring elements are assigned, and nothing that is written is read."""
-    if not _assigns_only(loop.body):
-        return False
     stores = tuple(_stores(loop.body))
     written = {store.buffer for store in stores}
-    if not stores or len(written) < len(stores):
+    if not assigns_neighbours(loop) or len(written) < len(stores):
         return False
     for stmt in walk_statements(loop.body):
         for expr in expressions(stmt):
             if any(isinstance(node, Read) and node.tensor in written for node in walk(expr)):
                 return False
-    return all(_moves_by_one(store, loop.var) for store in stores)
+    return True
+
+
+def assigns_neighbours(loop: For) -> bool:
+    """Whether iterations assign neighbouring elements, and do nothing else."""
+    stores = tuple(_stores(loop.body))
+    return _assigns_only(loop.body) and len(stores) > 0 and all(_moves_by_one(store, loop.var) for store in stores)
 
 
 def _moves_by_one(store: Store, var: str) -> bool:

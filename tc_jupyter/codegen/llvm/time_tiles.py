@@ -203,7 +203,9 @@ def _groups(
     loop: For, members: Sequence[_Member], starts: Sequence[int], slope: int, row: Expr, target: Target
 ) -> Tiled:
     count, last = members[0].loop.extent, int64(max(starts))
-    fitting = _op("//", int64(target.l2_bytes // 2), row)
+    # All of the second cache. 16 steps of 4096 x 4096 `float`, one thread, three runs on a busy machine, took 0.47 to 0.59 of calls
+    # (`wrap`) and 0.39 to 0.55 (`clamp`); with half of it 0.58 to 0.71 and 0.51 to 0.54.
+    fitting = _op("//", int64(target.l2_bytes), row)
     together = maximum(
         _ONE, minimum(int64(MOST), _op("//", _op("-", _op("//", fitting, int64(2)), last), int64(slope)))
     )
