@@ -12,9 +12,9 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 | `for d: check c: S` | `check c: for d: S` |
 | `for l: for j in 0:8 (unroll): T[j] += l < e + j ? v : 0` | `for l in 0:e: for j: T[j] += v`, then `e:e + 7` as it was |
 
-A condition that differs between the lanes of a vector, or the iterations of an `unroll`, stays in the value; so does one on data
-around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the point would have
-been: neither before a condition on indices that guards it, nor around a loop that may be empty.
+A condition that differs between the lanes of a vector, or the iterations of an `unroll` around one vector, stays in the value; so
+does one on data around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the
+point would have been: neither before a condition on indices that guards it, nor around a loop that may be empty.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tc_jupyter.program import (
     points_of,
     walk,
 )
-from tc_jupyter.program.integers import index_names, reads_elements
+from tc_jupyter.program.integers import index_names, parts_of_minimum, reads_elements
 from tc_jupyter.ranges import IndexBox, SizeExpr, from_expr, interval, nonnegative, to_expr
 
 from .ir import Allocate, Block, Check, For, If, Kernel, Stmt, Store, walk_statements
@@ -158,31 +158,28 @@ class _Nest:
         names = index_names(condition)
         inmost = max((number for number, loop in enumerate(self.loops) if loop.var in names), default=0)
         begun = (*self.around, *self.loops[:inmost]) if reads else ()
-        facts = [_binary("-", length, int64(1)) for loop in begun for length in _least_of(loop.extent)]
+        facts = [_binary("-", length, int64(1)) for loop in begun for length in parts_of_minimum(loop.extent)]
         return [read for read in reads if not self.is_there(read, facts)]
 
     def is_there(self, read: Read, facts: Sequence[Expr] = ()) -> bool:
         """Whether an element is proved to be there at every point of the loops where some numbers are 0 or more, whatever the
         conditions say.
         """
-        loops, shape = (*self.around, *self.loops), self.shapes.get(read.tensor, ())
-        if len(shape) != len(read.indices):
+        return is_inside(read.indices, self.shapes.get(read.tensor, ()), (*self.around, *self.loops), facts)
+
+
+def is_inside(
+    indices: Sequence[Expr], shape: Sequence[Expr], loops: tuple[For, ...], facts: Sequence[Expr] = ()
+) -> bool:
+    """Whether an element of an array is proved to be there at every point of some loops where some numbers are 0 or more."""
+    if len(shape) != len(indices):
+        return False
+    for index, extent in zip(indices, shape, strict=True):
+        last = _binary("-", extent, int64(1))
+        until = any(_is_at_least(last, _binary("+", index, fact), loops) for fact in (int64(0), *facts))
+        if not until or not _is_at_least(index, int64(0), loops):
             return False
-        for index, extent in zip(read.indices, shape, strict=True):
-            last = _binary("-", extent, int64(1))
-            until = any(_is_at_least(last, _binary("+", index, fact), loops) for fact in (int64(0), *facts))
-            if not until or not _is_at_least(index, int64(0), loops):
-                return False
-        return True
-
-
-def _least_of(extent: Expr) -> tuple[Expr, ...]:
-    """What is at least as large as a length: the parts of a `min`."""
-    match extent:
-        case Binary(op="min", left=left, right=right):
-            return (*_least_of(left), *_least_of(right))
-        case _:
-            return (extent,)
+    return True
 
 
 # --- taking nests apart ----------------------------------------------------------------------------------------------
@@ -508,6 +505,8 @@ def _nonempty(nest: _Nest, depth: int, around: tuple[For, ...]) -> list[Expr] | 
 def _stays(nest: _Nest, test: _Test, depth: int) -> bool:
     """Whether a condition that stands in a value is better left there."""
     inside = nest.loops[depth:]
+    if depth and nest.loops[depth - 1].kind == "unroll" and len(inside) > 1 and not on_data(test.condition):
+        return False  # several vectors have it in common
     if not inside or (depth and nest.loops[depth - 1].kind != "serial" and nest.loops[depth - 1].kind in MOVABLE):
         return True
     cheap = isinstance(nest.store, Store) and is_cheap(nest.store.value)
@@ -825,4 +824,4 @@ def _reads_from(expr: Expr, buffers: frozenset[str]) -> bool:
     return any(isinstance(node, Read) and node.tensor in buffers for node in walk(expr))
 
 
-__all__ = ["ended", "is_cheap", "with_points"]
+__all__ = ["ended", "is_cheap", "is_inside", "with_points"]
