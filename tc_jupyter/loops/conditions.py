@@ -10,6 +10,7 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 | `for j in 0:N: T[j] += I[i] == j ? v : 0` | `if 0 <= I[i] && I[i] < N: T[I[i]] += v` |
 | `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
 | `for d: check c: S` | `check c: for d: S` |
+| `for l: for j in 0:8 (vectorize): T[j] += e < j ? v : 0` | `if e < 7: for l: for j: T[j] += e < j ? v : 0` |
 | `for l: for j in 0:8 (unroll): T[j] += l < e + j ? v : 0` | `for l in 0:e: for j: T[j] += v`, then `e:e + 7` as it was |
 
 A condition that differs between the lanes of a vector, or the iterations of an `unroll` around one vector, stays in the value; so
@@ -390,14 +391,9 @@ def _cut(nest: _Nest, guard: _Guard) -> tuple[int, _Spread | None, _Spread | Non
     ends = _ends(guard.condition, nest.loops[place].var)
     if ends is None:
         return None
-    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
-    for number in inside:
-        loop = nest.loops[number]
-        most = _most(loop.extent)
-        if most is None or not isinstance(loop.min, Const) or most > MOST_INSIDE:
-            return None
-        first = from_expr(loop.min)
-        box[loop.var] = (first, first + most - 1)
+    box = _box_of([nest.loops[number] for number in inside])
+    if box is None:
+        return None
     spread = [None if end is None else _spread(end, box) for end in ends]
     if any(end is not None and found is None for end, found in zip(ends, spread, strict=True)):
         return None
@@ -444,6 +440,10 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
             placed[depth - 1] += map(_Test, inside)
         elif isinstance(guard, _Test) and guard.own and _stays(nest, guard, depth):
             kept.append(guard.condition)
+            if (weaker := _weaker(nest, guard.condition)) is not None:
+                place, test = weaker
+                placed[place].append(_Test(test))
+                changed = True
             continue
         else:
             tests = _nonempty(nest, depth, around) if isinstance(guard, Check) and not nest.zeros else None
@@ -456,6 +456,44 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
         loop = replace(loops[number], body=Block((stmt,), nest.comments[number]))
         stmt = _guarded(placed[number], loop)
     return stmt
+
+
+def _weaker(nest: _Nest, condition: Expr) -> tuple[int, Expr] | None:
+    """What holds wherever a condition that stays with the lanes of a tile holds for one of them, and in how many loops it is decided.
+
+    It is decided outside of a serial loop that does not change it. `None` if there is no such loop, or if it always holds.
+
+    Worked example: where `i in 0:8` and `j in 0:32` are in a tile, `32*o + j <= 8*p + i` asks for `32*o <= 8*p + 7`.
+    """
+    if not isinstance(condition, Binary) or condition.op not in _TURNED or condition.op == "==":
+        return None
+    if reads_elements(condition) or not _is_position(condition.left):
+        return None
+    names = index_names(condition)
+    used = [number for number, loop in enumerate(nest.loops) if loop.var in names]
+    inside = [number for number in used if nest.loops[number].kind in ("vectorize", "unroll")]
+    place = max((number + 1 for number in used if number not in inside), default=0)
+    if not inside or inside[0] < place or all(loop.kind != "serial" for loop in nest.loops[place : inside[0]]):
+        return None
+    box = _box_of([nest.loops[number] for number in inside])
+    small, large = (condition.left, condition.right) if condition.op[0] == "<" else (condition.right, condition.left)
+    gap = from_expr(_binary("-", large, small)) - (len(condition.op) == 1)
+    most = None if box is None else interval(gap, box).upper
+    if box is None or most is None or most.indices & box.keys() or nonnegative(most):
+        return None
+    return place, Binary("<=", int64(0), to_expr(most), DType.BOOL)
+
+
+def _box_of(loops: Sequence[For]) -> IndexBox | None:
+    """First and last values of loops over a tile, which may be less than a whole one; `None` for longer loops."""
+    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    for loop in loops:
+        most = _most(loop.extent)
+        if most is None or not isinstance(loop.min, Const) or most > MOST_INSIDE:
+            return None
+        first = from_expr(loop.min)
+        box[loop.var] = (first, first + most - 1)
+    return box
 
 
 def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:

@@ -64,6 +64,10 @@ TEMPLATES = {
         " ? X(c,2*y+u-1,2*x+v-1) * K(o,c,u,v) : 0 where y in 0:H/2, x in 0:W/2 }",
         {"O": [1, TILE.rows + 1], "W": [*range(2, 5), 2 * TILE.columns, 2 * TILE.columns + 1], "C": [9], "H": [4]},
     ),
+    "products of a band of pairs": (
+        "def f(float(N,D) Q, float(N,D) K) -> (S) { S(i,j) +=! i - 9 <= j && j <= i ? Q(i,d) * K(j,d) : 0 where i in 0:N, j in 0:N }",
+        {"N": [1, *COLUMNS, 3 * TILE.columns + 5], "D": [3]},
+    ),
     "sums behind each element": (
         "def f(float(N) X, float(N) W) -> (R) { R(i) +=! j >= i ? X(j) * W(i) : 0 }",
         {"N": edges(WIDTH, 4 * LANES)},
@@ -749,3 +753,10 @@ def test_lanes_that_all_pass_are_not_asked():
     lanes, masked = f.source("llvm").split("less than a tile")[-1], r"call .* @llvm.masked.load[^(]*\(ptr %X"
     assert len(re.findall(masked, lanes)) == 9
     assert len(re.findall(r"= select <\d+ x i1> %\S+, <\d+ x float>", lanes)) == 6
+
+
+def test_a_tile_without_any_point_is_not_summed():
+    """A condition that no term of a sum changes is asked once, for all pairs of a tile."""
+    loops = tc.compile(TEMPLATES["products of a band of pairs"][0], target="cpu").f.source("loops").splitlines()
+    (at,) = (number for number, line in enumerate(loops) if re.match(r"\s*for S.cache.d in 0:D", line))
+    assert re.match(r"\s*if 0 <= .* && 0 <= ", loops[at - 1])

@@ -320,7 +320,8 @@ def _uses_index_values(stage: Stage, boxes: Mapping[str, Box], row: str | None =
     reads = stage.statement.reads()
     if ends_loops(stage.statement) and all(r.tensor in boxes and is_inside(boxes, stage, r) for r in reads):
         conditions = ()
-    return bool(_positions(value)) or any(row in _positions(condition) for condition in conditions)
+    summed = {index.name for index in stage.statement.reduction_indices}
+    return bool(_positions(value)) or any({row} < _positions(c) & {row, *summed} for c in conditions)
 
 
 def _points(stage: Stage) -> tuple[tuple[Expr, ...], Expr]:
