@@ -3,7 +3,7 @@
 Goes out: `Kernel` values, the last form that both back ends share. `interpret` runs them: the meaning of every program.
 """
 
-from .conditions import is_cheap, with_points
+from .conditions import is_cheap, is_inside, with_points
 from .expand import expand
 from .ir import (
     SPARE,
@@ -43,6 +43,7 @@ __all__ = [
     "IllegalKernel",
     "expand",
     "is_cheap",
+    "is_inside",
     "lower",
     "lower_later",
     "simplify",

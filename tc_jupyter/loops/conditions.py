@@ -10,11 +10,12 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 | `for j in 0:N: T[j] += I[i] == j ? v : 0` | `if 0 <= I[i] && I[i] < N: T[I[i]] += v` |
 | `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
 | `for d: check c: S` | `check c: for d: S` |
+| `for l: for j in 0:8 (vectorize): T[j] += e < j ? v : 0` | `if e < 7: for l: for j: T[j] += e < j ? v : 0` |
 | `for l: for j in 0:8 (unroll): T[j] += l < e + j ? v : 0` | `for l in 0:e: for j: T[j] += v`, then `e:e + 7` as it was |
 
-A condition that differs between the lanes of a vector, or the iterations of an `unroll`, stays in the value; so does one on data
-around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the point would have
-been: neither before a condition on indices that guards it, nor around a loop that may be empty.
+A condition that differs between the lanes of a vector, or the iterations of an `unroll` around one vector, stays in the value; so
+does one on data around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the
+point would have been: neither before a condition on indices that guards it, nor around a loop that may be empty.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from tc_jupyter.program import (
     points_of,
     walk,
 )
-from tc_jupyter.program.integers import index_names, reads_elements
+from tc_jupyter.program.integers import index_names, parts_of_minimum, reads_elements
 from tc_jupyter.ranges import IndexBox, SizeExpr, from_expr, interval, nonnegative, to_expr
 
 from .ir import Allocate, Block, Check, For, If, Kernel, Stmt, Store, walk_statements
@@ -158,31 +159,28 @@ class _Nest:
         names = index_names(condition)
         inmost = max((number for number, loop in enumerate(self.loops) if loop.var in names), default=0)
         begun = (*self.around, *self.loops[:inmost]) if reads else ()
-        facts = [_binary("-", length, int64(1)) for loop in begun for length in _least_of(loop.extent)]
+        facts = [_binary("-", length, int64(1)) for loop in begun for length in parts_of_minimum(loop.extent)]
         return [read for read in reads if not self.is_there(read, facts)]
 
     def is_there(self, read: Read, facts: Sequence[Expr] = ()) -> bool:
         """Whether an element is proved to be there at every point of the loops where some numbers are 0 or more, whatever the
         conditions say.
         """
-        loops, shape = (*self.around, *self.loops), self.shapes.get(read.tensor, ())
-        if len(shape) != len(read.indices):
+        return is_inside(read.indices, self.shapes.get(read.tensor, ()), (*self.around, *self.loops), facts)
+
+
+def is_inside(
+    indices: Sequence[Expr], shape: Sequence[Expr], loops: tuple[For, ...], facts: Sequence[Expr] = ()
+) -> bool:
+    """Whether an element of an array is proved to be there at every point of some loops where some numbers are 0 or more."""
+    if len(shape) != len(indices):
+        return False
+    for index, extent in zip(indices, shape, strict=True):
+        last = _binary("-", extent, int64(1))
+        until = any(_is_at_least(last, _binary("+", index, fact), loops) for fact in (int64(0), *facts))
+        if not until or not _is_at_least(index, int64(0), loops):
             return False
-        for index, extent in zip(read.indices, shape, strict=True):
-            last = _binary("-", extent, int64(1))
-            until = any(_is_at_least(last, _binary("+", index, fact), loops) for fact in (int64(0), *facts))
-            if not until or not _is_at_least(index, int64(0), loops):
-                return False
-        return True
-
-
-def _least_of(extent: Expr) -> tuple[Expr, ...]:
-    """What is at least as large as a length: the parts of a `min`."""
-    match extent:
-        case Binary(op="min", left=left, right=right):
-            return (*_least_of(left), *_least_of(right))
-        case _:
-            return (extent,)
+    return True
 
 
 # --- taking nests apart ----------------------------------------------------------------------------------------------
@@ -393,14 +391,9 @@ def _cut(nest: _Nest, guard: _Guard) -> tuple[int, _Spread | None, _Spread | Non
     ends = _ends(guard.condition, nest.loops[place].var)
     if ends is None:
         return None
-    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
-    for number in inside:
-        loop = nest.loops[number]
-        most = _most(loop.extent)
-        if most is None or not isinstance(loop.min, Const) or most > MOST_INSIDE:
-            return None
-        first = from_expr(loop.min)
-        box[loop.var] = (first, first + most - 1)
+    box = _box_of([nest.loops[number] for number in inside])
+    if box is None:
+        return None
     spread = [None if end is None else _spread(end, box) for end in ends]
     if any(end is not None and found is None for end, found in zip(ends, spread, strict=True)):
         return None
@@ -447,6 +440,10 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
             placed[depth - 1] += map(_Test, inside)
         elif isinstance(guard, _Test) and guard.own and _stays(nest, guard, depth):
             kept.append(guard.condition)
+            if (weaker := _weaker(nest, guard.condition)) is not None:
+                place, test = weaker
+                placed[place].append(_Test(test))
+                changed = True
             continue
         else:
             tests = _nonempty(nest, depth, around) if isinstance(guard, Check) and not nest.zeros else None
@@ -459,6 +456,44 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
         loop = replace(loops[number], body=Block((stmt,), nest.comments[number]))
         stmt = _guarded(placed[number], loop)
     return stmt
+
+
+def _weaker(nest: _Nest, condition: Expr) -> tuple[int, Expr] | None:
+    """What holds wherever a condition that stays with the lanes of a tile holds for one of them, and in how many loops it is decided.
+
+    It is decided outside of a serial loop that does not change it. `None` if there is no such loop, or if it always holds.
+
+    Worked example: where `i in 0:8` and `j in 0:32` are in a tile, `32*o + j <= 8*p + i` asks for `32*o <= 8*p + 7`.
+    """
+    if not isinstance(condition, Binary) or condition.op not in _TURNED or condition.op == "==":
+        return None
+    if reads_elements(condition) or not _is_position(condition.left):
+        return None
+    names = index_names(condition)
+    used = [number for number, loop in enumerate(nest.loops) if loop.var in names]
+    inside = [number for number in used if nest.loops[number].kind in ("vectorize", "unroll")]
+    place = max((number + 1 for number in used if number not in inside), default=0)
+    if not inside or inside[0] < place or all(loop.kind != "serial" for loop in nest.loops[place : inside[0]]):
+        return None
+    box = _box_of([nest.loops[number] for number in inside])
+    small, large = (condition.left, condition.right) if condition.op[0] == "<" else (condition.right, condition.left)
+    gap = from_expr(_binary("-", large, small)) - (len(condition.op) == 1)
+    most = None if box is None else interval(gap, box).upper
+    if box is None or most is None or most.indices & box.keys() or nonnegative(most):
+        return None
+    return place, Binary("<=", int64(0), to_expr(most), DType.BOOL)
+
+
+def _box_of(loops: Sequence[For]) -> IndexBox | None:
+    """First and last values of loops over a tile, which may be less than a whole one; `None` for longer loops."""
+    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    for loop in loops:
+        most = _most(loop.extent)
+        if most is None or not isinstance(loop.min, Const) or most > MOST_INSIDE:
+            return None
+        first = from_expr(loop.min)
+        box[loop.var] = (first, first + most - 1)
+    return box
 
 
 def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
@@ -508,6 +543,8 @@ def _nonempty(nest: _Nest, depth: int, around: tuple[For, ...]) -> list[Expr] | 
 def _stays(nest: _Nest, test: _Test, depth: int) -> bool:
     """Whether a condition that stands in a value is better left there."""
     inside = nest.loops[depth:]
+    if depth and nest.loops[depth - 1].kind == "unroll" and len(inside) > 1 and not on_data(test.condition):
+        return False  # several vectors have it in common
     if not inside or (depth and nest.loops[depth - 1].kind != "serial" and nest.loops[depth - 1].kind in MOVABLE):
         return True
     cheap = isinstance(nest.store, Store) and is_cheap(nest.store.value)
@@ -825,4 +862,4 @@ def _reads_from(expr: Expr, buffers: frozenset[str]) -> bool:
     return any(isinstance(node, Read) and node.tensor in buffers for node in walk(expr))
 
 
-__all__ = ["ended", "is_cheap", "with_points"]
+__all__ = ["ended", "is_cheap", "is_inside", "with_points"]

@@ -7,7 +7,7 @@ Ranges are not known here.
 from . import bits, random_numbers
 from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
 from .check_tc import Callee, Checked, check_tc, python_name
-from .conditions import conjuncts, identity_of, negated, on_data, points_of
+from .conditions import conjuncts, identity_of, is_identity, negated, on_data, points_of
 from .expr import (
     COMPARISONS,
     LARGEST_ARRAY,
@@ -130,6 +130,7 @@ __all__ = [
     "decided_by_data",
     "folded_where",
     "identity_of",
+    "is_identity",
     "is_along_rows",
     "in_32_bits",
     "int64",

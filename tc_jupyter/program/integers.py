@@ -39,6 +39,13 @@ def conjunction(expr: Expr) -> list[Expr]:
     return [expr]
 
 
+def parts_of_minimum(expr: Expr) -> tuple[Expr, ...]:
+    """What an expression is at most: the sides of all `min` at the top."""
+    if isinstance(expr, Binary) and expr.op == "min":
+        return (*parts_of_minimum(expr.left), *parts_of_minimum(expr.right))
+    return (expr,)
+
+
 def minimum(left: Expr, right: Expr) -> Expr:
     """The smaller of two `int64` expressions."""
     return Binary("min", left, right, DType.INT64)

@@ -78,7 +78,7 @@ def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
     loops, gaps = _loops_around(bounds, stage), _gaps(bounds, stage, read)
     tested = stage.storage.masked and _has_rows(bounds, read.tensor)
     for number, (local, length) in enumerate(_positions(bounds, stage, read), 1):
-        if local is None or not _starts(bounds, local, loops):
+        if local is None or not _starts(bounds, (local, *(local - gap for gap in gaps)), loops):
             return False
         highs = (local, *(local + gap for gap in gaps))
         if not (tested and number == len(read.indices)) and not _ends(bounds, highs, length, loops):
@@ -87,7 +87,7 @@ def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
 
 
 def _gaps(bounds: SymbolicBounds, stage: Stage, read: Read) -> list[SizeExpr]:
-    """What is not negative wherever a read is made: its position is at most that much more than it is."""
+    """What is not negative wherever a read is made: more than a position and this, or less than it without this, it is not."""
     alike = [set(each.conditions) for each in bounds.reads_of(stage) if each.read == read]
     values = dict(bounds[stage.name].lineage.values)
     return [gap.substitute(values) for gap in gaps_of(bounds.graph, tuple(set.intersection(*alike)))]
@@ -107,8 +107,12 @@ def _has_rows(bounds: SymbolicBounds, tensor: str) -> bool:
     return all(each.storage.layout is None for each in bounds.graph.stages_on(tensor))
 
 
-def _starts(bounds: SymbolicBounds, local: SizeExpr, loops: list[tuple[str, str]]) -> bool:
-    """Whether a position is never negative while whole tiles are computed."""
+def _starts(bounds: SymbolicBounds, lows: Iterable[SizeExpr], loops: list[tuple[str, str]]) -> bool:
+    """Whether one of the values that a position is at least is never negative while whole tiles are computed."""
+    return any(_is_at_least_zero(bounds, low, loops) for low in lows)
+
+
+def _is_at_least_zero(bounds: SymbolicBounds, local: SizeExpr, loops: list[tuple[str, str]]) -> bool:
     low: SizeExpr | None = local
     for name, leaf in loops:
         if low is None:
@@ -141,7 +145,7 @@ def _proved(
     gaps: Iterable[SizeExpr] = (),
 ) -> tuple[tuple[bool, bool], ...]:
     """Per position and number of elements, whether the position is never negative, and never behind the last element."""
-    axes = _fused_axes(bounds, stage)
+    axes, known = _fused_axes(bounds, stage), tuple(gaps)
     loops = [*axes, *_loops_around(bounds, stage)]
 
     def in_axes(local: SizeExpr) -> SizeExpr:
@@ -155,8 +159,9 @@ def _proved(
         if local is None:
             found.append((False, False))
             continue
-        highs = [in_axes(each) for each in (local, *(local + gap for gap in gaps))]
-        found.append((_starts(bounds, highs[0], loops), _ends(bounds, highs, length, loops)))
+        lows = [in_axes(each) for each in (local, *(local - gap for gap in known))]
+        highs = [in_axes(each) for each in (local, *(local + gap for gap in known))]
+        found.append((_starts(bounds, lows, loops), _ends(bounds, highs, length, loops)))
     return tuple(found)
 
 

@@ -4,6 +4,7 @@ import ctypes
 import mmap
 import sys
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -229,16 +230,35 @@ def test_a_batch_of_products_with_a_vector_of_columns_is_right():
         np.testing.assert_allclose(module.f(x, y), np.einsum("bik,j->bij", x, y), rtol=1e-4, atol=1e-5)
 
 
-def at_the_end_of_a_page(values: np.ndarray) -> np.ndarray:
-    """A copy that ends where memory that may not be read begins."""
+def at_the_end_of_a_page(values: np.ndarray, begins: bool = False) -> np.ndarray:
+    """A copy that ends where memory that may not be read begins; or one that begins where such memory ends."""
     libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
     room = -(-values.nbytes // page) * page
-    memory = mmap.mmap(-1, room + page)
+    memory = mmap.mmap(-1, page + room + page)
     start = np.frombuffer(memory, np.uint8).ctypes.data
-    assert libc.mprotect(ctypes.c_void_p(start + room), ctypes.c_size_t(page), 0) == 0
-    copy = np.frombuffer(memory, values.dtype, values.size, room - values.nbytes).reshape(values.shape)
+    for forbidden in (start, start + page + room):
+        assert libc.mprotect(ctypes.c_void_p(forbidden), ctypes.c_size_t(page), 0) == 0
+    first = page if begins else page + room - values.nbytes
+    copy = np.frombuffer(memory, values.dtype, values.size, first).reshape(values.shape)
     copy[...] = values
     return copy
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no mprotect")
+@pytest.mark.parametrize(("window", "channels"), [(1, 1), (3, 2)])
+def test_sums_of_the_points_inside_read_nothing_else(window, channels):
+    """What a condition around a product leaves out is not read, neither before the first element nor behind the last one."""
+    text = f"""def f(float(C,H,W) X, float(O,C,{window},{window}) K, float(R,Q) shape) -> (Y) {{
+        Y(o,y,x) +=! x+v >= 2 && x+v < W+2 && y+u >= 2 && y+u < H+2 ? X(c,y+u-2,x+v-2) * K(o,c,u,v) : 0
+            where y in 0:R, x in 0:Q, u in 0:{window}, v in 0:{window} }}"""
+    f, rng = compile(text, target="cpu", allow=["TC328"]).f, np.random.default_rng(0)
+    for width, begins in product((5, 16, 40, 70), (True, False)):
+        x, k = rng.integers(-9, 9, (channels, 3, width)), rng.integers(-9, 9, (9, channels, window, window))
+        x, k = (at_the_end_of_a_page(each.astype(np.float32), begins) for each in (x, k))
+        padded = np.pad(x, ((0, 0), (2, 2), (2, 2)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (window, window), (1, 2))
+        wanted = np.einsum("cyxuv,ocuv->oyx", windows, k)
+        np.testing.assert_array_equal(f(x, k, np.empty(wanted.shape[1:], np.float32)), wanted)
 
 
 @pytest.mark.some(2)

@@ -344,7 +344,9 @@ def literal(value, dtype):
     return Unary("-", Const(-value, dtype), dtype) if value < 0 else Const(value, dtype)
 
 
-@pytest.mark.parametrize("exponent", [0.5, 1.5, 2.5, 3.5, 5.0, 7.5, -0.5, -1.0, -1.5, -2.0, -2.5, -7.5, 8.5, 0.75])
+@pytest.mark.parametrize(
+    "exponent", [0.5, 1.5, 2.5, 3.5, 5.0, 7.5, -0.5, -1.0, -1.5, -2.0, -2.5, -7.5, 8.5, 12.0, -12.0, 0.75]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_powers_of_halves(exponent, dtype):
     kind, finite = np.finfo(dtype), np.random.default_rng(5).lognormal(0, 40 if dtype is np.float32 else 250, 400)

@@ -54,6 +54,20 @@ def edges(*widths: int) -> list[int]:
 ROWS, COLUMNS, SINGLE = edges(TILE.rows), edges(TILE.columns, 2 * TILE.columns), edges(ALONE.columns)
 TEMPLATES = {
     "product": ("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", {"M": ROWS, "N": COLUMNS, "K": [5, 1]}),
+    "convolution of the points inside": (
+        "def f(float(C,H,W) X, float(O,C,3,3) K) -> (Y) { Y(o,y,x) +=! 0 <= y+u-1 && y+u-1 < H && 0 <= x+v-1 && x+v-1 < W"
+        " ? X(c,y+u-1,x+v-1) * K(o,c,u,v) : 0 where y in 0:H, x in 0:W }",
+        {"O": [1, TILE.rows + 1], "W": COLUMNS, "C": [9], "H": [3]},
+    ),
+    "convolution of every second of the points inside": (
+        "def f(float(C,H,W) X, float(O,C,3,3) K) -> (Y) { Y(o,y,x) +=! 2*y+u >= 1 && 2*y+u <= H && 2*x+v >= 1 && 2*x+v <= W"
+        " ? X(c,2*y+u-1,2*x+v-1) * K(o,c,u,v) : 0 where y in 0:H/2, x in 0:W/2 }",
+        {"O": [1, TILE.rows + 1], "W": [*range(2, 5), 2 * TILE.columns, 2 * TILE.columns + 1], "C": [9], "H": [4]},
+    ),
+    "products of a band of pairs": (
+        "def f(float(N,D) Q, float(N,D) K) -> (S) { S(i,j) +=! i - 9 <= j && j <= i ? Q(i,d) * K(j,d) : 0 where i in 0:N, j in 0:N }",
+        {"N": [1, *COLUMNS, 3 * TILE.columns + 5], "D": [3]},
+    ),
     "sums behind each element": (
         "def f(float(N) X, float(N) W) -> (R) { R(i) +=! j >= i ? X(j) * W(i) : 0 }",
         {"N": edges(WIDTH, 4 * LANES)},
@@ -717,3 +731,32 @@ def test_what_an_empty_result_would_need_is_not_written(fixed, height, width):
     assert found.shape == (1, 4, max(down, 0), max(along, 0))
     for h, w in np.ndindex(found.shape[2:]):
         np.testing.assert_array_equal(found[0, :, h, w], x[0, :, 2 * h : 2 * h + 7, 3 * w : 3 * w + 2].sum())
+
+
+def test_a_condition_around_a_product_keeps_its_register_tile():
+    """Rows have it in common: it says which lanes have a point, and of the terms of a tile in the middle it is not asked."""
+    f = tc.compile(TEMPLATES["convolution of the points inside"][0], target="cpu").f
+    tile = f"Y.cache[{TILE.rows}, 1, {TILE.columns}]"
+    assert f"register float32 {tile}" in f.source("loops")
+    last = f.source("passes").split("-- interiors:")[-1].split("\n\n")[0]
+    sums = [line for line in last.splitlines() if " += " in line]
+    assert ["?" in line for line in sums] == [False, True]
+
+
+def test_lanes_that_all_pass_are_not_asked():
+    """Of the three columns of a window one meets the start, and one the end."""
+    f = tc.compile(
+        "def f(float(C,H,W) X, float(C,3,3) K) -> (Y) { Y(c,y,x) +=! y+u >= 1 && y+u <= H && x+v >= 1 && x+v <= W"
+        " ? X(c,y+u-1,x+v-1) * K(c,u,v) : 0 where y in 0:H, x in 0:W }",
+        target="cpu",
+    ).f
+    lanes, masked = f.source("llvm").split("less than a tile")[-1], r"call .* @llvm.masked.load[^(]*\(ptr %X"
+    assert len(re.findall(masked, lanes)) == 9
+    assert len(re.findall(r"= select <\d+ x i1> %\S+, <\d+ x float>", lanes)) == 6
+
+
+def test_a_tile_without_any_point_is_not_summed():
+    """A condition that no term of a sum changes is asked once, for all pairs of a tile."""
+    loops = tc.compile(TEMPLATES["products of a band of pairs"][0], target="cpu").f.source("loops").splitlines()
+    (at,) = (number for number, line in enumerate(loops) if re.match(r"\s*for S.cache.d in 0:D", line))
+    assert re.match(r"\s*if 0 <= .* && 0 <= ", loops[at - 1])

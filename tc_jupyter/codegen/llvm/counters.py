@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from tc_jupyter.loops import Block, For
 from tc_jupyter.program import DType, Expr, int64
 from tc_jupyter.program.integers import has_read, plus
 
@@ -104,6 +105,7 @@ class Counters(State):
         self.levels.append(Level(place))
         self.values[var] = counter
         self.ranges[var] = self.bounds_of(low, extent)
+        self.around[var] = For(var, low, extent, Block(()))
         if constant_value(low) == 0:
             self.extents[var] = extent
 
@@ -117,7 +119,7 @@ class Counters(State):
     def leave(self, var: str) -> None:
         """Forget a loop variable."""
         self.levels.pop()
-        del self.level_of[var], self.values[var], self.ranges[var]
+        del self.level_of[var], self.values[var], self.ranges[var], self.around[var]
         self.extents.pop(var, None)
 
 

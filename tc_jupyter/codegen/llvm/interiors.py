@@ -11,6 +11,9 @@ Worked example: a sum of three neighbours, in tiles of 64,
       Y[64*o + v] = X[max(64*o + v - 1, 0)] + ...   ->  else
                                                           for v in 0:64 (vectorize): Y[64*o + v] = X[max(64*o + v - 1, 0)] + ...
 
+Where a tile is a sum and a short loop decides which of its terms meet a border, a version is of the loop inside of that: one of the
+three columns of a window meets the first element.
+
 Rows of one tile are split where it begins and ends instead (`partition`), and loops that are turned (`transpose`) stay as they are:
 a product with the second version of a copy of a matrix had gathers in both. Source: "loop partitioning" of Halide.
 """
@@ -25,7 +28,7 @@ from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store, expr
 from tc_jupyter.loops.rewrite import block_with_expressions, substitute, with_blocks, with_body
 from tc_jupyter.loops.simplify import first_rule
 from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite, walk
-from tc_jupyter.program.integers import has_read
+from tc_jupyter.program.integers import conjunction, has_read
 from tc_jupyter.ranges import (
     SizeExpr,
     constant,
@@ -90,8 +93,27 @@ class _Tiles:
             return replace(stmt, then=self.block(stmt.then, own))
         return with_blocks(stmt, lambda block: self.block(block, own))
 
+    def sums(self, tile: list[Stmt], own: frozenset[str]) -> list[Stmt] | None:
+        """A tile with versions of the loop of a sum that meets no border inside, where shorter loops around it do; else `None`.
+
+        Of a tile with a border most terms meet none: of the three columns of a window one does.
+        """
+        loop = _unmoved(list(_borders(tile, ())))
+        if loop is None:
+            return None
+
+        def rule(stmt: Stmt) -> Stmt:
+            if stmt is loop:
+                return Block(tuple(self.versions([loop], own)))
+            return with_blocks(stmt, lambda block: with_body(block, map(rule, block.body)))
+
+        return list(map(rule, tile))
+
     def versions(self, tile: list[Stmt], own: frozenset[str]) -> list[Stmt]:
         """A tile away from the borders, and at one."""
+        sums = self.sums(tile, own)
+        if sums is not None:
+            return sums
         found: list[tuple[_Border, tuple[For, ...], list[SizeExpr]]] = []
         stays: set[Expr] = set()  # loops over parts of a row may have one variable, and be inside in some parts only
         for border, loops in _borders(tile, ()):
@@ -268,11 +290,34 @@ def _borders_of(node: Expr) -> Iterator[_Border]:
                         yield _Border(subscript, to_expr(found.value), found.conditions)
                         break
         case Select(condition=condition):
+            together = [test for test in conjunction(condition) if isinstance(test, Binary) and _is_of_positions(test)]
             for test in walk(condition):
-                if isinstance(test, Binary) and test.op in COMPARISONS and not has_read(test):
-                    yield from _mostly(test)
+                if isinstance(test, Binary) and _is_of_positions(test):
+                    yield from _mostly(test, together if test in together else ())
         case _:
             pass
+
+
+def _unmoved(borders: Sequence[tuple[_Border, tuple[For, ...]]]) -> For | None:
+    """The loop in which no border changes, directly inside the innermost serial one in which one does; `None` for a short one."""
+    depths = [
+        max(
+            (n + 1 for n, loop in enumerate(loops) if loop.kind == "serial" and mentions(border.node, loop.var)),
+            default=0,
+        )
+        for border, loops in borders
+    ]
+    depth = max(depths, default=0)
+    if not depth or any(len(loops) <= depth or loops[depth] is not borders[0][1][depth] for _, loops in borders):
+        return None
+    loop = borders[0][1][depth]
+    length = constant_value(loop.extent)
+    return loop if loop.kind == "serial" and (length is None or length > FEW) else None
+
+
+def _is_of_positions(test: Binary) -> bool:
+    """Whether a test compares positions."""
+    return test.op in COMPARISONS and not has_read(test)
 
 
 def _is_in_turns(subscript: Expr) -> bool:
@@ -281,8 +326,11 @@ def _is_in_turns(subscript: Expr) -> bool:
     return any(each is not None and each <= FEW for each in rounds)
 
 
-def _mostly(test: Binary) -> Iterator[_Border]:
-    """A comparison with what it mostly is: `i >= 1` and `i < N - 1` hold, `i < 1` does not."""
+def _mostly(test: Binary, beside: Sequence[Binary]) -> Iterator[_Border]:
+    """A comparison with what it mostly is: `i >= 1` and `i < N - 1` hold, `i < 1` does not.
+
+    Where the tests `beside` it are its other end, as of `i >= K / 2 && i < N - K / 2`, both hold.
+    """
     condition = to_condition(test)
     if condition.op != ">=" or not condition.arguments[0].indices:
         return
@@ -292,10 +340,16 @@ def _mostly(test: Binary) -> Iterator[_Border]:
         split = None if inside is None else inside.value.linear_in(name)
         if inside is not None and split is not None and split[0] != constant(0):
             far = bool(inside.value.names - inside.value.indices) or abs(inside.value.offset) > FEW
-            holds = (split[0].constant < 0) == far
+            holds = (split[0].constant < 0) == far or any(_is_other_end(total, each) for each in beside)
             end = inside.value if holds else -inside.value - 1
             yield _Border(test, Const(holds, DType.BOOL), (end, *inside.conditions))
             return
+
+
+def _is_other_end(total: SizeExpr, test: Binary) -> bool:
+    """Whether a test says that something is not below its start, and the total that it is not behind its end, or the reverse."""
+    condition = to_condition(test)
+    return condition.op == ">=" and not (condition.arguments[0] + total).indices
 
 
 def _least(total: SizeExpr, loops: Sequence[For]) -> SizeExpr | None:

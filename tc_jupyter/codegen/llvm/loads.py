@@ -8,10 +8,11 @@ Worked example: with 16 lanes of `j`, `X[j]` is a vector, `X[15 - j]` a vector a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from tc_jupyter.loops import is_inside
 from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
 from tc_jupyter.program.integers import maximum, plus
@@ -48,23 +49,27 @@ class Loads(Fetches):
             if key in known:
                 return arith.cast(self.b, known[key], read.dtype, self.f16c)
         if storage.private or storage.buffer.role != "input":
-            return arith.cast(self.b, self.element(storage, offset), read.dtype, self.f16c)
+            return arith.cast(self.b, self.element(storage, offset, read.indices), read.dtype, self.f16c)
         # Nobody writes to what this kernel only reads (what it allocates is private): unrolled and jammed loops share it.
-        value = self.loads[-1][key] = self.element(storage, offset)
+        value = self.loads[-1][key] = self.element(storage, offset, read.indices)
         return arith.cast(self.b, value, read.dtype, self.f16c)
 
-    def element(self, storage: Storage, offset: Polynomial) -> Value:
+    def element(self, storage: Storage, offset: Polynomial, indices: Sequence[Expr]) -> Value:
         """Print the read of an element."""
         self.fetch_item(storage, offset)
         if storage.lanes > 1:
             return self.plain_load(storage, self.address(storage, offset), storage.lanes)
         if self.vector is None or not self.offset_varies(offset):
-            return self.uniform_load(storage, offset)
+            return self.uniform_load(storage, offset, self.is_there(storage, indices))
         return self.lane_load(storage, offset)
 
-    def uniform_load(self, storage: Storage, offset: Polynomial) -> Value:
-        """The same element for all lanes; not read if no lane is active."""
-        if self.mask is None or storage.private:
+    def is_there(self, storage: Storage, indices: Sequence[Expr]) -> bool:
+        """Whether an element may be read whatever the conditions around it say."""
+        return self.mask is None or is_inside(indices, storage.buffer.shape, tuple(self.around.values()))
+
+    def uniform_load(self, storage: Storage, offset: Polynomial, is_there: bool = False) -> Value:
+        """The same element for all lanes; not read if no lane is active, unless it is there anyway."""
+        if self.mask is None or storage.private or is_there:
             return self.plain_load(storage, self.address(storage, offset), 1)
         mask = self.mask  # a condition that holds beyond the end of the loop only is none of it
         if self.tail is not None:

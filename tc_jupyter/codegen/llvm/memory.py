@@ -40,6 +40,10 @@ class Memory(Addresses):
         operands = (where, f"i32 {dtype.bytes}", mask, f"{vector} zeroinitializer")
         stored = self.b.call(function, operands, vector, f"{storage.buffer.name}.v")
         assert isinstance(stored, str)
+        if self.mask is not None and dtype in (DType.FLOAT32, DType.FLOAT64):  # Note [Masked loads stay masked]
+            fenced = self.b.call(f"llvm.arithmetic.fence.{mangle(vector)}", (f"{vector} {stored}",), vector, "fenced")
+            assert isinstance(fenced, str)
+            stored = fenced
         return self.from_memory(stored, dtype, lanes)
 
     def reversed_load(self, storage: Storage, pointer: str, mask: Value | None) -> Value:
@@ -154,3 +158,10 @@ def below(b: Builder, end: Value, first: int, lanes: int) -> Value:
     """Which of `lanes` neighbours from number `first` on are before number `end`."""
     numbers = ", ".join(f"i32 {number}" for number in range(first, first + lanes))
     return b.op(f"icmp sgt {arith.broadcast(b, end, lanes).typed}, <{numbers}>", DType.BOOL, lanes, "needed")
+
+
+# Note [Masked loads stay masked]
+#
+# LLVM 22 makes `select(mask, fma(masked load, k, old), old)` one instruction that reads memory under the mask. Where it needs `k`
+# again it takes that apart, with a load that has no mask: it read before the first element of an array. A fence, which is no
+# instruction, keeps the load apart.

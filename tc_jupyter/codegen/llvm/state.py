@@ -126,6 +126,7 @@ class State:
         self.level_of: dict[str, int] = {}
         self.constants: dict[str, Expr] = {}
         self.ranges: dict[str, tuple[Expr, Expr]] = {}
+        self.around: dict[str, For] = {}
         self.extents: dict[str, Expr] = {}
         self.positive: frozenset[Expr] = frozenset()
         self.item = ""
@@ -134,6 +135,7 @@ class State:
         self.vector: Vector | None = None
         self.tail: Value | None = None
         self.tail_count: Value | None = None
+        self.lengths: tuple[Expr, ...] = ()
         self.alone: Value | None = None
         self.mask: Value | None = None
         self.memo: list[dict[Expr, Value]] = [{}]

@@ -10,9 +10,10 @@ writes the sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tc_jupyter.loops import For, Store, walk_statements
-from tc_jupyter.program import DType, Expr
+from tc_jupyter.program import Const, DType, Expr, Select, is_identity
 from tc_jupyter.program.integers import has_read
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
@@ -45,7 +46,36 @@ class Stores(SharedLoads):
         self.takes_long, self.read = takes_long(stmt, self.inputs), None
         self.reads_once = self.is_stream and reads_once(stmt, self.inputs)
         self.adds_up = stmt if stmt.reduce is not None and storage.private and not self.partial else None
-        value = self.value(self.resolve(stmt.value))
+        expr = self.with_tests_asked(self.resolve(stmt.value))
+        if isinstance(expr, Select) and (lanes := self.lanes_with_points(stmt, storage, expr)) is not None:
+            everywhere = self.costs_nothing(expr.condition, expr.then, expr.otherwise)
+            value = self.value(expr.then) if everywhere else None
+            with self.masked(lanes):
+                self.put(stmt, storage, offset, self.value(expr.then) if value is None else value)
+        else:
+            self.put(stmt, storage, offset, self.value(expr))
+
+    def with_tests_asked(self, value: Expr) -> Expr:
+        """A choice without what all lanes agree on."""
+        if not isinstance(value, Select) or self.vector is None:
+            return value
+        condition = self.asked(value.condition)
+        return value.then if isinstance(condition, Const) else replace(value, condition=condition)
+
+    def lanes_with_points(self, stmt: Store, storage: Storage, value: Select) -> Value | None:
+        """The lanes that take part in a reduction in private memory, if these differ: the others keep what they have.
+
+        A multiplication and an addition stay one instruction so.
+        """
+        if self.vector is None or stmt.reduce is None or not storage.private:
+            return None
+        if not is_identity(value.otherwise, stmt.reduce) or not self.varies(value.condition):
+            return None
+        test = self.value(value.condition)
+        return test if test.lanes > 1 else None
+
+    def put(self, stmt: Store, storage: Storage, offset: Polynomial, value: Value) -> None:
+        """Store or combine a value that was computed for a statement."""
         self.takes_long, self.adds_up, self.reads_once = False, None, False
         moves = self.vector is not None and self.offset_varies(offset)
         if not (stmt.atomic or storage.lanes > 1 or moves):

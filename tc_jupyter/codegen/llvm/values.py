@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
+from functools import reduce
 from typing import assert_never
 
 from tc_jupyter.loops import is_cheap
@@ -34,7 +35,7 @@ from tc_jupyter.program import (
     on_data,
     walk,
 )
-from tc_jupyter.program.integers import has_read, maximum, minimum
+from tc_jupyter.program.integers import conjunction, has_read, maximum, minimum, plus
 
 from . import arith
 from .builder import Value, constant, index, register_type
@@ -334,6 +335,55 @@ class Values(Counters, ABC):
             return arith.select(self.b, test, first, second)
         lanes = max(self.lanes_of(then), self.lanes_of(otherwise))
         return self.branch(test, then, otherwise, lanes)
+
+    def asked(self, condition: Expr) -> Expr:
+        """A condition without the comparisons of positions that all lanes pass which may touch memory."""
+        if self.vector is None:
+            return condition
+        left = [each for each in conjunction(condition) if not self.all_lanes_pass(each)]
+        return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), left) if left else Const(True, DType.BOOL)
+
+    def all_lanes_pass(self, test: Expr) -> bool:
+        """Whether lanes at neighbouring positions all pass a comparison, as far as sums of sizes tell."""
+        assert self.vector is not None
+        match test:
+            case (
+                Binary(op="<" | "<=" as op, left=small, right=large)
+                | Binary(op=">" | ">=" as op, left=large, right=small)
+            ):
+                pass
+            case _:
+                return False
+        if small.dtype is not DType.INT64 or has_read(test):
+            return False
+        gap = add(polynomial(large), scaled(polynomial(small), -1))
+        gap = add(gap, Polynomial((((), -1),)) if len(op) == 1 else Polynomial(()))
+        change, linear = step(gap, self.vector.var)
+        if not linear or change not in (1, -1):
+            return False
+        first = self.first_lane(gap)
+        if change == 1:
+            return self.is_natural(first)
+        return any(
+            self.is_natural(add(first, scaled(polynomial(plus(length, int64(-1))), -1))) for length in self.lengths
+        )
+
+    def is_natural(self, total: Polynomial) -> bool:
+        """Whether a sum is 0 or more since all of its terms are."""
+        return all(factor >= 0 and all(map(self.is_natural_factor, product)) for product, factor in total.terms)
+
+    def is_natural_factor(self, factor: Expr) -> bool:
+        """Whether a size, a loop variable or a quotient of these is 0 or more."""
+        match factor:
+            case Size():
+                return True
+            case IndexVar(name=name):
+                around = self.around.get(name)
+                return around is not None and self.is_natural(polynomial(around.min))
+            case Binary(op="//", left=left, right=Const(value=by)):
+                return by > 0 and self.is_natural(polynomial(left))
+            case _:
+                return False
 
     def costs_nothing(self, condition: Expr, then: Expr, otherwise: Expr) -> bool:
         """Whether both sides of a choice are computed in all lanes: they read nothing, or little that is there in any case."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from tc_jupyter.loops import Block, For, Store, walk_statements
 from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import DType, IndexVar, int64
-from tc_jupyter.program.integers import minimum, plus
+from tc_jupyter.program.integers import minimum, parts_of_minimum, plus
 
 from . import arith
 from .builder import Lines, Value, index
@@ -241,6 +241,7 @@ class Function(Statements):
         first = self.resolve(stmt.min)
         self.enter(stmt.var, self.value(first), first, int64(lanes), place)
         self.vector, self.tail, self.tail_count = Vector(stmt.var, first, lanes, len(self.levels) - 1), tail, count
+        self.lengths = (int64(lanes), *parts_of_minimum(self.resolve(stmt.extent)))
         with self.statement_scope():
             self.block(stmt.body)
         self.vector = self.tail = self.tail_count = None

@@ -18,7 +18,7 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import IndexVar, Read, points_of, walk
+from tc_jupyter.program import Expr, IndexVar, Read, children, points_of, walk
 from tc_jupyter.program.integers import has_read, index_names, reads_elements
 from tc_jupyter.ranges import MANY, Box, Fact, Facts, constant, exactly, fact_of, from_expr, step_of
 from tc_jupyter.schedule.schedule import Schedule
@@ -230,8 +230,10 @@ def roles_of(stage: Stage, boxes: Mapping[str, Box], full: bool = False) -> Role
     column = outputs[-1]
     if all(index.name in single for index in statement.reduction_indices):
         return _vector_roles(reads, column)
-    if not _depends_on_data(reads) and not _uses_index_values(stage, boxes):
+    if not _depends_on_data(reads):
         for row in reversed(outputs[:-1]):
+            if _uses_index_values(stage, boxes, row):
+                continue
             others = [read for read in reads if not (full and _lies_as_results(stage, read))]
             found = _roles(others, row, column)
             if found is not None:
@@ -252,14 +254,14 @@ def _single(stage: Stage) -> set[str]:
 
 def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str], boxes: Mapping[str, Box]) -> Roles | None:
     """A window in wider steps along the columns, and an operand along a row index."""
-    if _depends_on_data(reads) or _uses_index_values(stage, boxes):
+    if _depends_on_data(reads):
         return None
     steps = {step_of(from_expr(read.indices[-1]), outputs[-1]) or 0 for read in reads} - {0}
     if len(steps) != 1 or min(steps) < 2:
         return None
     (width,) = steps
     for row in reversed(outputs[:-1]):
-        found = _roles(reads, row, outputs[-1], width)
+        found = None if _uses_index_values(stage, boxes, row) else _roles(reads, row, outputs[-1], width)
         if found is not None and found.windows and not found.panels:
             return replace(found, step=width)
     return None
@@ -308,17 +310,38 @@ def _depends_on_data(reads: list[Read]) -> bool:
     return any(has_read(index) for read in reads for index in read.indices)
 
 
-def _uses_index_values(stage: Stage, boxes: Mapping[str, Box]) -> bool:
+def _uses_index_values(stage: Stage, boxes: Mapping[str, Box], row: str | None = None) -> bool:
     """Whether the value depends on an index outside subscripts; padding would then compute with indices that do not exist.
 
-    Conditions that end a reduction may do so where what is read is there: in a row that nobody needs it ends in another place.
+    Conditions that say which points there are may do so where they are the same in all rows: they say which lanes have one. So may
+    those that end a reduction where what is read is there: in a row that nobody needs it ends in another place.
     """
-    value = stage.statement.value
+    conditions, value = _points(stage)
     reads = stage.statement.reads()
     if ends_loops(stage.statement) and all(r.tensor in boxes and is_inside(boxes, stage, r) for r in reads):
-        value = points_of(value, stage.statement.operator)[1]
-    subscripts = {id(node) for read in stage.statement.reads() for index in read.indices for node in walk(index)}
-    return any(isinstance(node, IndexVar) and id(node) not in subscripts for node in walk(value))
+        conditions = ()
+    summed = {index.name for index in stage.statement.reduction_indices}
+    return bool(_positions(value)) or any({row} < _positions(c) & {row, *summed} for c in conditions)
+
+
+def _points(stage: Stage) -> tuple[tuple[Expr, ...], Expr]:
+    """The conditions under which a point takes part in a reduction, and the value there."""
+    statement = stage.statement
+    return ((), statement.value) if statement.operator == "fold" else points_of(statement.value, statement.operator)
+
+
+def _summed(stage: Stage) -> list[str]:
+    """The reduction indices, outermost first: a condition changes in few of the loops if they are outside of the others."""
+    asked = frozenset[str]().union(*map(_positions, _points(stage)[0]))
+    return sorted((index.name for index in stage.statement.reduction_indices), key=lambda name: name not in asked)
+
+
+def _positions(expr: Expr) -> frozenset[str]:
+    """The indices that an expression depends on outside of subscripts."""
+    if isinstance(expr, Read):
+        return frozenset()
+    own = frozenset((expr.name,)) if isinstance(expr, IndexVar) else frozenset[str]()
+    return own.union(*map(_positions, children(expr)))
 
 
 def _roles(reads: list[Read], row: str | None, column: str, width: int = 1) -> Roles | None:
@@ -529,7 +552,7 @@ def epilogue_of(schedule: Schedule, name: str) -> str | None:
 def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, facts: Facts) -> Schedule:
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
-    inner = [index.name for index in stage.statement.reduction_indices]
+    inner = _summed(stage)
     dtype = schedule.graph.program.tensor(stage.target).dtype.compute
     extents = _extents(stage, facts)
     row_extent = extents[roles.row] if roles.row is not None else exactly(1)
@@ -665,7 +688,7 @@ def _as_it_lies(
     stage = schedule.graph.stage(name)
     assert roles.row is not None
     names = [index.name for index in stage.statement.output_indices]
-    inner = [index.name for index in stage.statement.reduction_indices]
+    inner = _summed(stage)
     bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
     rows, columns = extents[roles.row], extents[roles.column]
     tile = small_tile(target, bits, rows or exactly(MOST_ROWS_ALONE), columns or exactly(MOST_ROWS_ALONE))
@@ -702,7 +725,7 @@ def _as_it_lies(
 def _clamped(schedule: Schedule, cache: str, row: str, column: str, tile: Tile) -> Schedule:
     """The sums of a tile, whose rows are read where they lie: a row that is missing is the last one again."""
     statement = schedule.graph.stage(cache).statement
-    inner = [index.name for index in statement.reduction_indices]
+    inner = _summed(schedule.graph.stage(cache))
     rest = [index.name for index in statement.output_indices if index.name not in (row, column)]
     schedule = schedule.reorder(cache, *rest, *inner, row, column)
     schedule = schedule.storage(cache, "local", padded=True, clamped=(row,))
@@ -853,8 +876,9 @@ def _channels(
     channel, place = roles.row, roles.column
     channels, places = extents[channel], extents[place]
     tile = tile_of(target, dtype.bits, places, channels)
+    tested = any(place in _positions(condition) for condition in _points(stage)[0])
     if roles.step == 1:
-        if channels is None or places is None or places.typical > MOST_ROWS_ALONE:
+        if tested or channels is None or places is None or places.typical > MOST_ROWS_ALONE:
             return None
         along = tile_of(target, dtype.bits, channels, places)
         if _cycles(tile, places.typical, channels.typical) * TURNING >= _cycles(
@@ -889,9 +913,9 @@ def _channels(
     schedule = _pack_columns(schedule, roles.row_reads[0], cache, channel, tile, None)
     # the last tile of a row then begins earlier (`codegen.llvm.overlap`); under masks every element would need a test
     overlaps = not target.free_masks and roles.step == 1 and (places is None or tile.rows <= places.least)
-    for tensor in () if overlaps else roles.windows:
+    for tensor in () if overlaps or tested else roles.windows:
         schedule = _pad_rows(schedule, tensor, cache, replace(tile, vectors=-(-tile.rows * roles.step // tile.lanes)))
-    inner = [index.name for index in stage.statement.reduction_indices]
+    inner = _summed(stage)
     layout = tuple((number, 0) for number in order)
     schedule = schedule.reorder(cache, *rest, *inner, place, channel).storage(
         cache, "register", layout=layout, padded=True, masked=overlaps
