@@ -13,6 +13,7 @@ import asyncio
 import gc
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -156,14 +157,14 @@ def _open_text(path: Path) -> str | None:
 
 @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
 @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
+async def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
     """Send the messages about a text that was opened or changed, and about those that use it."""
     _later.begin()
-    _publish(_document(params.text_document.uri))
+    await _publish(_document(params.text_document.uri))
     path = _path(params.text_document.uri)
     for uri in list(server.workspace.text_documents):
         if path is not None and (other := _document(uri)).files.used.has(path.resolve()):
-            _publish(other)
+            await _publish(other)
 
 
 class _Tidying:
@@ -187,14 +188,33 @@ _RARELY = (700, 10, 1_000)
 _later = _Tidying()
 
 
-def _publish(document: Document) -> None:
+async def _prepare(document: Document) -> None:
+    """Look at the defs of a text one after the other: in between, questions about one of them are answered."""
+    begun = time.monotonic()
+    for _ in ide.prepare(document.text, document.language, document.known):
+        if time.monotonic() - begun > _TURN:
+            await asyncio.sleep(_PAUSE)
+            begun = time.monotonic()
+
+
+_TURN, _PAUSE = 0.01, 0.001
+"""Seconds after which others have their turn, and in which the parts of a message are read, one after the other."""
+
+
+async def _publish(document: Document) -> None:
+    uri = document.document.uri
+    if len(document.text) <= LONGEST:
+        await _prepare(document)
+    now = server.workspace.text_documents.get(uri)
+    if now is None or now.source != document.text:  # closed, or changed meanwhile
+        return
     if len(document.text) > LONGEST:
         place = types.Range(types.Position(0, 0), types.Position(0, 0))
         found = [types.Diagnostic(place, f"the file has more than {LONGEST:,} characters: it is not analysed")]
     else:
         found = [_diagnostic(document, each) for each in document.messages]
     version = document.document.version
-    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.document.uri, found, version))
+    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
 
 
 @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
@@ -343,9 +363,10 @@ def rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
 
 
 @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-def symbols(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+async def symbols(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     """Defs with their tensors."""
     document = _document(params.text_document.uri)
+    await _prepare(document)
     return [_symbol(document, each) for each in ide.symbols(document.text, document.language)]
 
 
@@ -373,9 +394,10 @@ def _end(document: Document) -> types.Position:
 
 
 @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
-def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
+async def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
     """The ranges of each statement, at its end."""
     document = _document(params.text_document.uri)
+    await _prepare(document)
     found: list[types.InlayHint] = []
     for each in ide.hints(document.text, document.language, document.known):
         place = document.outside(each["position"])
@@ -386,9 +408,10 @@ def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
 
 
 @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
-def semantic_tokens(params: types.SemanticTokensParams) -> types.SemanticTokens:
+async def semantic_tokens(params: types.SemanticTokensParams) -> types.SemanticTokens:
     """The kind of every name, as numbers relative to the name before."""
     document = _document(params.text_document.uri)
+    await _prepare(document)
     data, line, start = list[int](), 0, 0
     for each in ide.colours(document.text, document.language, document.known):
         place = document.range(each["span"])
@@ -423,6 +446,7 @@ class _Input:
 
 def main() -> str:
     """Serve on standard input and output until the editor ends; returns why the server ended before, if it did."""
+    ide.hover("def f(float(N) X) -> (Y) { Y(i) = X(i) }", {"line": 0, "character": 27})  # loads what every answer needs
     gc.freeze()
     gc.set_threshold(*_RARELY)
     stream = _Input(sys.stdin.buffer)

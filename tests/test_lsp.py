@@ -33,9 +33,9 @@ class Client:
         self.number = 0
         self.told: list[dict[str, Any]] = []
 
-    def send(self, message: dict[str, Any]) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    def send(self, *messages: dict[str, Any]) -> None:
+        bodies = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
+        self.process.stdin.write(b"".join(b"Content-Length: %d\r\n\r\n" % len(body) + body for body in bodies))
         self.process.stdin.flush()
 
     def read(self) -> dict[str, Any]:
@@ -228,6 +228,29 @@ def test_a_file_that_is_closed_has_no_messages(opened):
 def test_a_file_that_is_too_long_is_told(opened):
     (found,) = opened.open("file:///l.tc", "#" + "x" * 200_001)
     assert "it is not analysed" in found["message"]
+
+
+def test_a_def_of_a_long_file_is_answered_before_all_are_read(opened):
+    head = "def f{n}(float(N, M) X, float(K) W) -> (Y) {{ Y(i, j) +=! X(i + k, j) * W(k) * {n} }}\n"
+    text = "".join(head.format(n=n) for n in range(150))
+    document = {"uri": "file:///long.tc", "languageId": "tc", "version": 1, "text": text}
+    changed = {"contentChanges": [{"text": text + "def g(float(N) X) -> (Y) { Y(i) = X(j) }\n"}]}
+    opened.send(
+        {"method": "textDocument/didOpen", "params": {"textDocument": document}},
+        {
+            "id": "early",
+            "method": "textDocument/hover",
+            "params": at(149, text.split("\n")[149].index("i,"), document["uri"]),
+        },
+        {
+            "method": "textDocument/didChange",
+            "params": {"textDocument": {"uri": document["uri"], "version": 2}, **changed},
+        },
+    )
+    answer = opened.read()
+    assert answer["id"] == "early"
+    assert "0 <= i < N - K + 1" in answer["result"]["contents"]["value"]
+    assert [each["code"] for each in opened.messages(document["uri"])] == ["TC302"]  # of the text as it is now
 
 
 def test_files_that_a_file_uses(opened, tmp_path):

@@ -7,7 +7,7 @@ mistake in a text, and every function may run on several threads at once.
 Worked example: `hover("def f(float(N) X) -> (Y) { Y(i) = X(i) }", {"line": 0, "character": 28})["title"]` is `"0 <= i < N"`.
 """
 
-from .check import check, keywords, messages
+from .check import check, keywords, messages, prepare
 from .complete import complete, signature
 from .files import Files, look
 from .hover import hover
@@ -36,6 +36,7 @@ __all__ = [
     "inspect",
     "keywords",
     "messages",
+    "prepare",
     "rename",
     "signature",
 ]

@@ -5,7 +5,7 @@ Worked example: `check("def f(float(N) X) -> (Y) { Y = X(i) }")["diagnostics"][0
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -62,6 +62,15 @@ def messages(
 ) -> list[Json]:
     """The diagnostics of `check` alone."""
     return _said(text, _Asked(language, False, (), known or {}, ({}, None, ())), used)[1]
+
+
+def prepare(text: str, language: str = "tc", known: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Read and analyse the defs of a long text, one in each step; what is asked about all of them is answered soon after that."""
+    asked = _Asked(language, False, (), known or {}, ({}, None, ()))
+    for part in pieces_of(text, language) or ():
+        analysed(part.text, *asked.of(part.text))
+        _ = cell_of(part.text, language, known).names
+        yield
 
 
 @dataclass(frozen=True, slots=True)
