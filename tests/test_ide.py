@@ -794,6 +794,29 @@ def test_a_word_that_is_typed_changes_no_other_def():
         assert len([part for part in after if part.text not in before]) <= 3, typed
 
 
+def test_types_and_operators_of_a_long_text(monkeypatch):
+    one = "double[.] f{n}(pair a) {{\n    b = {{ [i] -> 2.0 * a[i] }};  // {pad}\n    return b;\n}}\n"
+    functions = "".join(one.format(n=n, pad="x" * 200) for n in range(12))
+    operator = "double[.] + (double[.] a, double[.] b) { return { [i] -> a[i] * b[i] }; }\n"
+    zero = "double[.] zero(double[.] a) { return a; }\n"
+    texts = [
+        f"{before}typedef double[2] pair;\n{after}{functions}" for before in ("", zero) for after in ("", operator)
+    ]
+    places = [[(n, line.index("a[i] }")) for n, line in enumerate(text.split("\n")) if "2.0" in line] for text in texts]
+
+    def told():
+        return [
+            ide.hover(text, {"line": line, "character": column}, "sac")
+            for text, found in zip(texts, places, strict=True)
+            for line, column in found[::5]
+        ]
+
+    of_one = told()
+    monkeypatch.setattr(ide.cell, "WHOLE", 1_000_000)
+    assert of_one == told()
+    assert {each["title"] for each in of_one} >= {"float64 a(2)"}
+
+
 def test_constants_of_a_long_text():
     """Above some thousand characters, a question is answered from the def that it is about, and what that mentions."""
     defs = "".join(

@@ -66,6 +66,8 @@ class _Chunk:
         place: its lines.
         words: all that it mentions.
         defined: what is defined there.
+        is_for_all: whether it has what others use and `defined` does not have: in `%%sac` a type, or a function with the name of an
+            operator.
         needed: the numbers of the chunks that it mentions, directly or through others, its own first.
         group: the numbers of the chunks that belong together with it: those that mention each other, as those with one name do; and
             what stands before all defs is with the first one.
@@ -74,6 +76,7 @@ class _Chunk:
     place: Span
     words: frozenset[str]
     defined: tuple[Defined, ...]
+    is_for_all: bool = False
     needed: tuple[int, ...] = ()
     group: tuple[int, ...] = ()
 
@@ -121,7 +124,7 @@ _KEPT = 16
 def pieces_of(text: str, language: str) -> tuple[Piece, ...] | None:
     """The pieces of a text, in its order; `None` where it is not cut: it is no list of two or more defs."""
     chunks = _chunks(text, language)
-    if sum(each.has_def for each in chunks) < 2 or (language == "sac" and _has_more(text, chunks)):
+    if sum(each.has_def for each in chunks) < 2 or any(each.is_for_all for each in chunks):
         return None
     text = without_uses(text, language)
     return tuple(_piece(text, chunks, group) for group in dict.fromkeys(each.group for each in chunks))
@@ -182,7 +185,8 @@ def _chunks(text: str, language: str) -> tuple[_Chunk, ...]:
     for number, chunk in enumerate(chunks):
         for one in chunk.defined:
             by_name.setdefault(one.name, []).append(number)
-    mentioned = [sorted({n for word in chunk.words & by_name.keys() for n in by_name[word]}) for chunk in chunks]
+    for_all = {number for number, chunk in enumerate(chunks) if chunk.is_for_all}
+    mentioned = [sorted(for_all.union(*(by_name[word] for word in chunk.words & by_name.keys()))) for chunk in chunks]
     needed = [_closure(number, mentioned) for number in range(len(chunks))]
     groups = _groups(needed, not chunks[0].has_def)
     return tuple(replace(each, needed=n, group=g) for each, n, g in zip(chunks, needed, groups, strict=True))
@@ -199,7 +203,9 @@ def _chunk(bare: str, place: Span, language: str) -> _Chunk:
         head = " ".join(bare[found.start() : end].split())
         shown = "def" if kind == "function" else "tensor" if "(" in head else "scalar"
         defined.append(Defined(found[kind], shown, Span(*found.span(kind)), head))
-    return _Chunk(place, frozenset(_WORD.findall(bare, place.start, place.end)), tuple(defined))
+    is_for_all = language == "sac" and (not defined or _has_more(bare, place))
+    words = _WORD.findall(bare, place.start, place.end)
+    return _Chunk(place, frozenset(words), tuple(defined), is_for_all)
 
 
 def _closure(first: int, mentioned: list[list[int]]) -> tuple[int, ...]:
@@ -239,13 +245,7 @@ def _bare(text: str, language: str) -> str:
     return _COMMENTS[language].sub(lambda found: blanked(found[0]), without_uses(text, language))
 
 
-def _has_more(text: str, chunks: tuple[_Chunk, ...]) -> bool:
-    """Whether a text of `%%sac` has more than functions: a type, or a function with the name of an operator."""
-    bare = _bare(text, "sac")
-    return not chunks[0].defined or any(_has_more_behind(bare, each.place) for each in chunks)
-
-
-def _has_more_behind(bare: str, place: Span) -> bool:
+def _has_more(bare: str, place: Span) -> bool:
     """Whether something stands behind the body of a function."""
     depth = 0
     for brace in _BRACE.finditer(bare, place.start, place.end):
