@@ -1237,7 +1237,7 @@ def _boxed_input(ranges: Ranges, statement: Statement, name: str, start: SizeExp
         if tensor.kind != "input" or tensor.box is None:
             continue
         lows = (low for low, _ in ranges.boxes[access.tensor].bounds)
-        if any(low == start and e == own for e, low in zip(access.index, lows, strict=True)):
+        if any(low == start and e == own for e, low in zip(access.index, lows, strict=False)):
             return tensor.name
     return None
 
