@@ -336,7 +336,7 @@ def test_what_reads_its_neighbours_has_the_values_of_its_order(value, target):
     shapes = ((0, 3), (1, 1), (2, 2), (64, 65), (129, 70)) if target == "cpu" else ((5, 9), (1, 3))
     for shape in shapes:
         x = random.integers(0, 9, shape).astype({"float": np.float32, "double": np.float64}.get(kind, kind))
-        for found in [f(x)] if target == "cpu" else simulated(text, x):
+        for found in [f(x)] if target == "cpu" else simulated(tc.compile(text).f, x):
             np.testing.assert_allclose(np.reshape(found, shape), reference(x), rtol=1e-5, atol=1e-5)
 
 
@@ -450,7 +450,7 @@ def test_a_gpu_scans_in_blocks():
     pytest.importorskip("cuda")
     text = "def f(int32(N) X) -> (Y) { Y(i) = (Y(i-1) else 0) + X(i) along i }"
     x = np.arange(1000, dtype=np.int32)
-    for found in simulated(text, x):
+    for found in simulated(tc.compile(text).f, x):
         np.testing.assert_array_equal(found, np.cumsum(x, dtype=np.int32))
 
 
