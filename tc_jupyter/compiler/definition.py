@@ -60,6 +60,7 @@ from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, lau
 from tc_jupyter.runtime.pairs import Pairs, in_pairs
 from tc_jupyter.runtime.recent import RecentCalls
 from tc_jupyter.runtime.recipe import Found, Likeness, Recipe, likeness, recipe
+from tc_jupyter.runtime.traceable import Lean, Outlines
 from tc_jupyter.schedule import (
     INTERPRETER,
     Schedule,
@@ -131,22 +132,6 @@ class Options:
     rule: Any = None
     fixed: frozenset[str] = frozenset()
     file: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lean:
-    """A derived def, which takes some parameters and results of the def it is about, and others behind them.
-
-    Attributes:
-        takes: places of the parameters.
-        saved: places of the results.
-        reads: places of the parameters of which elements are read.
-    """
-
-    about: Definition
-    takes: tuple[int, ...]
-    saved: tuple[int, ...]
-    reads: frozenset[int]
 
 
 class Definition:
@@ -301,15 +286,9 @@ class Definition:
     @cached_property
     def shortening(self) -> frozenset[str]:
         """Sizes that make a range shorter: `K` of `0 <= i < N - K + 1`."""
-        extents = [
-            index.upper - index.lower
-            for indices in self.found.ranges.indices.values()
-            for index in indices
-            if index.lower is not None and index.upper is not None
-        ]
         return frozenset(
             name
-            for extent in extents
+            for extent in self._extents()
             for product, weight in extent.ordered()
             if weight < 0 or not all(isinstance(atom, Name) for atom in product)
             for atom in product
@@ -326,15 +305,14 @@ class Definition:
             *self.program.sizes,
             *(each.name for each in self.parameters if not each.rank and each.dtype.is_integer),
         }
-        found = [
-            index.upper - index.lower
-            for indices in self.found.ranges.indices.values()
-            for index in indices
-            if index.lower is not None and index.upper is not None
-        ]
-        whole = [each for each in dict.fromkeys(found) if not self._follows_sizes(each)]
+        whole = [each for each in dict.fromkeys(self._extents()) if not self._follows_sizes(each)]
         lengths = [each for each in whole if each.names and each.names <= known]
         return tuple(each for each in lengths if not any(isinstance(atom, Opaque) for atom in each.atoms()))
+
+    def _extents(self) -> list[SizeExpr]:
+        """How long the range of each index is, where that is known."""
+        indices = (index for found in self.found.ranges.indices.values() for index in found)
+        return [index.extent for index in indices if index.lower is not None and index.upper is not None]
 
     def _follows_sizes(self, extent: SizeExpr) -> bool:
         """Whether a length is a sum of sizes, and of a number that is not negative."""
@@ -664,7 +642,7 @@ class Definition:
         names = tuple(program.parameters[place] for place in places)
         return self.lean("vjp", names, worth_saving(program, self.found.ranges, names)), places
 
-    def outlines(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
+    def outlines(self, args: Sequence[Any]) -> Outlines:
         """Shape and type of each result, for arguments of which shapes and numbers alone are known."""
         program, values = self.program, dict[str, Any]()
         extents: dict[str, Any] = {}
@@ -683,7 +661,7 @@ class Definition:
             for name in program.results
         ]
 
-    def shapes_for(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
+    def shapes_for(self, args: Sequence[Any]) -> Outlines:
         """Shape and type of each result, of arguments whose elements do not matter; checked, where all numbers are known.
 
         Raises:

@@ -84,7 +84,7 @@ def _statement(stmt: Stmt, depth: int) -> list[str]:
     match stmt:
         case For():
             note = "" if stmt.kind == "serial" else f"  # {stmt.kind}"
-            return [f"{pad}for {stmt.var} in {_range(stmt)}{note}", *_block(stmt.body, depth + 1)]
+            return [f"{pad}{heading(stmt)}{note}", *_block(stmt.body, depth + 1)]
         case If():
             lines = [f"{pad}if {show_expr(stmt.condition)}", *_block(stmt.then, depth + 1)]
             if stmt.otherwise is not None:
@@ -107,9 +107,10 @@ def _statement(stmt: Stmt, depth: int) -> list[str]:
     assert_never(stmt)
 
 
-def _range(loop: For) -> str:
+def heading(loop: For) -> str:
+    """`for i in 0:N`."""
     low, extent = show_expr(loop.min), show_expr(loop.extent)
-    return f"0:{extent}" if low == "0" else f"{low}:{low} + {extent}"
+    return f"for {loop.var} in " + (f"0:{extent}" if low == "0" else f"{low}:{low} + {extent}")
 
 
 def show_store(store: Store) -> str:

@@ -215,13 +215,8 @@ def _recorders() -> tuple[Any, Any]:
     """The classes that PyTorch wants, for plain calls and for those inside `torch.func`; made when they are first needed."""
     import torch  # noqa: PLC0415  (whoever passes tensors has it)
 
-    class Recorded(torch.autograd.Function):
-        """A call of a def. With `setup_context`, PyTorch would look at the signature in every call."""
-
-        @staticmethod
-        def forward(ctx: Any, about: Recordable, *args: Any) -> Any:
-            """Compute the results; nothing is recorded in here."""
-            return _compute(ctx, about, args)
+    class Derived(torch.autograd.Function):
+        """What both say of derivatives."""
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
@@ -233,7 +228,15 @@ def _recorders() -> tuple[Any, Any]:
             """The derivatives of the results."""
             return _forwards(ctx, directions[1:])
 
-    class Transformed(torch.autograd.Function):
+    class Recorded(Derived):
+        """A call of a def. With `setup_context`, PyTorch would look at the signature in every call."""
+
+        @staticmethod
+        def forward(ctx: Any, about: Recordable, *args: Any) -> Any:
+            """Compute the results; nothing is recorded in here."""
+            return _compute(ctx, about, args)
+
+    class Transformed(Derived):
         """A call of a def inside `torch.func.grad`, `torch.vmap` and the like."""
 
         @staticmethod
@@ -246,16 +249,6 @@ def _recorders() -> tuple[Any, Any]:
             """Keep what the derivatives need."""
             about, wanted = inputs[0], _wanted(ctx, inputs[0])
             _keep(ctx, about, inputs[1:], output, about.backward(wanted, False) if wanted else None)
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            """The derivatives of the parameters."""
-            return _backwards(ctx, grads)
-
-        @staticmethod
-        def jvp(ctx: Any, *directions: Any) -> Any:
-            """The derivatives of the results."""
-            return _forwards(ctx, directions[1:])
 
         @staticmethod
         def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> Any:

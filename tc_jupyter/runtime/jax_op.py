@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
 import jax
@@ -25,84 +25,8 @@ from jax.interpreters import ad, batching, mlir
 from tc_jupyter.diagnostics import CallError, CompileError, codes
 
 from .arguments import Parameter, call_error, lacking_in_jax
+from .traceable import Traceable
 from .xla_call import empty_like, handler
-
-
-class Lean(Protocol):
-    """A def that is derived from another one, of which it takes some parameters and results."""
-
-    @property
-    def about(self) -> About:
-        """The derived def."""
-        ...
-
-    @property
-    def takes(self) -> tuple[int, ...]:
-        """Places of parameters."""
-        ...
-
-    @property
-    def saved(self) -> tuple[int, ...]:
-        """Places of results, which stand behind them."""
-        ...
-
-    @property
-    def reads(self) -> frozenset[int]:
-        """Places of the parameters of which elements are read."""
-        ...
-
-
-class About(Protocol):
-    """A def as the primitive sees it."""
-
-    @property
-    def key(self) -> str:
-        """What names it; equal for equal texts."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def written(self) -> tuple[Parameter, ...]:
-        """Its parameters."""
-        ...
-
-    @property
-    def shaping(self) -> frozenset[int]:
-        """Places of the numbers on which shapes depend."""
-        ...
-
-    @property
-    def float_results(self) -> tuple[bool, ...]:
-        """Whether each result is a float."""
-        ...
-
-    def run(self, args: Sequence[Any]) -> Sequence[Any]:
-        """The results of a call."""
-        ...
-
-    def run_into(self, args: Sequence[Any], results: Sequence[Any]) -> None:
-        """The same into arrays."""
-        ...
-
-    def shapes_for(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
-        """Shape and type of each result, from arguments without elements; `None` stands for a number that is not known."""
-        ...
-
-    def tangent_of(self, places: tuple[int, ...]) -> Lean:
-        """The def of the derivatives of the results along some parameters, which takes these directions behind the others."""
-        ...
-
-    def backward_of(self, places: tuple[int, ...]) -> tuple[Lean, tuple[int, ...]]:
-        """The def of the derivatives by some parameters, and the places of those by which it derives."""
-        ...
-
-    def batched(self, places: tuple[int, ...]) -> tuple[About, tuple[bool, ...]]:
-        """The def for many calls, between which some arguments differ, and which results do."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +47,7 @@ class Linear:
         places: of the parameters that the tangents belong to, which are the last operands.
     """
 
-    about: About
+    about: Traceable
     sources: tuple[int | Fixed | None, ...]
     results: tuple[int, ...]
     places: tuple[int, ...]
@@ -133,7 +57,7 @@ class Linear:
 class Site:
     """A call: its def, and for each parameter the number of an operand, or what is fixed."""
 
-    about: About
+    about: Traceable
     sources: tuple[int | Fixed, ...]
     linear: Linear | None = None
 
@@ -146,7 +70,7 @@ class Site:
         ]
 
 
-def traced(about: About, args: Sequence[Any]) -> Any:
+def traced(about: Traceable, args: Sequence[Any]) -> Any:
     """A call with tracers among its arguments."""
     if len(args) != len(about.written):
         return about.run(args)  # says what is missing

@@ -9,56 +9,12 @@ Worked example: with `g = torch.compile(lambda x: f(x).sin(), fullgraph=True)`, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from .autograd import KNOWN
-
-
-class Derived(Protocol):
-    """A def that is derived from another one, whose parameters and results it takes at some places."""
-
-    @property
-    def about(self) -> Traceable:
-        """The derived def."""
-        ...
-
-    @property
-    def takes(self) -> tuple[int, ...]:
-        """Places of parameters."""
-        ...
-
-    @property
-    def saved(self) -> tuple[int, ...]:
-        """Places of results, which stand behind them."""
-        ...
-
-
-class Traceable(Protocol):
-    """A def as the operator sees it."""
-
-    @property
-    def key(self) -> str:
-        """What names it; equal for equal texts."""
-        ...
-
-    def run(self, args: Sequence[Any]) -> Sequence[Any]:
-        """The results of a call."""
-        ...
-
-    def outlines(self, args: Sequence[Any]) -> list[tuple[tuple[Any, ...], str]]:
-        """Shape and type of each result, from arguments without elements; sizes may be symbols of PyTorch."""
-        ...
-
-    def backward_of(self, places: tuple[int, ...]) -> tuple[Derived, tuple[int, ...]]:
-        """The def of the derivatives, and the places of the parameters by which it derives."""
-        ...
-
-    @property
-    def float_results(self) -> tuple[bool, ...]:
-        """Whether each result is a float."""
-        ...
+from .traceable import Traceable
 
 
 def traced(about: Traceable, args: Sequence[Any]) -> Any:

@@ -17,6 +17,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 COMMON = {
     "stage": 'name of a stage, one of `s.stages`: `"C"`, or `"C#2"` for the second statement on `C`.',
     "axis": 'name of one of its loops, one of `s.leaves("C")`.',
+    "axes": "names of its loops, one after the other.",
 }
 """Arguments that mean the same everywhere; a primitive that says more of one says it in its own `Args`."""
 

@@ -103,16 +103,16 @@ class Schedule:
         return self._do("tile", stage, x, y, x_factor, y_factor)
 
     @documented
-    def parallel(self, stage: str, axis: str) -> Schedule:
-        return self._do("parallel", stage, axis)
+    def parallel(self, stage: str, *axes: str) -> Schedule:
+        return self._each("parallel", stage, axes)
 
     @documented
     def vectorize(self, stage: str, axis: str) -> Schedule:
         return self._do("vectorize", stage, axis)
 
     @documented
-    def unroll(self, stage: str, axis: str) -> Schedule:
-        return self._do("unroll", stage, axis)
+    def unroll(self, stage: str, *axes: str) -> Schedule:
+        return self._each("unroll", stage, axes)
 
     @documented
     def bind(self, stage: str, axis: str, thread: str) -> Schedule:
@@ -270,6 +270,13 @@ class Schedule:
             if graph.unchecked or primitives.is_legal(self.graph, graph):
                 return replace(made, graph=graph, origin=self.start())
         return change(self)
+
+    def _each(self, primitive: str, stage: str, axes: Iterable[str]) -> Schedule:
+        """One step for every loop."""
+        made = self
+        for axis in axes:
+            made = made._do(primitive, stage, axis)
+        return made
 
     def _do(self, name: str, *arguments: Any, **keywords: Any) -> Schedule:
         primitive: Callable[..., Any] = getattr(primitives, name)

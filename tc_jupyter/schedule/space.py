@@ -12,6 +12,8 @@ from math import prod
 from tc_jupyter.program import IndexVar, Program, Statement
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr, step_of, value_at
+from tc_jupyter.schedule import tuning
+from tc_jupyter.schedule.target import WARP
 
 from .inline import without_inlined
 from .schedule import Schedule, schedule_of
@@ -67,7 +69,7 @@ def default_schedule(
     if target.kind == "cpu":
         found = _for_cpu(written, target, facts)
     else:
-        typical = {name: ANY_LARGE if fact.most is None else fact.most for name, fact in facts.items()}
+        typical = {name: tuning.UNKNOWN_SIZE if fact.most is None else fact.most for name, fact in facts.items()}
         found = for_gpu(written, target, typical, most or {})
     return schedule.followed_by(found.steps) if schedule.steps else found
 
@@ -117,21 +119,9 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, facts: Facts) ->
     return general.default(schedule, name, target)
 
 
-LARGE = 64
-"""Sizes above this one differ for a tile only in whether they are multiples of it."""
-LONGEST_STRIDED = 512
-"""Rows of up to so many elements, along which the window of a convolution goes in wider steps, are kept as they are for its tiles.
-Measured with AVX-512, one thread, over oneDNN: 3 x 3 in steps of 2, 64 channels of 112 x 112 to 64 1.66 and 1.02, 3 channels of
-113 x 113 to 20, which fill no tile, 6.7 and 0.63."""
-FEW_RESULTS = 1 << 21
-"""So many results of a sum, in tiles or alone, fill every GPU, and no sum is shared: sizes above `LARGE` do not count."""
-ANY_LARGE = 1 << 22
-"""Typical of sizes that do not count on a GPU."""
-SMALL = 8
-"""Windows of up to this size are constants of the code."""
-_FEW = Fact(1, pixels.FEW)
+_FEW = Fact(1, tuning.FEW - 1)
 _SPARSE = Fact(sparse=True)
-_ANY_LARGE = Fact(LARGE + 1)
+_ANY_LARGE = Fact(tuning.TOLD_APART + 1)
 
 
 def size_class(
@@ -148,7 +138,7 @@ class SizeClasses:
     in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`), summed or each by itself, and sizes of 1 in
     reductions: a matrix of one column is a vector. Facts are kept of sizes of results of reductions, up to a factor of
     two below 64 (on a CPU also whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a
-    row, since its tiles have to fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are
+    row, since its tiles have to fit, in steps of two or more up to 512). Above, it is kept on a CPU whether they are
     multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
     above; of others those above 64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and
     where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Of targets
@@ -201,7 +191,7 @@ class SizeClasses:
                 if on_cpu and name == statement.output_indices[-1].name and pixels.sums_values(statement):
                     self.values |= names
                 if _is_window(statement, name):
-                    longest = LONGEST_STRIDED if on_cpu and _is_strided(statement, name) else LARGE
+                    longest = tuning.LONG if on_cpu and _is_strided(statement, name) else tuning.TOLD_APART
                     self.slid |= {each: max(longest, self.slid.get(each, 0)) for each in names}
             elif _is_window(statement, name):
                 self.windows |= names
@@ -221,9 +211,9 @@ class SizeClasses:
             if name not in sizes:
                 continue
             value = sizes[name]
-            if value <= SMALL and self._is_constant(name, value):
+            if value <= tuning.FEW and self._is_constant(name, value):
                 constants.append((name, value))
-            elif name in self.few and value <= pixels.FEW:
+            elif name in self.few and value < tuning.FEW:
                 facts.append((name, _SPARSE if name in many else _FEW))
             else:
                 short = next((most for most in self.short.get(name, ()) if value <= most), 0)
@@ -232,7 +222,7 @@ class SizeClasses:
         return tuple(constants), tuple(facts)
 
     def _is_constant(self, name: str, value: int) -> bool:
-        """Whether code is made for a size of up to `SMALL`."""
+        """Whether code is made for a size."""
         return (
             (value == 1 and name in self.single)
             or (value >= 1 and name in self.windows)
@@ -242,7 +232,7 @@ class SizeClasses:
     def _fact(self, name: str, value: int, short: int, counted: bool) -> Fact:
         slid = self.slid.get(name, 0)
         if self.kind == "cuda" and value > slid:
-            return _up_to_power(value) if counted or value <= LARGE else _ANY_LARGE
+            return _up_to_power(value) if counted or value <= tuning.TOLD_APART else _ANY_LARGE
         if name not in self.shaped:
             return Fact(1, short) if short else _whole(value)
         return exactly(value) if value <= slid else _interval(value)
@@ -296,12 +286,7 @@ def _reduces_rows(statement: Statement, index: str) -> bool:
 
 def _whole(value: int) -> Fact:
     """The multiples of 64, or the other sizes."""
-    return Fact(LARGE, multiple=LARGE) if value and value % LARGE == 0 else Fact()
-
-
-LONGEST_ROW = 1 << 15
-"""Rows of up to so many elements may stay in the registers of a block."""
-SHORTEST_ROW = 32
+    return Fact(tuning.TOLD_APART, multiple=tuning.TOLD_APART) if value and value % tuning.TOLD_APART == 0 else Fact()
 
 
 def row_class(program: Program, ranges: Ranges, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
@@ -325,13 +310,15 @@ def row_class(program: Program, ranges: Ranges, sizes: Mapping[str, int]) -> tup
             for name in lengths[last.name].names & sizes.keys() if again else ():
                 found[name] = max(found.get(name, 1), VECTOR_BYTES // read.dtype.bytes)
     return tuple(
-        (name, most) for name, lanes in found.items() if (most := _longest_row(sizes[name], lanes)) <= LONGEST_ROW
+        (name, most)
+        for name, lanes in found.items()
+        if (most := _longest_row(sizes[name], lanes)) <= tuning.LONGEST_ROW
     )
 
 
 def _longest_row(length: int, lanes: int) -> int:
     """The largest length of the same class."""
-    whole = max(SHORTEST_ROW, 1 << max(0, length - 1).bit_length())
+    whole = max(WARP, 1 << max(0, length - 1).bit_length())
     return whole if length % lanes == 0 else whole - 1
 
 
@@ -360,7 +347,7 @@ def _has_few_results(indices: Sequence[IndexRange], sizes: Mapping[str, int]) ->
     results = [index for index in indices if index.kind == "output"]
     lengths = [index.upper - index.lower for index in results if index.lower is not None and index.upper is not None]
     known = [value for length in lengths if (value := value_at(length, sizes)) is not None]
-    return len(known) == len(results) > 0 and prod(known) <= FEW_RESULTS
+    return len(known) == len(results) > 0 and prod(known) <= tuning.FEW_RESULTS
 
 
 def _power_above(value: int) -> int:
@@ -380,11 +367,11 @@ def _interval(value: int) -> Fact:
     From there on multiples of 8, the rows of a register tile, are told from others, and 16, 32 and 64 are alone. Above 64 multiples
     of 64 are told from others, and lengths of short rows, which are few rows, too, from longer ones.
     """
-    if value > LARGE:
-        multiple = 1 if value % LARGE else LARGE
-        if value > contraction.FEW_ROWS:
-            return Fact(contraction.FEW_ROWS + multiple, multiple=multiple)
-        return Fact(LARGE + multiple, contraction.FEW_ROWS - (multiple == 1), multiple)
+    if value > tuning.TOLD_APART:
+        multiple = 1 if value % tuning.TOLD_APART else tuning.TOLD_APART
+        if value > tuning.FEW_ROWS:
+            return Fact(tuning.FEW_ROWS + multiple, multiple=multiple)
+        return Fact(tuning.TOLD_APART + multiple, tuning.FEW_ROWS - (multiple == 1), multiple)
     power = _power_above(value)
     if power <= 8:
         return _up_to_power(value)

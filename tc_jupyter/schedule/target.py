@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# what all CPUs have in common
+LINE_BYTES = 64
+"""A line of cache."""
+PAGE_BYTES = 4 << 10
+"""A page of memory, the smallest."""
+LEAST_VECTOR_BITS = 128
+"""A vector that every processor has; shuffles inside so many bits take one instruction of the shortest latency."""
+SCALES = (1, 2, 4, 8)
+"""What addresses multiply a register with."""
+
 # what all GPUs have in common
 WARP = 32
 """Threads that run together."""
@@ -11,6 +21,12 @@ VECTOR_BYTES = 16
 """What a thread loads or stores at once."""
 SECTOR_BYTES = 32
 """What comes from memory at least."""
+GPU_LINE_BYTES = 128
+"""A line of cache."""
+REGISTER_BYTES = 4
+"""A register, and the smallest element that is copied into shared memory without one."""
+MULTIPROCESSOR_THREADS = 2048
+"""Threads that a multiprocessor holds at once."""
 STATIC_SHARED_BYTES = 48 << 10
 """Shared memory of a block without opting in, which may be declared statically."""
 

@@ -9,10 +9,11 @@ import pytest
 from llvm_kernels import F32, add, const, kernel, loop, mul, read, size, var
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm.fusion import MOST_REDUCTIONS, fuse_reductions
+from tc_jupyter.codegen.llvm.fusion import fuse_reductions
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Store
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Read
+from tc_jupyter.schedule import tuning
 
 N, M = size("N"), size("M")
 i, j, k = var("i"), var("j"), var("k")
@@ -81,7 +82,7 @@ def test_nothing_moves_past_what_touches_it(between):
 
 
 def test_one_loop_has_no_more_reductions_than_registers():
-    many = [total(f"s{number}", f"k{number}", read("X", i, var(f"k{number}"))) for number in range(2 * MOST_REDUCTIONS)]
+    many = [total(f"s{number}", f"k{number}", read("X", i, var(f"k{number}"))) for number in range(2 * tuning.ABREAST)]
     assert loops(*many) == 2
 
 

@@ -30,11 +30,12 @@ from llvm_kernels import (
 )
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm import emit_llvm, prepare
+from tc_jupyter.codegen.llvm import emit_llvm
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
 from tc_jupyter.program import REAL, Binary, Call, Cast, Const, DType, Read, Select, Unary, int64
 from tc_jupyter.runtime import cpu, jit
+from tc_jupyter.schedule import tuning
 
 N, M, K, S = size("N"), size("M"), size("K"), size("S")
 i, j, k, v = var("i"), var("j"), var("k"), var("v")
@@ -379,8 +380,8 @@ def test_masked_stores(isa):
 @pytest.mark.parametrize("grain", [None, 1, 100])
 def test_collapsed_parallel_loops(monkeypatch, grain):
     if grain is not None:  # many tasks for little work
-        monkeypatch.setattr(prepare, "ALONE", 0)
-        monkeypatch.setattr(prepare, "GRAIN", grain)
+        monkeypatch.setattr(tuning, "ALONE", 0)
+        monkeypatch.setattr(tuning, "GRAIN", grain)
     made = kernel(
         [Buffer("A", F32, (M, N, K)), Buffer("Y", F32, (M, N, K), role="output")],
         "MNK",

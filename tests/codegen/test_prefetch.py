@@ -8,12 +8,12 @@ from llvm_kernels import add, least, loop, mul, op, read, size, var
 
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.polynomial import as_expr, constant_value, polynomial
-from tc_jupyter.codegen.llvm.prefetch import SOON, next_panel, next_rows
+from tc_jupyter.codegen.llvm.prefetch import next_panel, next_rows
 from tc_jupyter.loops import Block, Store
 from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import DType, Size, int64, rewrite
 from tc_jupyter.runtime.cpu import cpu_target
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import Target, tuning
 
 K, R = size("K"), 8
 LOOPS = ("j", "i", "k")
@@ -126,7 +126,11 @@ def test_long_computations_on_two_inputs_or_more_fetch_both_a_little_later(body,
     pytest.importorskip("llvmlite")
     function = tc.compile(f"def f(float(N) A, float(N) B, float s) -> (Y) {{ {body} }}", target="cpu").f
     text = function.source("llvm")
-    soon = [line for line in text.splitlines() if " = getelementptr i8" in line and line.endswith(f"i64 {SOON}")]
+    soon = [
+        line
+        for line in text.splitlines()
+        if " = getelementptr i8" in line and line.endswith(f"i64 {tuning.AHEAD_OF_WORK}")
+    ]
     assert len({line.split("i64 ")[0].split("ptr %")[1] for line in soon}) == lines
     has_one_input = "B(i)" not in body  # which is fetched where it is written past the caches (`test_line_starts.py`)
     assert ("call void @llvm.prefetch" in text) == (lines > 0 or has_one_input)

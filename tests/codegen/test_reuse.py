@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm import reuse
+from tc_jupyter.schedule import tuning
 from tests.schedule.test_time_tiles import SHAPES, drawn_steps, tiled_schedule
 
 CHAIN = """def f(float(N) X) -> (Y) {
@@ -43,7 +43,7 @@ def test_of_a_chain_two_are_in_memory():
 @pytest.mark.parametrize("seed", range(20))
 def test_values_stay_the_same(seed, monkeypatch, tmp_path):
     """Small ones share their memory, too, in drawn programs on integers."""
-    monkeypatch.setattr(reuse, "STACK_BYTES", 0)
+    monkeypatch.setattr(tuning, "STACK_BYTES", 0)
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
     text, states, rank = drawn_steps(seed, "int32")
     plain = tc.compile(text, target="cpu", allow=["TC321", "TC322"]).many

@@ -30,7 +30,7 @@ from tc_jupyter.loops import Kernel
 from tc_jupyter.program import Program
 from tc_jupyter.runtime.cuda import fit
 from tc_jupyter.runtime.nvrtc import BackendError
-from tc_jupyter.schedule.templates.gpu import reduction
+from tc_jupyter.schedule import tuning
 from tc_jupyter.simulator import SimulationError
 from tests.gpu.cases import CASES, row_major, scheduled
 from tests.gpu.simulated import differs, inputs, simulated, wanted
@@ -235,7 +235,7 @@ def _run(name: str, sizes: tuple[tuple[str, int], ...]) -> tuple[dict[str, np.nd
 def variants(name: str, only: tuple[Sizes, ...] = ()) -> list[Variant]:
     """The texts of a template at its sizes, or at some of them."""
     case = CASES[name]
-    with patch.object(reduction, "CHUNK", SHORT_PARTS):
+    with patch.object(tuning, "PART", SHORT_PARTS):
         program, schedule = scheduled(case, case.small)
     found: dict[tuple[str, ...], Variant] = {}
     general = row_major(schedule)

@@ -18,19 +18,9 @@ from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.runtime.launch import integers
-from tc_jupyter.schedule import default_schedule, size_class
-from tc_jupyter.schedule.templates import reduction, streaming, transposing
+from tc_jupyter.schedule import default_schedule, size_class, tuning
+from tc_jupyter.schedule.target import LINE_BYTES
 from tc_jupyter.schedule.templates.contraction import (
-    BLOCK_TILES,
-    FEW_ROWS,
-    LINE_COLUMNS,
-    LINES,
-    LINES_OF_TASK,
-    MOST_POINTERS,
-    PACKED_ROWS,
-    ROWS_WITHOUT_PANELS,
-    SHORT_ROW,
-    SLIDING,
     tile_of,
 )
 from tests.running import run
@@ -41,9 +31,9 @@ TARGET = cpu.cpu_target()
 LANES = TARGET.vector_bits // 32
 TILE = tile_of(TARGET, 32, None, None)
 ALONE = tile_of(TARGET, 32, exactly(1), None, has_rows=False)
-WIDTH = streaming.VECTORS * LANES
-STRIP = transposing.STRIP_BITS // 32
-TOGETHER = reduction.ROWS
+WIDTH = tuning.IN_FLIGHT * LANES
+STRIP = 2 * LINE_BYTES
+TOGETHER = tuning.ABREAST
 
 
 def edges(*widths: int) -> list[int]:
@@ -74,19 +64,19 @@ TEMPLATES = {
     ),
     "product of few rows": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        {"M": edges(ROWS_WITHOUT_PANELS)[:-1], "N": [TILE.columns, 3 * TILE.columns - 1, 200], "K": [1, 17]},
+        {"M": edges(tuning.FEW)[:-1], "N": [TILE.columns, 3 * TILE.columns - 1, 200], "K": [1, 17]},
     ),
     "product of many rows": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        {"M": edges(BLOCK_TILES * TILE.rows), "N": edges(TILE.columns), "K": edges(PACKED_ROWS)},
+        {"M": edges(tuning.ROWS_TOGETHER * TILE.rows), "N": edges(TILE.columns), "K": edges(tuning.ONCE_IN)},
     ),
     "product of some rows": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        {"M": [9, 33, 64, 65, 128, *edges(FEW_ROWS)[1:]], "N": [*COLUMNS, 200], "K": [5, 1]},
+        {"M": [9, 33, 64, 65, 128, *edges(tuning.FEW_ROWS)[1:]], "N": [*COLUMNS, 200], "K": [5, 1]},
     ),
     "layer of some rows": (
         "def f(float(B,K) X, float(N,K) W, float(N) b) -> (Y) { T(n,o) +=! X(n,k) * W(o,k)  Y(n,o) = max(T(n,o) + b(o), 0) }",
-        {"B": [13, 65, FEW_ROWS], "N": [*edges(TILE.columns), 2 * TILE.columns + 1], "K": [1, LANES + 1]},
+        {"B": [13, 65, tuning.FEW_ROWS], "N": [*edges(TILE.columns), 2 * TILE.columns + 1], "K": [1, LANES + 1]},
     ),
     "layer of one row": (
         "def f(float(B,K) X, float(N,K) W, float(N) b) -> (Y) { T(n,o) +=! X(n,k) * W(o,k)  Y(n,o) = max(T(n,o) + b(o), 0) }",
@@ -102,24 +92,24 @@ TEMPLATES = {
     ),
     "product of one row": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        {"M": [1], "N": [65, *edges(LINE_COLUMNS, LINE_COLUMNS + WIDTH)], "K": [*edges(LINES), *edges(LINES_OF_TASK)[1:]]},
+        {"M": [1], "N": [65, *edges(tuning.LINE_COLUMNS, tuning.LINE_COLUMNS + WIDTH)], "K": [*edges(tuning.ABREAST), *edges(tuning.LINES_OF_TASK)[1:]]},
     ),
     "vector and matrix, with relu": (
         "def f(half(K) A, half(K,N) B, half(N) b) -> (Y) { T(j) +=! A(k) * B(k,j)  Y(j) = max(T(j) + b(j), 0) }",
-        {"N": [65, *edges(LINE_COLUMNS)], "K": edges(LINES)},
+        {"N": [65, *edges(tuning.LINE_COLUMNS)], "K": edges(tuning.ABREAST)},
     ),
     "sums of short columns": (
         "def f(float(M,N) A) -> (o) { o(j) max=! A(k,j) where k in 3:100 }",
         {"M": [100], "N": [1, 65, 200]},
     ),
-    "largest of every column": ("def f(int16(M,N) X) -> (s) { s(j) max=! X(i,j) }", {"M": edges(LINES), "N": edges(LINE_COLUMNS)}),
+    "largest of every column": ("def f(int16(M,N) X) -> (s) { s(j) max=! X(i,j) }", {"M": edges(tuning.ABREAST), "N": edges(tuning.LINE_COLUMNS)}),
     "two factors into one column": (
         "def f(float(B,I,J) X, float(P,I) U, float(Q,J) V) -> (Y) { T(b,p,j) +=! U(p,i) * X(b,i,j)  Y(b,p,q) +=! T(b,p,j) * V(q,j) }",
         {"B": [3, 1], "I": [4, 1], "J": edges(LANES), "P": edges(8), "Q": [1]},
     ),
     "moments of one row": (
         "def f(float(N,M) X) -> (o) { s(i) +=! X(i,j)  q(i) +=! X(i,j) * X(i,j)  o(i) = s(i) + q(i) }",
-        {"N": [1], "M": edges(LANES, reduction.LONG_CHUNK)},
+        {"N": [1], "M": edges(LANES, tuning.PART)},
     ),
     "product, transposed": (
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
@@ -151,23 +141,23 @@ TEMPLATES = {
     ),
     "few rows by short ones": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        {"M": [1, 4, 5, 6, 17, 19, 63], "N": [65, 127, 129, 191, 193, SHORT_ROW, SHORT_ROW + 2], "K": [7, 1]},
+        {"M": [1, 4, 5, 6, 17, 19, 63], "N": [65, 127, 129, 191, 193, tuning.FEW_ROWS - 1, tuning.FEW_ROWS + 1], "K": [7, 1]},
     ),
     "few rows by short ones, transposed": (
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
-        {"M": [1, 5, 17], "N": [65, 127, SHORT_ROW], "K": [9, 1]},
+        {"M": [1, 5, 17], "N": [65, 127, tuning.FEW_ROWS - 1], "K": [9, 1]},
     ),
     "small products of doubles, turned": (
         "def f(double(B,K,M) X, double(B,N,K) Y) -> (Z) { Z(b,i,j) +=! X(b,k,i) * Y(b,j,k) }",
-        {"B": [2], "M": [*edges(MOST_POINTERS), 26, 64], "N": edges(LANES // 2, LANES), "K": [5, 1]},
+        {"B": [2], "M": [*edges(tuning.MOST_POINTERS), 26, 64], "N": edges(LANES // 2, LANES), "K": [5, 1]},
     ),
     "small product, transposed, with relu": (
         "def f(float(M,K) A, float(N,K) B, float(N) b) -> (Y) { T(i,j) +=! A(i,k) * B(j,k)  Y(i,j) = max(T(i,j) + b(j), 0) }",
-        {"M": [*edges(MOST_POINTERS), 17, 34], "N": [*edges(LANES, 2 * LANES), 64], "K": [33, 1]},
+        {"M": [*edges(tuning.MOST_POINTERS), 17, 34], "N": [*edges(LANES, 2 * LANES), 64], "K": [33, 1]},
     ),
     "small products onto what is there": (
         "def f(float(B,M,K) X, float(B,K,N) Y, float(B,M,N) W) -> (Z) { Z(b,i,j) = W(b,i,j)  Z(b,i,j) += X(b,i,k) * Y(b,k,j) }",
-        {"B": [2], "M": [*edges(MOST_POINTERS), 33], "N": edges(LANES), "K": [4]},
+        {"B": [2], "M": [*edges(tuning.MOST_POINTERS), 33], "N": edges(LANES), "K": [4]},
     ),
     "three factors": (
         "def f(float(M,A,B,C) X, float(A,A) U, float(B,B) V, float(C,C) W) -> (O) "
@@ -176,7 +166,7 @@ TEMPLATES = {
     ),
     "product with itself": (
         "def f(float(K,N) X) -> (C) { C(i,j) +=! X(k,i) * X(k,j) }",
-        {"N": [*ROWS, *COLUMNS, FEW_ROWS + 1], "K": [1, 17]},
+        {"N": [*ROWS, *COLUMNS, tuning.FEW_ROWS + 1], "K": [1, 17]},
     ),
     "transposed product with itself": (
         "def f(float(B,N,K) X) -> (C) { C(b,i,j) +=! X(b,i,k) * X(b,j,k) }",
@@ -234,7 +224,7 @@ TEMPLATES = {
     "signal": ("def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }", {"N": [n + 4 for n in SINGLE], "K": [5]}),
     "long window": (
         "def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }",
-        {"N": [n + 5 * LANES for n in SINGLE], "K": edges(LANES, SLIDING * LANES)},
+        {"N": [n + 5 * LANES for n in SINGLE], "K": edges(LANES, tuning.ABREAST * LANES)},
     ),
     "sum of look-ups": (
         "def f(float(V,D) E, int32(B,L) I) -> (O) { O(b,d) +=! E(I(b,l),d) }",
@@ -270,7 +260,7 @@ TEMPLATES = {
     ),
     "periodic window": (
         "def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X((i-k)%N) * W(k) where i in 0:N }",
-        {"N": SINGLE, "K": [1, *edges(LANES, SLIDING * LANES)]},
+        {"N": SINGLE, "K": [1, *edges(LANES, tuning.ABREAST * LANES)]},
     ),
     "window of neighbours on a torus": (
         "def f(int8(M,N) X) -> (Y) { Y(i,j) +=! X((i+k+M-1)%M,(j+l+N-1)%N) where i in 0:M, j in 0:N, k in 0:3, l in 0:3 }",
@@ -329,7 +319,7 @@ TEMPLATES = {
     ),
     "transpose": (
         "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }",
-        {"N": edges(16, transposing.TILE), "M": edges(LANES, STRIP)},
+        {"N": edges(16, tuning.EDGE), "M": edges(LANES, STRIP)},
     ),
     "transpose of doubles, batched": (
         "def f(double(N,M,K) X) -> (Y) { Y(j,k,i) = X(i,j,k) }",
@@ -357,11 +347,11 @@ TEMPLATES = {
     ),
     "quarter turn": (
         "def f(float(N,M) X) -> (Y) { Y(i,j) = X(j,M-1-i) where i in 0:M, j in 0:N }",
-        {"N": edges(transposing.TILE), "M": edges(STRIP)},
+        {"N": edges(tuning.EDGE), "M": edges(STRIP)},
     ),
     "quarter turn back": (
         "def f(float(N,M) X) -> (Y) { Y(i,j) = X(N-1-j,i) where i in 0:M, j in 0:N }",
-        {"N": edges(transposing.TILE), "M": edges(STRIP)},
+        {"N": edges(tuning.EDGE), "M": edges(STRIP)},
     ),
     "complex numbers": (
         "def f(float(N,2) A, float(N,2) B) -> (C) { C(i,p) = p==0 ? A(i,0)*B(i,0)-A(i,1)*B(i,1) : A(i,0)*B(i,1)+A(i,1)*B(i,0) where p in 0:2 }",
@@ -387,15 +377,15 @@ TEMPLATES = {
         "def f(half(N,4) X, half(N,M) Z) -> (Y) { Y(i,c) = X(i,3-c) * Z(i,1) where c in 0:3 }",
         {"N": edges(LANES), "M": [2, 3, 7]},
     ),
-    "transpose of half": ("def f(half(N,M) X) -> (Y) { Y(j,i) = X(i,j) }", {"N": edges(16, transposing.TILE), "M": edges(LANES)}),
+    "transpose of half": ("def f(half(N,M) X) -> (Y) { Y(j,i) = X(i,j) }", {"N": edges(16, tuning.EDGE), "M": edges(LANES)}),
     "transposed operand": (
         "def f(float(N,M) X, float(M,N) Z) -> (Y) { Y(j,i) = max(X(i,j), Z(j,i)) * 2 }",
         {"N": edges(16), "M": edges(LANES, STRIP)},
     ),
-    "total": ("def f(float(M,N) X) -> (s) { s +=! X(i,j) }", {"M": edges(reduction.CHUNK), "N": [3]}),
+    "total": ("def f(float(M,N) X) -> (s) { s +=! X(i,j) }", {"M": edges(tuning.PART_LINES), "N": [3]}),
     "few results": (
         "def f(float(N) X) -> (S) { S(a) +=! X(n) * X(n+a) where a in 0:2, n in 0:N-2 }",
-        {"N": [3, 40, *edges(reduction.LONG_CHUNK)[1:]]},
+        {"N": [3, 40, *edges(tuning.PART)[1:]]},
     ),
     "few results of two reductions": (
         "def f(float(C,N) X, float(C,C) W) -> (S) { S(a) max=! abs(X(c,n)) * W(c,a) }",
@@ -403,15 +393,15 @@ TEMPLATES = {
     ),
     "few sums of columns": (
         "def f(float(N,C) X) -> (S) { S(c) +=! X(n,c) }",
-        {"C": [1, 2, 3, 8, 17], "N": edges(reduction.LONG_CHUNK)},
+        {"C": [1, 2, 3, 8, 17], "N": edges(tuning.PART)},
     ),
     "few columns with themselves": (
         "def f(float(N,C) X) -> (S) { S(a,b) +=! X(n,a) * X(n,b) }",
-        {"C": [1, 2, 4, 5], "N": edges(reduction.LONG_CHUNK)[1:]},
+        {"C": [1, 2, 4, 5], "N": edges(tuning.PART)[1:]},
     ),
     "sums of rows": (
         "def f(float(M,N) X) -> (s) { s(i) +=! X(i,j) }",
-        {"M": [1, reduction.FEWEST_ROWS, *edges(9 * TOGETHER), 9 * TOGETHER - 2], "N": [1, *edges(LANES), *edges(5 * LANES)]},
+        {"M": [1, tuning.TOLD_APART, *edges(9 * TOGETHER), 9 * TOGETHER - 2], "N": [1, *edges(LANES), *edges(5 * LANES)]},
     ),
     "rows of doubles, batched": (
         "def f(double(B,M,N) X, double(N) v) -> (s) { s(b,i) max=! X(b,i,j) * v(j) }",

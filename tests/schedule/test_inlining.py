@@ -16,10 +16,9 @@ from tc_jupyter.program import rewrite, walk
 from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.runtime.cuda import cuda_target
-from tc_jupyter.schedule import default_schedule, infer_symbolic, inline
+from tc_jupyter.schedule import default_schedule, infer_symbolic, inline, tuning
 from tc_jupyter.schedule.infer_bound import StageBounds
 from tc_jupyter.schedule.inline import inject_inline
-from tc_jupyter.schedule.templates.inlining import LARGEST, MOST_STAGES
 from tests.running import default, program_of
 from tests.sac_call import bind
 
@@ -186,7 +185,7 @@ def test_expressions_that_double_stay_small():
     """Twenty squares in one expression would be a million factors."""
     graph = inject_inline(on_cpu(squares(20)).graph)
     assert len(graph.stages) > 1
-    assert max(sum(1 for _ in walk(stage.statement.value)) for stage in graph.stages) <= LARGEST
+    assert max(sum(1 for _ in walk(stage.statement.value)) for stage in graph.stages) <= tuning.NODES
 
 
 def test_expressions_that_double_stay_small_on_a_gpu():
@@ -199,8 +198,8 @@ def test_expressions_that_double_stay_small_on_a_gpu():
 
 def test_a_def_of_many_statements_keeps_its_temporaries():
     """The time that the choice takes grows faster than the number of statements."""
-    lines = [f"T{k}(i) = T{k - 1}(i) + 1" for k in range(1, MOST_STAGES + 1)]
-    assert inlined(f"def f(float(N) X) -> (T{MOST_STAGES}) {{ T0(i) = X(i)  {'  '.join(lines)} }}") == []
+    lines = [f"T{k}(i) = T{k - 1}(i) + 1" for k in range(1, tuning.NODES + 1)]
+    assert inlined(f"def f(float(N) X) -> (T{tuning.NODES}) {{ T0(i) = X(i)  {'  '.join(lines)} }}") == []
 
 
 def chain(statements: int) -> str:

@@ -29,7 +29,7 @@ def example(name):
 
 def test_every_primitive_is_a_method_of_a_schedule():
     text = inspect.getsource(Schedule)
-    assert sorted(re.findall(r'self\._do\("(\w+)"', text)) == sorted(METHODS)
+    assert sorted(re.findall(r'self\._(?:do|each)\("(\w+)"', text)) == sorted(METHODS)
 
 
 @pytest.mark.parametrize("name", METHODS)

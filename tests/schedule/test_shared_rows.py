@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm.prefetch import LINE
 from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.schedule import Target, default_schedule, size_class
+from tc_jupyter.schedule.target import LINE_BYTES
 from tc_jupyter.schedule.templates import sharing
 
 pytest.importorskip("llvmlite")
@@ -106,7 +106,7 @@ def test_only_the_first_of_them_fetches_its_rows_ahead(monkeypatch):
     monkeypatch.setattr(Target, "reads_ahead", False)
     vector = cpu_target().vector_bits // 8
     text = tc.compile(TOGETHER["moments"], target="cpu")["f"].source("llvm")
-    assert text.count("call void @llvm.prefetch") == ROWS * -(-vector // LINE)
+    assert text.count("call void @llvm.prefetch") == ROWS * -(-vector // LINE_BYTES)
 
 
 @pytest.mark.parametrize(

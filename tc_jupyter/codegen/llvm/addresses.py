@@ -10,10 +10,10 @@ Worked example: `A[i, k]` in `for i: for k` is `A + K*i`, a pointer of the outer
 from __future__ import annotations
 
 from tc_jupyter.program import Expr, Read
+from tc_jupyter.schedule.target import SCALES
 
 from . import arith
 from .builder import Lines, Value, memory_type, vector_type
-from .counters import SCALES
 from .polynomial import Polynomial, Term, add, as_expr, coefficient, constant_value, multiply, polynomial, without
 from .state import Moved
 from .storage import Storage

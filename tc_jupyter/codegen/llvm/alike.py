@@ -47,7 +47,7 @@ from tc_jupyter.program import (
     children,
     rebuild,
 )
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import Target, tuning
 
 from .emit import emit_llvm
 from .multiples import whole_tiles
@@ -55,8 +55,6 @@ from .prepare import ONE_VERSION
 
 MEANT = ONE_VERSION | {SPARE}
 """Comments of blocks by which code is chosen; all others are for people."""
-ONE_TILE = 64
-"""Limits of sizes of up to so many count: no tile is longer (`half_tiles`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +233,9 @@ class _Outliner:
             self.tensors[buffer.name] = self.fresh()
         own = [f"{dtype.value} {self.sizes.get(name)}" for name, dtype in kernel.scalars]
         known = [(self.sizes[name], fact) for name, fact in kernel.facts if name in self.sizes and not fact.fixed]
-        limits = sorted(f"{name} in {fact.least}..{fact.most}" for name, fact in known if fact.typical <= ONE_TILE)
+        limits = sorted(
+            f"{name} in {fact.least}..{fact.most}" for name, fact in known if fact.typical <= tuning.TOLD_APART
+        )
         self.parts += [f"{len(kernel.sizes)} sizes", *limits, *own, *map(self.argument, kernel.buffers)]
         self.parts.append(
             f"{kernel.checks} checks, {kernel.min_blocks} blocks, unguarded: {kernel.unguarded}, ordered: {kernel.ordered}"

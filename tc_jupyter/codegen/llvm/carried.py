@@ -47,21 +47,12 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.program.integers import has_read, index_names, minimum, plus, times
 from tc_jupyter.ranges import Scope, SizeExpr, from_expr, interval, nonnegative
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import Target, tuning
 from tc_jupyter.schedule.padding import parts_of
 
 from .free_lanes import has_free_lanes
 from .polynomial import polynomial, step
 from .prefixes import ANEW, BACK, LAST, LINEAR, PREFIX, SMALLEST, SOUND
-
-MOST_CARRIED = 4
-"""Iterations back that are kept in registers."""
-MOST_ENDS = 3
-"""Upper bounds of the last value of a loop that are tried, the simplest ones."""
-MOST_ATOMS = 12
-"""Names and functions in the ends of loops that are looked at: those of a round of tasks have hundreds."""
-WIDEST = 256
-"""Bits of the vectors of a running operation: the steps of wider ones are more, and halves of them are done side by side anyway."""
 
 _ZERO, _ONE = int64(0), int64(1)
 
@@ -79,7 +70,7 @@ class _Around:
         """Inside one more loop."""
         first, extent = from_expr(loop.min), from_expr(loop.extent)
         found = dict.fromkeys(end - 1 for part in parts_of(extent) for end in parts_of(first + part))
-        ends = sorted((end for end in found if _is_simple(end)), key=_atoms)[:MOST_ENDS]
+        ends = sorted((end for end in found if _is_simple(end)), key=_atoms)[: tuning.VERSIONS]
         return _Around({**self.loops, loop.var: (first if _is_simple(first) else None, tuple(ends))})
 
     def always(self, e: SizeExpr) -> bool:
@@ -107,7 +98,7 @@ def _atoms(e: SizeExpr) -> int:
 
 def _is_simple(e: SizeExpr) -> bool:
     """Whether an expression is short enough to be put into others again and again."""
-    return _atoms(e) <= MOST_ATOMS
+    return _atoms(e) <= tuning.TERMS
 
 
 def carried(block: Block, buffers: Mapping[str, Buffer], outer: tuple[For, ...], target: Target) -> Block:
@@ -169,7 +160,7 @@ class _Carry:
             ahead = ahead or distance < 0
             if distance > 0:
                 found[read] = distance
-        if not found or max(found.values()) > MOST_CARRIED:
+        if not found or max(found.values()) > tuning.ABREAST:
             return None
         return cls(loop, store, buffers[store.buffer], found, around, ahead)
 
@@ -242,7 +233,7 @@ class _Carry:
         has_vectors = (dtype.is_integer or dtype.is_float) and dtype.bits >= 32 and dtype is dtype.compute
         if form is None or not has_vectors or not even or way not in (1, -1):
             return None
-        lanes = max(2, min(WIDEST, target.vector_bits) // dtype.bits)
+        lanes = max(2, min(tuning.SCAN_BITS, target.vector_bits) // dtype.bits)
         return _Vectors(self, form, rest, value, register, lanes, way < 0).statements()
 
 

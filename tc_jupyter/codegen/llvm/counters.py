@@ -17,15 +17,13 @@ from contextlib import contextmanager
 from tc_jupyter.loops import Block, For
 from tc_jupyter.program import DType, Expr, int64
 from tc_jupyter.program.integers import has_read, plus
+from tc_jupyter.schedule.target import SCALES
 
 from . import arith
 from .builder import Lines, Value, index
 from .polynomial import constant_value
 from .prepare import largest
 from .state import Counted, Level, Moved, State
-
-SCALES = (1, 2, 4, 8)
-"""What the addresses of a processor multiply a register with."""
 
 
 class Counters(State):

@@ -18,8 +18,9 @@ from tc_jupyter.loops import Block, For, If, Stmt
 from tc_jupyter.loops.rewrite import substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Unary, int64, walk
 from tc_jupyter.program.integers import ceil_div, minimum, plus, times
+from tc_jupyter.schedule import tuning
 
-from .first_places import BLOCK, only_reduction
+from .first_places import only_reduction
 from .prepare import upper_limit
 
 
@@ -33,18 +34,18 @@ def _ended(stmt: Stmt) -> Stmt:
     if not isinstance(stmt, For) or store is None or store.value.dtype is not DType.BOOL:
         return with_blocks(stmt, early_ends)
     most = upper_limit(stmt.extent)
-    short = most is not None and most <= BLOCK  # a part of a row that is read together with others
+    short = most is not None and most <= tuning.BLOCK  # a part of a row that is read together with others
     if short or any(isinstance(node, Read) and node.tensor == store.buffer for node in walk(store.value)):
         return stmt
     known = Read(store.buffer, store.indices, DType.BOOL)
     step = IndexVar(f"{stmt.var}.l")
-    start = times(step, int64(BLOCK))
+    start = times(step, int64(tuning.BLOCK))
     value = substitute(store.value, {stmt.var: plus(plus(stmt.min, start), IndexVar(stmt.var))})
-    part = minimum(int64(BLOCK), Binary("-", stmt.extent, start, DType.INT64))
+    part = minimum(int64(tuning.BLOCK), Binary("-", stmt.extent, start, DType.INT64))
     look = replace(stmt, min=int64(0), extent=part, body=Block((replace(store, value=value),)))
     open_: Expr = Unary("!", known, DType.BOOL) if store.reduce == "max" else known
     body = Block((If(open_, Block((look,))),))
-    return For(step.name, int64(0), ceil_div(stmt.extent, int64(BLOCK)), body, "serial", stmt.axis)
+    return For(step.name, int64(0), ceil_div(stmt.extent, int64(tuning.BLOCK)), body, "serial", stmt.axis)
 
 
 __all__ = ["early_ends"]

@@ -13,20 +13,15 @@ from dataclasses import replace
 from tc_jupyter.loops import Block, Store, walk_statements
 from tc_jupyter.program import Binary, DType, Expr, Read, Select, int64, rewrite
 from tc_jupyter.program.integers import ceil_div, has_read, maximum, minimum, plus, times
+from tc_jupyter.schedule import tuning
+from tc_jupyter.schedule.target import LINE_BYTES
 
 from .builder import index, memory_type
 from .memory import Memory
 from .polynomial import Polynomial, as_expr, constant_value, polynomial, step
 from .prefetch import (
-    BURST,
     FIRST,
-    LINE,
-    LONGEST,
-    MOST_LINES,
-    ROW_AHEAD,
     SECOND,
-    SHORT_ROW,
-    SOON,
     distance,
     look_up,
     next_item,
@@ -60,8 +55,8 @@ class Fetches(Memory):
             ahead = self.later(table, place, read)
             moved = rewrite(as_expr(offset), lambda node: ahead if node == read else None)
             pointer = self.address(storage, polynomial(moved))
-            for line in range(min(MOST_LINES, -(-lanes * size // LINE))):
-                self.fetch(pointer, line * LINE)
+            for line in range(min(tuning.FETCHES, -(-lanes * size // LINE_BYTES))):
+                self.fetch(pointer, line * LINE_BYTES)
         self.b.branch(end)
         self.b.label(end)
 
@@ -72,8 +67,8 @@ class Fetches(Memory):
         if storage.buffer.name not in self.inputs:
             return
         if self.takes_long:
-            for line in range(0, lanes * storage.buffer.dtype.bytes, LINE):
-                self.fetch(pointer, SOON + line)
+            for line in range(0, lanes * storage.buffer.dtype.bytes, LINE_BYTES):
+                self.fetch(pointer, tuning.AHEAD_OF_WORK + line)
         if not self.partial or self.target.reads_ahead:
             return
         loop = max(self.level_of, key=self.level_of.__getitem__, default="")
@@ -83,8 +78,8 @@ class Fetches(Memory):
 
     def fetch_later(self, pointer: str, nbytes: int) -> None:
         """Fetch what comes some lines behind elements that were read."""
-        for line in range(0, nbytes, LINE):
-            self.fetch(pointer, ROW_AHEAD + line)
+        for line in range(0, nbytes, LINE_BYTES):
+            self.fetch(pointer, tuning.AHEAD_OF_ROW + line)
 
     def fetch_rows(self, var: str, body: Block) -> None:
         """Fetch the rows of large inputs that the next iteration of a loop over rows reads, before this one is computed."""
@@ -94,7 +89,8 @@ class Fetches(Memory):
             name: storage.strides
             for name, storage in self.storages.items()
             if storage.buffer.role == "input" and storage.buffer.shape and not storage.buffer.strided
-            if (constant_value(storage.buffer.shape[-1]) or SHORT_ROW) * storage.buffer.dtype.bytes >= SHORT_ROW
+            if (constant_value(storage.buffer.shape[-1]) or tuning.PANEL_BYTES) * storage.buffer.dtype.bytes
+            >= tuning.PANEL_BYTES
         }
         reduces = any(isinstance(stmt, Store) and stmt.reduce is not None for stmt in walk_statements(body))
         for name, row, gain in next_rows(body, var, inputs, self.resolve):
@@ -102,19 +98,22 @@ class Fetches(Memory):
             buffer, number = self.storages[name].buffer, f"{name}.line"
             size, shape = buffer.dtype.bytes, buffer.shape
             large = Binary(">", element_count(shape), int64(self.target.l2_bytes // size), DType.BOOL)
-            lines = ceil_div(times(shape[-1], int64(size)), int64(LINE))
-            count = Select(large, minimum(lines, int64(LONGEST // LINE)), int64(0), DType.INT64)
+            lines = ceil_div(times(shape[-1], int64(size)), int64(LINE_BYTES))
+            count = Select(large, minimum(lines, int64(tuning.FETCHED_BYTES // LINE_BYTES)), int64(0), DType.INT64)
             pointer = self.address(self.storages[name], row)
             if (
                 reduces and constant_value(as_expr(gain)) is None
             ):  # windows make little of a row, so it must be under way earlier
                 nbytes = times(maximum(as_expr(gain), int64(1)), int64(size))
-                later = Binary("//", int64(BURST), nbytes, DType.INT64)
+                later = Binary("//", int64(tuning.AHEAD_OF_WINDOW), nbytes, DType.INT64)
                 by = self.value(times(later, as_expr(gain)))
                 pointer = self.b.raw(f"getelementptr {memory_type(buffer.dtype)}, ptr {pointer}, {by.typed}", "later")
             with self.counted(number, index(0), self.value(count), int64(0), count, guard=True):
                 self.fetch(
-                    self.b.raw(f"getelementptr [{LINE} x i8], ptr {pointer}, {self.values[number].typed}", "line"), 0
+                    self.b.raw(
+                        f"getelementptr [{LINE_BYTES} x i8], ptr {pointer}, {self.values[number].typed}", "line"
+                    ),
+                    0,
                 )
 
     def fetch_panel(self, storage: Storage, offset: Polynomial) -> None:
@@ -130,8 +129,8 @@ class Fetches(Memory):
         piece, elements = found
         memo[key] = index(elements)
         pointer = self.address(storage, piece)
-        for line in range(-(-elements * storage.buffer.dtype.bytes // LINE)):
-            self.fetch(pointer, line * LINE, SECOND)
+        for line in range(-(-elements * storage.buffer.dtype.bytes // LINE_BYTES)):
+            self.fetch(pointer, line * LINE_BYTES, SECOND)
 
     def fetch_item(self, storage: Storage, offset: Polynomial) -> None:
         """Fetch a piece of the next item of a batch, once per iteration of the reduction of this one."""

@@ -29,13 +29,10 @@ from tc_jupyter.loops.rewrite import flat, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, Unary, identity_of, int64
 from tc_jupyter.program.integers import ceil_div, minimum, plus, times
 from tc_jupyter.ranges import from_expr
+from tc_jupyter.schedule import tuning
 
 from .polynomial import mentions
 
-BLOCK = 1 << 10
-"""Elements of a block: large enough that a reduction of blocks takes about as long as one without."""
-LOOK = 64
-"""Elements that are compared before the next test whether the place is found."""
 MISSING = Const(DType.INT32.limits[1], DType.INT32)
 """The place, among those that are compared together, where none has the extreme."""
 
@@ -138,7 +135,7 @@ def _in_blocks(
         )
     )
     number, step, var = IndexVar(f"{early.var}.b"), IndexVar(f"{late.var}.l"), IndexVar(f"{late.var}.v")
-    start = times(number, int64(BLOCK))
+    start = times(number, int64(tuning.BLOCK))
     inside = substitute(extreme.value, {early.var: plus(plus(early.min, start), IndexVar(early.var))})
     better: Expr = Binary(">" if extreme.reduce == "max" else "<", part, best, DType.BOOL)
     if dtype.is_float:  # also the first NaN, but none after it
@@ -146,20 +143,22 @@ def _in_blocks(
         known = Binary("==", best, best, DType.BOOL)
         better = Binary("&&", known, Unary("!", other, DType.BOOL), DType.BOOL)
     identity = identity_of(extreme.reduce, dtype)
-    values = For(early.var, zero, _rest(early.extent, start, BLOCK), Block((_into(extreme, part, inside),)), early.kind)
+    values = For(
+        early.var, zero, _rest(early.extent, start, tuning.BLOCK), Block((_into(extreme, part, inside),)), early.kind
+    )
     blocks = (
         _set(part, identity),
         values,
         _set(block, Select(better, number, block, DType.INT64)),
         _set(best, Select(better, part, best, dtype)),
     )
-    first = times(block, int64(BLOCK))
-    length, looked = _rest(late.extent, first, BLOCK), times(step, int64(LOOK))
+    first = times(block, int64(tuning.BLOCK))
+    length, looked = _rest(late.extent, first, tuning.BLOCK), times(step, int64(tuning.PART_LINES))
     assert isinstance(place.value, Select)
     at = plus(plus(late.min, begin), var)
     there = substitute(place.value.condition, {late.var: at})
     here = _into(place, found, Select(there, Cast(var, DType.INT32), MISSING, DType.INT32))
-    look = For(var.name, zero, _rest(length, looked, LOOK), Block((here,)), late.kind)
+    look = For(var.name, zero, _rest(length, looked, tuning.PART_LINES), Block((here,)), late.kind)
     missing = Binary("==", found, MISSING, DType.BOOL)
     where = substitute(place.value.then, {late.var: plus(plus(late.min, begin), Cast(found, DType.INT64))})
     looks = If(missing, Block((_set(begin, plus(first, looked)), look)))
@@ -167,12 +166,12 @@ def _in_blocks(
         (
             _set(best, identity),
             _set(block, zero),
-            For(number.name, zero, ceil_div(early.extent, int64(BLOCK)), Block(blocks), "serial", early.axis),
+            For(number.name, zero, ceil_div(early.extent, int64(tuning.BLOCK)), Block(blocks), "serial", early.axis),
             replace(extreme, value=best),
             *between,
             _set(found, MISSING),
             _set(begin, zero),
-            For(step.name, zero, ceil_div(length, int64(LOOK)), Block((looks,)), "serial", late.axis),
+            For(step.name, zero, ceil_div(length, int64(tuning.PART_LINES)), Block((looks,)), "serial", late.axis),
             replace(place, value=Select(missing, none, where, none.dtype)),
         )
     )
@@ -194,4 +193,4 @@ def _into(store: Store, target: Read, value: Expr) -> Store:
     return replace(store, buffer=target.tensor, indices=target.indices, value=value)
 
 
-__all__ = ["BLOCK", "first_places", "only_reduction"]
+__all__ = ["first_places", "only_reduction"]

@@ -21,9 +21,7 @@ from dataclasses import replace
 from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, flat, with_blocks, with_body
 from tc_jupyter.program import IndexVar, Read, variables, walk
-
-MOST_REDUCTIONS = 4
-"""Reductions of one loop: all their partial results are to stay in registers."""
+from tc_jupyter.schedule import tuning
 
 
 def fuse_reductions(block: Block) -> Block:
@@ -49,7 +47,7 @@ def _joined(early: Stmt, between: Sequence[Stmt], late: Stmt) -> For | None:
         return None
     if (early.min, early.extent) != (late.min, late.extent) or not (_reductions(early) and _reductions(late)):
         return None
-    if len(stores) > MOST_REDUCTIONS or any(_depends(early, stmt) for stmt in (*between, late)):
+    if len(stores) > tuning.ABREAST or any(_depends(early, stmt) for stmt in (*between, late)):
         return None
     if not (_read_by(early) - _written_by(early)) & (_read_by(late) - _written_by(late)):
         return None

@@ -41,15 +41,11 @@ from tc_jupyter.ranges import (
     to_condition,
     to_expr,
 )
+from tc_jupyter.schedule import tuning
 
 from .partition import is_copy
 from .polynomial import constant_value, mentions
 from .prepare import SHORT, upper_limit
-
-MOST_TESTS = 12
-"""More ends than these are not looked for."""
-FEW = 8
-"""A loop of so many iterations, or fewer, is part of a tile."""
 
 
 def apart(block: Block, inputs: Mapping[str, Buffer], turned: Callable[[Stmt], bool]) -> Block:
@@ -128,7 +124,7 @@ class _Tiles:
         tests = [each for _, _, known in found for each in known if not nonnegative(each)]
         pays = any(border.costs(loops) for border, loops, _ in found)
         left = tightest(tests)
-        if not plain or len(left) > MOST_TESTS or (left and (not pays or _is_tiny(tile))):
+        if not plain or len(left) > tuning.TERMS or (left and (not pays or _is_tiny(tile))):
             return tile
         body = Block(tuple(tile))
         for kind in (True, False):  # conditions first: they have positions in them
@@ -165,7 +161,7 @@ def _is_tiny(tile: Sequence[Stmt]) -> bool:
     alone = isinstance(first, Store) or (
         isinstance(first, For) and all(not isinstance(s, For) for s in walk_statements(first.body))
     )
-    return not others and alone and (isinstance(first, Store) or (length is not None and length <= FEW))
+    return not others and alone and (isinstance(first, Store) or (length is not None and length <= tuning.FEW))
 
 
 def _are_places(indices: Sequence[Expr]) -> bool:
@@ -226,7 +222,7 @@ def _is_around(stmt: Stmt) -> bool:
             own = {each.buffer.name for each in inside if isinstance(each, Allocate)}
             length = constant_value(stmt.extent)
             return (
-                (length is None or length > FEW)
+                (length is None or length > tuning.FEW)
                 and any(isinstance(each, For) for each in inside)
                 and (
                     any(
@@ -312,7 +308,7 @@ def _unmoved(borders: Sequence[tuple[_Border, tuple[For, ...]]]) -> For | None:
         return None
     loop = borders[0][1][depth]
     length = constant_value(loop.extent)
-    return loop if loop.kind == "serial" and (length is None or length > FEW) else None
+    return loop if loop.kind == "serial" and (length is None or length > tuning.FEW) else None
 
 
 def _is_of_positions(test: Binary) -> bool:
@@ -323,7 +319,7 @@ def _is_of_positions(test: Binary) -> bool:
 def _is_in_turns(subscript: Expr) -> bool:
     """Whether a few elements are taken in turns, as those of the steps that are in memory: most are beyond the first round."""
     rounds = (constant_value(node.right) for node in walk(subscript) if isinstance(node, Binary) and node.op == "%")
-    return any(each is not None and each <= FEW for each in rounds)
+    return any(each is not None and each <= tuning.FEW for each in rounds)
 
 
 def _mostly(test: Binary, beside: Sequence[Binary]) -> Iterator[_Border]:
@@ -339,7 +335,7 @@ def _mostly(test: Binary, beside: Sequence[Binary]) -> Iterator[_Border]:
         inside = interior(total, name)
         split = None if inside is None else inside.value.linear_in(name)
         if inside is not None and split is not None and split[0] != constant(0):
-            far = bool(inside.value.names - inside.value.indices) or abs(inside.value.offset) > FEW
+            far = bool(inside.value.names - inside.value.indices) or abs(inside.value.offset) > tuning.FEW
             holds = (split[0].constant < 0) == far or any(_is_other_end(total, each) for each in beside)
             end = inside.value if holds else -inside.value - 1
             yield _Border(test, Const(holds, DType.BOOL), (end, *inside.conditions))

@@ -16,26 +16,22 @@ from functools import reduce
 
 from tc_jupyter.codegen.source import IN_ORDER, Argument, KernelSource, Launch
 from tc_jupyter.loops import Block, Buffer, For, Kernel, Store, walk_statements
+from tc_jupyter.loops.show import heading
 from tc_jupyter.program import Binary, DType, Expr, Read, Select, Size, int64
 from tc_jupyter.program.integers import maximum, plus, times
 from tc_jupyter.schedule import Target
+from tc_jupyter.schedule.target import LINE_BYTES, PAGE_BYTES
 
 from . import arith
 from .builder import Builder, Lines, Value, clean, flatten, index, memory_type
 from .line_starts import POINTS, LineStart
 from .packing import written
 from .polynomial import Polynomial, as_expr, constant_value, polynomial
-from .prefetch import LINE, is_batch
+from .prefetch import is_batch
 from .prepare import Tasks
 from .row_tiles import is_large
-from .show import heading
 from .storage import Storage, rounded_up, row_major
 from .vector_loops import Function
-
-PAGE = 4 << 10
-"""The workspace of a thread begins at a page and leaves the next one free: a processor that reads on to the end of a page fetches
-the beginning of the next one too, and would take it from the processor that writes there. Measured with a row of 4 kB in the
-workspace, 4096 rows on two threads: 2.7 to 3.0 ms with none or one page per thread, 1.2 to 1.4 ms with a free page between."""
 
 
 class Module:
@@ -55,7 +51,11 @@ class Module:
         task = self.task_function()
         function, builder = task
         needs_workspace = constant_value(function.workspace) != 0
-        workspace = rounded_up(plus(function.workspace, int64(PAGE)), PAGE) if needs_workspace else function.workspace
+        workspace = (
+            rounded_up(plus(function.workspace, int64(PAGE_BYTES)), PAGE_BYTES)
+            if needs_workspace
+            else function.workspace
+        )
         arguments = self.arguments(needs_workspace)
         entry = self.entry_function(arguments, workspace, builder)
         lines = [
@@ -68,7 +68,9 @@ class Module:
         ]
         text, line_map = _line_map(lines)
         buffers = (
-            (Buffer("thread.workspace", DType.UINT8, (workspace,), "local", align=PAGE),) if needs_workspace else ()
+            (Buffer("thread.workspace", DType.UINT8, (workspace,), "local", align=PAGE_BYTES),)
+            if needs_workspace
+            else ()
         )
         count = self.plan.count
         if self.plan.in_order:
@@ -279,7 +281,7 @@ class Module:
         with function.at(0):
             address = b.op(f"ptrtoint ptr %{slot} to i64", DType.INT64, 1, "address")
             beyond = arith.binary(b, "-", index(0), address)
-            rest = b.op(f"and i64 {beyond.text}, {LINE - 1}", DType.INT64, 1, "rest")
+            rest = b.op(f"and i64 {beyond.text}, {LINE_BYTES - 1}", DType.INT64, 1, "rest")
             before = arith.binary(b, "//", rest, index(dtype.bytes))
             skipped = arith.select(b, large, before, index(0))
             function.values[POINTS] = arith.binary(b, "-", whole, skipped)

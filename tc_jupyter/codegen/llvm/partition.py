@@ -42,18 +42,11 @@ from tc_jupyter.ranges import (
     to_condition,
     to_expr,
 )
+from tc_jupyter.schedule import tuning
 
 from .polynomial import constant_value, mentions
 from .prepare import upper_limit
 from .strips import assigns_neighbours, is_reduction, is_stream, one_loop
-
-SHORT = 16
-"""A part of at most so many elements keeps its tests."""
-LONG = 64
-"""Shorter rows are not split at short borders: a vector or two with masks do less than three loops. Measured with AVX-512, one
-thread, over one loop with tests, a stencil of rows of 7 elements 2.9, of 30 1.0, of 56 1.2, of 100 0.9, of 1000 and more 0.6."""
-MOST_PARTS = 4
-"""More conditions than these parts decide stay tests."""
 
 
 def partition(block: Block, ordered: bool = False) -> Block:
@@ -109,7 +102,7 @@ def _partition(stmt: Stmt, around: _Around) -> tuple[Stmt, ...]:
     apart = tuple(row.part(part) for part in parts)
     if not if_long:
         return apart
-    return (If(Binary(">=", row.whole.extent, int64(LONG), DType.BOOL), Block(apart), Block((stmt,))),)
+    return (If(Binary(">=", row.whole.extent, int64(tuning.TOLD_APART), DType.BOOL), Block(apart), Block((stmt,))),)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -127,7 +120,7 @@ class _Part:
     def is_short(self) -> bool:
         """Whether it is known to be shorter than a vector."""
         most = (self.high - self.low).limits[1]
-        return most is not None and most <= SHORT
+        return most is not None and most <= tuning.ONCE_IN
 
     def substitute(self, values: Mapping[str, SizeExpr]) -> _Part:
         """With values for names in its ends."""
@@ -156,7 +149,9 @@ def _row(stmt: For) -> _Row | None:
     """A row that is one vectorised loop, or tiles of several rows."""
     if stmt.kind == "vectorize":
         limit, length = upper_limit(stmt.extent), constant_value(stmt.extent)
-        alone = (limit is None or limit > LONG or length == LONG) and (is_stream(stmt) or is_reduction(stmt))
+        alone = (limit is None or limit > tuning.TOLD_APART or length == tuning.TOLD_APART) and (
+            is_stream(stmt) or is_reduction(stmt)
+        )
         return _Row(stmt, lambda part: _of_loop(stmt, part)) if alone else None
     rows: list[For] = []
     block = stmt.body
@@ -237,9 +232,9 @@ def _parts(row: _Row, around: Mapping[str, SizeExpr]) -> tuple[tuple[_Part, ...]
     tests = [test.substitute(around) for test in (*choices, *borders)]
     low, high = low.substitute(around), high.substitute(around)
     indices = {name: from_expr(IndexVar(name)) for name in around}
-    parts = tuple(islice(_divided(low, high, tests), MOST_PARTS + 1))  # many conditions have far more
-    if len(parts) > MOST_PARTS or not (borders or any(part.is_short for part in parts)):
-        return tuple(part.substitute(indices) for part in parts if len(parts) <= MOST_PARTS), False
+    parts = tuple(islice(_divided(low, high, tests), tuning.VERSIONS + 1))  # many conditions have far more
+    if len(parts) > tuning.VERSIONS or not (borders or any(part.is_short for part in parts)):
+        return tuple(part.substitute(indices) for part in parts if len(parts) <= tuning.VERSIONS), False
     longer, back = _long(high - low)
     tests = [test.substitute(longer) for test in tests]
     parts = _divided(low.substitute(longer), high.substitute(longer), tests)
@@ -257,7 +252,7 @@ def _long(length: SizeExpr) -> tuple[dict[str, SizeExpr], dict[str, SizeExpr]]:
     sizes = [atom for mono, factor in length.terms.items() for atom in mono if factor == 1 and len(mono) == 1]
     if len(length.terms) != 1 or len(sizes) != 1 or not isinstance(sizes[0], Name) or sizes[0].kind != "size":
         return {}, {}
-    name, more = of_atom(sizes[0]), max(0, LONG - 1 - length.offset)
+    name, more = of_atom(sizes[0]), max(0, tuning.TOLD_APART - 1 - length.offset)
     return {sizes[0].name: name + more}, {sizes[0].name: name - more}
 
 
@@ -311,9 +306,9 @@ def _first_cut(part: _Part, tests: tuple[_Test, ...]) -> SizeExpr:
 
     def rank(cut: SizeExpr) -> tuple[int, int]:
         begin, end = (cut - part.low).limits[1], (part.high - cut).limits[1]
-        if begin is not None and begin <= SHORT:
+        if begin is not None and begin <= tuning.ONCE_IN:
             return 0, -begin
-        return (1, -end) if end is not None and end <= SHORT else (2, 0)
+        return (1, -end) if end is not None and end <= tuning.ONCE_IN else (2, 0)
 
     return min(cuts, key=rank)
 

@@ -20,16 +20,13 @@ from tc_jupyter.loops import Allocate, Block, For, If, Kernel, Stmt, walk_statem
 from tc_jupyter.loops.rewrite import block_with_expressions, with_blocks, with_body
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Select, Size, int64, rewrite
 from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum, minimum, plus, times
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.target import Target
 
 from .polynomial import constant_value
-from .prepare import GRAIN, PARTS, Lanes, with_values, work_of
-from .time_tiles import SHARES, Tiled, time_tiled
+from .prepare import PARTS, Lanes, with_values, work_of
+from .time_tiles import Tiled, time_tiled
 
-PART = 4_000_000
-"""Operations of a part of a serial loop: 2 to 20 milliseconds."""
-ROUND = 4 * GRAIN
-"""Operations of the smallest round that threads share, 40 microseconds of one thread; to begin one takes about 5."""
 _ZERO, _ONE = int64(0), int64(1)
 
 
@@ -60,7 +57,7 @@ def parts(kernel: Kernel, lanes: Lanes, target: Target) -> tuple[Kernel, Expr]:
 
 def _either(tiled: Tiled, plain: For, width: Expr) -> tuple[For, Expr]:
     """The tasks of groups of steps, where they are worth while, or those of single steps; and how many are done at one time."""
-    rounds, which = int64(SHARES), tiled.worthwhile
+    rounds, which = int64(tuning.SHARES), tiled.worthwhile
     groups = replace(_tasks(tiled.loop, _phases(tiled.loop.body), rounds, _ONE), var=plain.var)
     body = block_with_expressions(
         groups.body, lambda node: IndexVar(plain.var) if node == _number(tiled.loop) else None
@@ -87,8 +84,8 @@ def _phases(block: Block) -> tuple[Stmt, ...]:
 
 def _width(work: Expr, phases: int) -> Expr:
     """How many tasks a round has: 1 where all statements of a step are little work."""
-    few = Binary("<", work, int64(phases * ROUND), DType.BOOL)
-    return Select(few, _ONE, int64(SHARES), DType.INT64)
+    few = Binary("<", work, int64(phases * tuning.ROUND), DType.BOOL)
+    return Select(few, _ONE, int64(tuning.SHARES), DType.INT64)
 
 
 def _tasks(loop: For, phases: tuple[Stmt, ...], width: Expr, work: Expr) -> For:
@@ -113,7 +110,7 @@ def _tasks(loop: For, phases: tuple[Stmt, ...], width: Expr, work: Expr) -> For:
 
 def _length(work: Expr) -> Expr:
     """How many iterations one task does, if it does all of their work."""
-    length = maximum(_ONE, _over(int64(PART), work))
+    length = maximum(_ONE, _over(int64(tuning.INTERRUPTED), work))
     known = constant_value(length)
     return length if known is None else int64(known)
 

@@ -12,12 +12,10 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Size, Unary, children, int64
+from tc_jupyter.schedule import tuning
 
 Product: TypeAlias = tuple[Expr, ...]
 Term: TypeAlias = tuple[Product, int]
-
-MOST_TERMS = 16
-"""A product of more stays one factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def polynomial(expr: Expr) -> Polynomial:
             return add(polynomial(expr.left), scaled(polynomial(expr.right), -1))
         case Binary(op="*") if expr.dtype is DType.INT64:
             left, right = polynomial(expr.left), polynomial(expr.right)
-            if len(left.terms) * len(right.terms) <= MOST_TERMS:
+            if len(left.terms) * len(right.terms) <= tuning.TERMS:
                 return multiply(left, right)
         case Binary(op="/" | "//" | "%" | "min" | "max") if expr.dtype is DType.INT64:
             value = constant_value(expr)  # as of `(i + 1) % 3` in an unrolled loop

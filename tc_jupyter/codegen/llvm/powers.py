@@ -6,16 +6,12 @@ import math
 from functools import reduce
 
 from tc_jupyter.program import DType
+from tc_jupyter.schedule import tuning
 
 from . import arith
 from . import coefficients as c
 from .elementary import exp2_wide, exp_rest, log2_wide, split
 from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two, scaled
-
-MOST_EXPONENT = 16
-"""Of powers by products. Measured with AVX-512 (Zen 5), one thread, 100,000 `float`: `pow` 54 us, x^2.5 so 6, x^7.5 17."""
-FEW_HALVES = (-3, 5)
-"""Halves whose products and quotients round at most three times and take one root."""
 
 
 def of_halves(x: Lanes, exponent: float) -> Lanes | None:
@@ -23,8 +19,8 @@ def of_halves(x: Lanes, exponent: float) -> Lanes | None:
 
     So few roundings are at most 2 units in the last place, as `elementary.py` promises; for more of them `float` has `double`.
     """
-    halves = int(2 * exponent) if abs(exponent) <= MOST_EXPONENT and 2 * exponent % 1 == 0 else 0
-    if halves and FEW_HALVES[0] <= halves <= FEW_HALVES[1]:
+    halves = int(2 * exponent) if abs(exponent) <= tuning.EXPONENT and 2 * exponent % 1 == 0 else 0
+    if halves and -3 <= halves <= 5:  # they round at most three times, and take one root
         return _of_few_halves(x, halves)
     if is_double(x) or not halves:
         return None

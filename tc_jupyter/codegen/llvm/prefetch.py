@@ -62,6 +62,8 @@ from tc_jupyter.loops import Block, For, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import Binary, Call, DType, Expr, IndexVar, Read, Select, int64, walk
 from tc_jupyter.program.integers import has_read, index_names, maximum, plus, times
+from tc_jupyter.schedule import tuning
+from tc_jupyter.schedule.target import LINE_BYTES
 
 from .known import KNOWN
 from .polynomial import (
@@ -79,35 +81,6 @@ from .polynomial import (
 )
 from .prepare import upper_limit
 
-BYTES_AHEAD = 6 << 10
-"""About so much is under way: a fraction of the first level cache, and enough to cover the way to memory."""
-LINE = 64
-"""Bytes of a cache line."""
-ROW_AHEAD = 2 << 10
-"""Bytes ahead of a reduction over long rows: across the ends of pages, where the processor's own guesses stop, and across those of
-rows, whose first elements come while the rest of a statement (a softmax) still computes.
-
-Measured with AVX-512, one thread, on an Intel processor: sums of 64 MB 9.8 GB/s without, 10.0 at 512 bytes, 11.7 at 4 kB, 11.9 at
-8 kB; on one of AMD, sums and sums of squares of four rows at a time, over the time with one row fetched 4 kB ahead: all four rows
-1 kB ahead 0.95, 2 kB 0.90, 4 kB 0.99, 8 kB 1.07, and softmax on two threads 1.0, 1.0, 1.0 and 1.6.
-"""
-SOON = 512
-"""Bytes ahead of what a statement reads whose elements take long to compute."""
-MOST_LINES = 8
-"""Lines that are fetched per vector at most."""
-MOST_ROWS = 8
-"""Rows of one input that an iteration reads, and new rows of all, at most."""
-SHORT_ROW = 1 << 10
-"""Bytes of a row that is not fetched if so few are known: such rows are panels of packed operands."""
-BURST = 8 << 10
-"""Bytes ahead of a window that is reduced: rows of a later iteration are fetched if they are shorter.
-
-Measured with AVX-512, one thread, maxima of 2 x 2 windows in rows of 448 bytes: the next rows 1.33 ms, 3 kB ahead 0.91, 6 kB 0.70,
-8 kB 0.59, 12 kB 0.56; of 3 x 3 neighbours 3.71, 3.47, 3.46, - and 3.58. A stencil of 5 points in rows of 16 kB, which are no
-shorter, took 1.06 to 1.2 times as long with the code for it.
-"""
-LONGEST = 32 << 10
-"""Bytes of a row that are fetched: no more than half of a first cache holds."""
 FIRST, SECOND = 3, 2
 """Caches to fetch into, as LLVM counts them."""
 
@@ -144,7 +117,7 @@ def look_up(offset: Polynomial, var: str) -> Read | None:
 
 def distance(nbytes: int) -> int:
     """How many look-ups ahead, for vectors of `nbytes`."""
-    return max(4, min(32, BYTES_AHEAD // nbytes))
+    return max(4, min(32, tuning.AHEAD // nbytes))
 
 
 def next_panel(offset: Polynomial, loops: Sequence[str], extents: Mapping[str, Expr]) -> tuple[Polynomial, int] | None:
@@ -217,12 +190,12 @@ def next_rows(
             if not any(_is_near(after, other) for other in known):
                 known.append(after)
                 rows.append((name, after, gain or Polynomial(())))
-    return rows if len(rows) <= MOST_ROWS else []
+    return rows if len(rows) <= tuning.FETCHES else []
 
 
 def _is_near(one: Polynomial, other: Polynomial) -> bool:
     rest = add(one, scaled(other, -1))
-    return abs(rest.constant) <= LINE and all(not product for product, _ in rest.terms)
+    return abs(rest.constant) <= LINE_BYTES and all(not product for product, _ in rest.terms)
 
 
 def _rows(
@@ -242,8 +215,8 @@ def _rows(
     for name, loop in loops.items():
         if not moves(starts[0], name):
             continue
-        count = 1 if name in along else upper_limit(resolve(loop.extent)) or MOST_ROWS + 1
-        if count > MOST_ROWS:
+        count = 1 if name in along else upper_limit(resolve(loop.extent)) or tuning.FETCHES + 1
+        if count > tuning.FETCHES:
             return None
         numbers = [plus(loop.min, int64(number)) for number in range(count)]
         starts = [polynomial(substitute(as_expr(start), {name: number})) for start in starts for number in numbers]

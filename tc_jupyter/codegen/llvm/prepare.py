@@ -55,28 +55,13 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum, minimum, plus, times
+from tc_jupyter.schedule import tuning
 
 from .arith import identity
 from .polynomial import Polynomial, constant_value, polynomial
 
-UNKNOWN = 16
-"""Iterations that a loop, or elements that a dimension, counts as where sizes do not say it."""
-GRAIN = 30_000
-"""Operations per task below which handing out a task costs more than it saves (about 10 microseconds); a vector's is one."""
-LOOP = 8
-"""What starting and leaving a loop costs, in operations."""
-MEMORY = 8
-"""What writing to memory that all tasks see costs, in operations: a line on its way to the second cache."""
-ALONE = 45_000
-"""Operations below which a launch is one task: handing a part of it to another thread takes longer than the work."""
-BRIEF = 180_000
-"""Operations below which no thread is woken for a launch, which takes longer than the work; threads that are awake help."""
-MOVED = 16
-"""Bytes that come from the outer caches while one operation is done: a matrix of 4 MB times a vector takes 180 us."""
 PARTS = "parts"
 """Name of the axis of the parts of a serial loop, which are done in order."""
-MOST_TASKS = 512
-"""Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""
 
 
 Lanes = Callable[[For], int]
@@ -161,7 +146,7 @@ def _bytes(kernel: Kernel) -> Expr:
     total: Expr = int64(0)
     for buffer in kernel.buffers:
         if buffer.scope == "global":
-            lengths = (int64(UNKNOWN) if has_read(extent) else extent for extent in buffer.shape)
+            lengths = (int64(tuning.UNKNOWN_LENGTH) if has_read(extent) else extent for extent in buffer.shape)
             total = plus(total, reduce(times, lengths, int64(buffer.dtype.bytes)))
     return total
 
@@ -196,13 +181,17 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
         inside = [each.buffer for each in walk_statements(body) if isinstance(each, Allocate)]
         own = {buffer.name: buffer.scope for buffer in (*inside, *allocations)}
         work = maximum(int64(1), work_of(body, with_values({}, *loops), lanes, own))
-        fewest = ceil_div(total, int64(MOST_TASKS))
-        chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
+        fewest = ceil_div(total, int64(tuning.MOST_TASKS))
+        chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(tuning.GRAIN), work, DType.INT64))
         done = times(work, total)
         moved: Expr = int64(0)
         if constant_value(nbytes) != 0:  # at most a cache line per operation: of a table only some rows
-            moved = minimum(Binary("//", nbytes, int64(MOVED), DType.INT64), times(done, int64(64 // MOVED)))
-        alone, brief = (Binary("<", plus(done, moved), int64(most), DType.BOOL) for most in (ALONE, BRIEF))
+            moved = minimum(
+                Binary("//", nbytes, int64(tuning.MOVED), DType.INT64), times(done, int64(64 // tuning.MOVED))
+            )
+        alone, brief = (
+            Binary("<", plus(done, moved), int64(most), DType.BOOL) for most in (tuning.ALONE, tuning.BRIEF)
+        )
         chunk = Select(alone, maximum(int64(1), total), chunk, DType.INT64)
     in_order = loops[0].axis == PARTS
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body, in_order)
@@ -239,7 +228,7 @@ def _length(loop: For, around: _Around) -> Expr:
     while isinstance(extent, Binary) and extent.op == "min" and has_read(extent.left) != has_read(extent.right):
         extent = extent.right if has_read(extent.left) else extent.left
     extent = _at(extent, around, middle=upper_limit(extent) is None)
-    return int64(UNKNOWN) if has_read(extent) or index_names(extent) else maximum(int64(1), extent)
+    return int64(tuning.UNKNOWN_LENGTH) if has_read(extent) or index_names(extent) else maximum(int64(1), extent)
 
 
 def work_of(block: Block, outer: _Around, lanes: Lanes, own: Mapping[str, str]) -> Expr:
@@ -261,11 +250,11 @@ def _work(stmt: Stmt, outer: _Around, lanes: Lanes, own: Mapping[str, str]) -> E
             if stmt.kind == "vectorize":
                 extent = ceil_div(extent, int64(lanes(stmt)))
             once = stmt.kind == "unroll" or upper_limit(stmt.extent) is not None
-            return plus(times(extent, work_of(stmt.body, inner, lanes, own)), int64(0 if once else LOOP))
+            return plus(times(extent, work_of(stmt.body, inner, lanes, own)), int64(0 if once else tuning.OVERHEAD))
         case Store():
             stored = int(stmt.reduce is None or own.get(stmt.buffer) != "register")  # a sum in a register is one step
             done = max(1, (stored + _operations(stmt.value)) // 2)
-            return int64(done + (0 if stmt.reduce or stmt.buffer in own else MEMORY))
+            return int64(done + (0 if stmt.reduce or stmt.buffer in own else tuning.OVERHEAD))
         case If(otherwise=Block()):
             return work_of(stmt.then, outer, lanes, own)  # the usual case
         case Intrinsic():
@@ -508,9 +497,6 @@ def fill(block: Block, extents: frozenset[Expr]) -> Block:
 # --- accumulators ----------------------------------------------------------------------------------------------------
 
 
-REGISTERS = 4096
-"""Bytes of accumulators that are kept in registers, as many of them as there are."""
-
 PARTIAL = ".lanes"
 """Ends the name of a buffer of partial results: lanes beyond the end of a loop must keep theirs."""
 
@@ -541,7 +527,11 @@ def _is_registers(stmt: Allocate) -> bool:
     """
     buffer = stmt.buffer
     sizes = [constant_value(extent) or 0 for extent in buffer.shape]
-    if buffer.scope != "local" or buffer.pad or not 0 < prod(sizes) * buffer.dtype.compute.bytes <= REGISTERS:
+    if (
+        buffer.scope != "local"
+        or buffer.pad
+        or not 0 < prod(sizes) * buffer.dtype.compute.bytes <= tuning.REGISTER_FILE
+    ):
         return False
     inside = tuple(walk_statements(stmt.body))
     loops = [inner for inner in inside if isinstance(inner, For)]
@@ -635,7 +625,7 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
     extents = [upper_limit(inner.extent) or 1 for inner in kept]
     dtype = store.value.dtype.compute
     own = any(inner.var not in used for inner in kept)
-    if prod(extents) * dtype.bytes > REGISTERS or (own and prod(extents) > 512):
+    if prod(extents) * dtype.bytes > tuning.REGISTER_FILE or (own and prod(extents) > 512):
         return None
     name = f"{store.buffer}{PARTIAL if own else '.acc'}"
     buffer = Buffer(name, dtype, tuple(int64(extent) for extent in extents) or (int64(1),), "register", align=64)

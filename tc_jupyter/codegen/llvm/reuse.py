@@ -19,10 +19,10 @@ from math import prod
 from tc_jupyter.loops import Allocate, Block, Buffer, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, flat, with_blocks, with_body
 from tc_jupyter.program import Expr, Read, int64
+from tc_jupyter.schedule import tuning
 
 from .polynomial import constant_value
 from .state import touched_by
-from .statements import STACK_BYTES
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def _fit(one: Buffer, other: Buffer) -> bool:
         for shape, each in zip(shapes, (one, other), strict=True)
     ]
     alike = replace(one, name=other.name, shape=other.shape) == other and one.scope == "local"
-    return alike and len(shapes[0]) == len(shapes[1]) and min(sizes) > STACK_BYTES
+    return alike and len(shapes[0]) == len(shapes[1]) and min(sizes) > tuning.STACK_BYTES
 
 
 def _number(extent: Expr) -> int:

@@ -30,15 +30,12 @@ from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, Read, Select, Unary, int64, walk
 from tc_jupyter.program.integers import ceil_div, has_read, maximum, plus, times
 from tc_jupyter.schedule import Target
+from tc_jupyter.schedule.target import PAGE_BYTES
 
 from .overlap import shift_inwards
 from .polynomial import mentions
 from .prepare import upper_limit
 from .strips import is_stream, native_lanes, one_loop
-
-LONG_ROW = 4 << 10
-"""Bytes of a row from which on it may be written past the caches."""
-
 
 _NEVER = Const(False, DType.BOOL)
 
@@ -68,7 +65,7 @@ def is_large(buffer: Buffer, target: Target) -> Expr:
     size = buffer.dtype.bytes
     extents = reduce(times, (maximum(extent, int64(0)) for extent in buffer.shape), int64(1))
     enough: Expr = Binary(">=", extents, int64(2 * target.llc_bytes // size), DType.BOOL)
-    long = Binary(">=", buffer.shape[-1], int64(LONG_ROW // size), DType.BOOL)
+    long = Binary(">=", buffer.shape[-1], int64(PAGE_BYTES // size), DType.BOOL)
     return Binary("&&", enough, long, DType.BOOL)
 
 

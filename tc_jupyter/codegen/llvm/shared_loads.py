@@ -17,6 +17,8 @@ from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.loops.simplify import simplify_expr
 from tc_jupyter.program import DType, Expr, IndexVar, Read, int64
 from tc_jupyter.program.integers import minimum, plus
+from tc_jupyter.schedule import tuning
+from tc_jupyter.schedule.target import LEAST_VECTOR_BITS
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
@@ -27,8 +29,8 @@ from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations
 from .prepare import upper_limit
 from .state import Vector
 from .storage import Storage
-from .strips import WIDEST, native_lanes
-from .transpose import PIECE_BITS, apart, crossing_reads, every, halving_reads, plain_reads, turn
+from .strips import native_lanes
+from .transpose import apart, crossing_reads, every, halving_reads, plain_reads, turn
 
 
 class SharedLoads(Loads):
@@ -42,7 +44,7 @@ class SharedLoads(Loads):
         if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(self.resolve(inner.min)) != 0:
             return
         lanes = upper_limit(self.resolve(inner.extent))
-        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner, self.target):
+        if lanes is None or lanes & (lanes - 1) or lanes > tuning.VECTOR_REGISTERS * native_lanes(inner, self.target):
             return
         if any(
             not isinstance(s, Store | Block) or (isinstance(s, Store) and s.reduce is not None)
@@ -72,7 +74,7 @@ class SharedLoads(Loads):
             return int64(k) if tail is None else minimum(int64(k), plus(count, int64(-1)))
 
         bits = storage.buffer.dtype.compute.bits
-        width = min(extent, lanes, PIECE_BITS // bits)
+        width = min(extent, lanes, LEAST_VECTOR_BITS // bits)
         group = min(lanes, max(width, self.target.vector_bits // bits))
         turned: dict[int, list[Value]] = {column: [] for column in range(extent)}
         for top in range(0, lanes, group):
@@ -137,7 +139,7 @@ class SharedLoads(Loads):
             return None
         length = self.resolve(inner.extent)
         lanes = upper_limit(length)
-        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner, self.target):
+        if lanes is None or lanes & (lanes - 1) or lanes > tuning.VECTOR_REGISTERS * native_lanes(inner, self.target):
             return None
         if constant_value(length) is not None:
             return inner, Vector(inner.var, int64(0), lanes, 0), None
@@ -148,7 +150,7 @@ class SharedLoads(Loads):
     def is_too_few(self, lanes: int, storage: Storage, apart: int) -> bool:
         """Whether so few lanes are not worth reading all that lies between their elements."""
         native = self.target.vector_bits // storage.buffer.dtype.compute.bits
-        return lanes < native and (apart == 2 or lanes * 8 * storage.buffer.dtype.bytes < PIECE_BITS)
+        return lanes < native and (apart == 2 or lanes * 8 * storage.buffer.dtype.bytes < LEAST_VECTOR_BITS)
 
     def counted_lanes(self, length: Expr | None, lanes: int) -> tuple[Value | None, Value | None]:
         """How many lanes are used, and their mask; nothing if all are."""
@@ -287,7 +289,7 @@ class SharedLoads(Loads):
 
     def halves(self, lanes: int, native: int, piece: Callable[[int], Value]) -> tuple[Value, Value]:
         """Every second one of `2 * lanes` neighbours, and those between; `piece` gives neighbours from a number on."""
-        across = native // 2 if self.target.vector_bits == 2 * PIECE_BITS else native
+        across = native // 2 if self.target.vector_bits == 2 * LEAST_VECTOR_BITS else native
         pairs: list[tuple[Value, Value]] = []
         for first in range(0, 2 * lanes, 2 * native):
             pairs.append(apart(self.b, [piece(at) for at in range(first, first + native + 1, across)]))

@@ -14,25 +14,21 @@ from math import prod
 from typing import assert_never
 
 from tc_jupyter.loops import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Stmt, Store, walk_statements
+from tc_jupyter.loops.show import heading, show_expr
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
 from tc_jupyter.program.integers import has_read, index_names, plus, times
+from tc_jupyter.schedule import tuning
 
 from . import arith
 from .builder import memory_type, vector_type
 from .free_lanes import has_free_lanes
 from .polynomial import constant_value, mentions
 from .prepare import accesses, largest, upper_limit
-from .show import heading, show
 from .state import Written
 from .steps import NATIVE, dot
 from .storage import Storage, element_count, rounded_up, row_major
 from .stores import Stores
-from .strips import WIDEST, native_lanes
-
-STACK_BYTES = 16 << 10
-"""Largest temporary on the stack, and the sum of all is at most four times this: other threads have small stacks."""
-MOST_UNROLLED = 128
-"""Iterations of `unroll` loops that are written out."""
+from .strips import native_lanes
 
 
 class Statements(Stores):
@@ -83,7 +79,7 @@ class Statements(Stores):
                 with self.masked(arith.invert(self.b, test)):
                     self.block(stmt.otherwise)
             return
-        self.b.comment(f"if {show(stmt.condition)}")
+        self.b.comment(f"if {show_expr(stmt.condition)}")
         yes, end = self.b.name("if.then"), self.b.name("if.end")
         no = end if stmt.otherwise is None else self.b.name("if.else")
         self.b.branch_if(test, yes, no)
@@ -134,7 +130,7 @@ class Statements(Stores):
             pitch = [int64(max(0, number)) for number in known]
         size = prod(known) * lanes * buffer.dtype.bytes if len(known) == len(numbers) else None
         element = vector_type(memory_type(buffer.dtype), lanes)
-        if size is not None and size <= STACK_BYTES and self.stack_bytes + size <= 4 * STACK_BYTES:
+        if size is not None and size <= tuning.STACK_BYTES and self.stack_bytes + size <= 4 * tuning.STACK_BYTES:
             self.stack_bytes += size
             pointer = self.b.slot(element, max(1, prod(known)), 64, buffer.name)
             self.slots.add(pointer)
@@ -170,7 +166,7 @@ class Statements(Stores):
     def loop(self, stmt: For) -> None:
         """One loop, by its kind."""
         extent = constant_value(self.resolve(stmt.extent))
-        if stmt.kind == "unroll" and extent is not None and extent <= MOST_UNROLLED:
+        if stmt.kind == "unroll" and extent is not None and extent <= tuning.MOST_UNROLLED:
             self.unrolled(stmt, extent)
         elif stmt.kind in ("unroll", "serial") and self.indexes_registers(stmt):
             self.guarded_unroll(stmt)
@@ -282,7 +278,7 @@ class Statements(Stores):
             if loop.kind != "vectorize":
                 return loop.kind != "unroll"
             limit = upper_limit(self.resolve(loop.extent))
-            return limit is None or limit > WIDEST * native_lanes(loop, self.target)
+            return limit is None or limit > tuning.VECTOR_REGISTERS * native_lanes(loop, self.target)
 
         return not any(isinstance(stmt, For) and is_counted(stmt) for stmt in walk_statements(body))
 

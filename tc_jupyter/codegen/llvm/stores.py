@@ -13,19 +13,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tc_jupyter.loops import For, Store, walk_statements
+from tc_jupyter.loops.show import show_store
 from tc_jupyter.program import Const, DType, Expr, Select, is_identity
 from tc_jupyter.program.integers import has_read
+from tc_jupyter.schedule.target import LINE_BYTES
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
 from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .memory import below, lane_multiple
 from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, multiply, polynomial, step
-from .prefetch import LINE, reads_once, takes_long
+from .prefetch import reads_once, takes_long
 from .prepare import PARTIAL
 from .row_tiles import is_large
 from .shared_loads import SharedLoads
-from .show import show_store
 from .state import Written
 from .storage import Storage
 from .transpose import alternating
@@ -262,7 +263,9 @@ class Stores(SharedLoads):
                 self.b.line(f"store {stored.typed}, ptr {place}, align {size}")
             return
         register = width * size
-        past = self.whole_line(written[0][1], max(register, LINE), self.value(is_large(storage.buffer, self.target)))
+        past = self.whole_line(
+            written[0][1], max(register, LINE_BYTES), self.value(is_large(storage.buffer, self.target))
+        )
         self.past_or_cached([Written(stored.typed, place, size, register, past, None) for stored, place in written])
 
     # --- past the caches ---
@@ -270,7 +273,7 @@ class Stores(SharedLoads):
     def can_stream(self, storage: Storage, lanes: int) -> bool:
         """Whether the processor can write past its caches (x86), and lines become whole soon; the last rows are not worth it."""
         bits = lanes * storage.buffer.dtype.bits
-        whole = bits % self.target.vector_bits == 0 and (bits >= 8 * LINE or self.alone is not None)
+        whole = bits % self.target.vector_bits == 0 and (bits >= 8 * LINE_BYTES or self.alone is not None)
         return self.target.arch.startswith("x86_64") and not storage.private and whole and not self.last_rows
 
     def streaming_store(self, stmt: Store, storage: Storage, stored: str, pointer: str) -> None:
@@ -282,7 +285,7 @@ class Stores(SharedLoads):
         """
         assert self.vector is not None
         size, register = storage.buffer.dtype.bytes, self.target.vector_bits // 8
-        piece = max(register, min(LINE, self.vector.lanes * size))
+        piece = max(register, min(LINE_BYTES, self.vector.lanes * size))
         large = self.value(is_large(storage.buffer, self.target))
         always = self.whole_lines(stmt, storage, piece, large)
         if always is None and self.put_off is not None:  # few of the rows begin with a line

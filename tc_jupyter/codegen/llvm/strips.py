@@ -37,15 +37,11 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.program.integers import has_read, minimum, plus, times
 from tc_jupyter.ranges import floor_div, from_expr, interior, to_expr
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import Target, tuning
 
 from .polynomial import Polynomial, Product, as_expr, constant_value, mentions, polynomial, step
 from .prepare import upper_limit
 from .vector_math import is_inline
-
-WIDEST = 8
-"""A vectorised loop is printed as one vector of at most this many registers; longer ones are cut."""
-
 
 Flat = Mapping[str, int]
 """See `flat_dimensions`."""
@@ -315,7 +311,7 @@ def _strip(stmt: Stmt, target: Target, inside: bool) -> Stmt:
         return with_blocks(stmt, lambda block: strip(block, target, inside))
     native = native_lanes(stmt, target)
     limit = upper_limit(stmt.extent)
-    if limit is not None and limit <= WIDEST * native:
+    if limit is not None and limit <= tuning.VECTOR_REGISTERS * native:
         return stmt
     if is_stream(stmt):
         return stmt

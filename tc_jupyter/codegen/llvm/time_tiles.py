@@ -29,19 +29,10 @@ from tc_jupyter.loops import Block, Buffer, For, If, Kernel, Stmt, Store, walk_s
 from tc_jupyter.loops.ir import expressions
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, int64, walk
 from tc_jupyter.program.integers import ceil_div, index_names, maximum, minimum, plus, times
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.target import Target
 
 from .polynomial import constant_value
-
-MOST = 16
-"""Steps that are done at a time, at most. Not swept: 100 of 4096 x 4096 `float` took 0.5 of the time of calls, on two threads."""
-CHUNK = 16
-"""Rows of a chunk, as a multiple of those that are missing at an edge: a sixteenth of them is read again. Not swept."""
-SHARES = 32
-"""Tasks of a round, and so chunks at most, which do not depend on the threads: of the smallest round, more than a microsecond
-each."""
-PLANES = 8
-"""Steps of a tensor that are in memory, at most."""
 
 _ZERO, _ONE = int64(0), int64(1)
 
@@ -100,7 +91,7 @@ def _row_dimensions(kernel: Kernel, rows: Sequence[For]) -> dict[str, tuple[Buff
                 if buffer is None or len(places) != 1 or stmt.indices[places[0]] != IndexVar(row.var):
                     return {}
                 planes = constant_value(buffer.shape[0])
-                if places[0] == 0 or planes is None or planes > PLANES or buffer.shape[places[0]] != row.extent:
+                if places[0] == 0 or planes is None or planes > tuning.FEW or buffer.shape[places[0]] != row.extent:
                     return {}
                 if found.setdefault(stmt.buffer, (buffer, places[0])) != (buffer, places[0]):
                     return {}
@@ -207,11 +198,12 @@ def _groups(
     # (`wrap`) and 0.39 to 0.55 (`clamp`); with half of it 0.58 to 0.71 and 0.51 to 0.54.
     fitting = _op("//", int64(target.l2_bytes), row)
     together = maximum(
-        _ONE, minimum(int64(MOST), _op("//", _op("-", _op("//", fitting, int64(2)), last), int64(slope)))
+        _ONE,
+        minimum(int64(tuning.STEPS_TOGETHER), _op("//", _op("-", _op("//", fitting, int64(2)), last), int64(slope))),
     )
     missing = plus(times(together, int64(slope)), last)
     height = maximum(_ONE, _op("-", fitting, missing))
-    chunks = maximum(_ONE, minimum(int64(SHARES), _op("//", count, times(int64(CHUNK), missing))))
+    chunks = maximum(_ONE, minimum(int64(tuning.SHARES), _op("//", count, times(int64(tuning.ONCE_IN), missing))))
     total = maximum(_ZERO, loop.extent)
     groups = maximum(_ONE, ceil_div(total, together))  # of as many steps each, but for one
 
@@ -249,7 +241,7 @@ def _groups(
     tests = (
         _test(">", times(count, row), int64(target.llc_bytes)),
         _test(">=", together, int64(2)),
-        _test(">=", count, times(int64(CHUNK), missing)),
+        _test(">=", count, times(int64(tuning.ONCE_IN), missing)),
     )
     worthwhile = _op("&&", _op("&&", tests[0], tests[1], DType.BOOL), tests[2], DType.BOOL)
     return Tiled(worthwhile, replace(loop, var=number.name, min=_ZERO, extent=groups, body=Block(phases)))
@@ -271,4 +263,4 @@ def _test(op: str, left: Expr, right: Expr) -> Expr:
     return Binary(op, left, right, DType.BOOL)
 
 
-__all__ = ["SHARES", "Tiled", "time_tiled"]
+__all__ = ["Tiled", "time_tiled"]

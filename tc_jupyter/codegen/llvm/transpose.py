@@ -19,15 +19,12 @@ from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, walk_sta
 from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64, rebuild
 from tc_jupyter.program.integers import plus, times
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import Target, tuning
 
 from . import arith
 from .builder import Builder, Value
 from .polynomial import constant_value, mentions, polynomial, step
 from .prepare import MASKED, upper_limit
-
-FEWEST = 4
-"""Shorter rows are not turned."""
 
 
 def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Block:
@@ -147,7 +144,7 @@ def turned_width(loop: For, inner: For, buffers: Mapping[str, Buffer], target: T
     """Elements of a piece of a row, if the vectorised loop inside of a loop along rows reads across them and these are turned."""
     limit, count = upper_limit(inner.extent), constant_value(loop.extent)
     reads = tuple(crossing_reads(inner, loop.var, buffers))
-    if not reads or limit is None or (count is not None and count < FEWEST):
+    if not reads or limit is None or (count is not None and count < tuning.ABREAST):
         return None
     width = target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads))
     width = min(width, 1 << limit.bit_length() - 1)
@@ -244,10 +241,6 @@ def _without_last(where: Expr, lane: str) -> Expr:
         case _:
             parts = children(where)
             return rebuild(where, tuple(_without_last(part, lane) for part in parts)) if parts else where
-
-
-PIECE_BITS = 128
-"""Shuffles that stay inside so many bits take one instruction of the shortest latency on every processor."""
 
 
 def turn(b: Builder, rows: list[Value]) -> list[Value]:

@@ -14,25 +14,22 @@ from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, Store, walk_statements
 from tc_jupyter.loops.rewrite import substitute
+from tc_jupyter.loops.show import heading
 from tc_jupyter.program import DType, IndexVar, int64
 from tc_jupyter.program.integers import minimum, parts_of_minimum, plus
+from tc_jupyter.schedule import tuning
+from tc_jupyter.schedule.target import LINE_BYTES
 
 from . import arith
 from .builder import Lines, Value, index
 from .peeling import peel
 from .pieces import reads_in_pieces
 from .polynomial import as_expr, constant_value, has_iterations, polynomial
-from .prefetch import LINE
 from .prepare import full_tiles, upper_limit
 from .row_tiles import Part, lanes_of_stream
-from .show import heading
 from .state import Vector
 from .statements import Statements
-from .strips import WIDEST, cut, is_stream, native_lanes
-
-LONG = 2
-"""Vectors from which on those of a row overlap where masks cost nothing. Measured with AVX-512, one thread, choices at the borders:
-rows of 40 to 60 elements take 0.5 to 0.8 of the time of vectors that overlap, rows of 64 and more 0.9 to 1.1."""
+from .strips import cut, is_stream, native_lanes
 
 
 class Function(Statements):
@@ -46,9 +43,11 @@ class Function(Statements):
         number = constant_value(extent)
         if limit is not None and limit <= 1:
             self.serial(replace(stmt, kind="serial"))
-        elif isinstance(stmt, Part) or ((limit is None or limit > WIDEST * native) and is_stream(stmt)):
+        elif isinstance(stmt, Part) or (
+            (limit is None or limit > tuning.VECTOR_REGISTERS * native) and is_stream(stmt)
+        ):
             self.stream(stmt, lanes_of_stream(stmt, self.target))
-        elif limit is None or limit > WIDEST * native:
+        elif limit is None or limit > tuning.VECTOR_REGISTERS * native:
             self.strip_mined(stmt, 2 * native)
         elif limit & (limit - 1):
             self.uneven(stmt, limit, native)
@@ -90,7 +89,7 @@ class Function(Statements):
         """
         put_off, self.put_off = self.put_off, None
         extent = self.value(self.resolve(stmt.extent))
-        least = LONG * lanes if self.target.free_masks else lanes
+        least = tuning.OVERLAPPING * lanes if self.target.free_masks else lanes
         part = f", part {stmt.tile}" if isinstance(stmt, Part) else ""
         long, short, end = (self.b.name(hint) for hint in ("long", "short", "row.end"))
         self.b.comment(f"{heading(stmt)}  (vectors of {lanes}, the last one overlaps{part})")
@@ -194,7 +193,7 @@ class Function(Statements):
         low = self.resolve(stmt.min)
         first = polynomial(substitute(as_expr(offset), {stmt.var: low}))
         size = storage.buffer.dtype.bytes
-        line = min(LINE, lanes * size)
+        line = min(LINE_BYTES, lanes * size)
         number = self.b.op(f"ptrtoint ptr {self.address(storage, first)} to i64", DType.INT64, 1, "address")
         beyond = arith.binary(self.b, "-", index(0), number)
         rest = self.b.op(f"and i64 {beyond.text}, {line - 1}", DType.INT64, 1, "rest")

@@ -21,12 +21,10 @@ from functools import reduce
 from tc_jupyter.loops import Block, For, If, Stmt
 from tc_jupyter.loops.rewrite import substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, int64
+from tc_jupyter.schedule import tuning
 
 from .polynomial import constant_value, mentions
 from .prepare import SHORT, upper_limit
-
-MOST = 4
-"""Residues of a row: there is a test for each."""
 
 
 def whole_pixels(block: Block) -> Block:
@@ -61,7 +59,7 @@ def _vectors(stmt: Stmt) -> tuple[For, For, int, int] | None:
     if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(stmt.min) != 0:
         return None
     lanes = upper_limit(inner.extent)
-    if count is None or lanes is None or not 2 <= count <= MOST or not mentions(inner.extent, stmt.var):
+    if count is None or lanes is None or not 2 <= count <= tuning.VERSIONS or not mentions(inner.extent, stmt.var):
         return None
     return stmt, inner, count, lanes
 

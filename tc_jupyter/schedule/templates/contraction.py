@@ -21,73 +21,23 @@ from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Expr, IndexVar, Read, children, points_of, walk
 from tc_jupyter.program.integers import has_read, index_names, reads_elements
 from tc_jupyter.ranges import MANY, Box, Fact, Facts, constant, exactly, fact_of, from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.subscripts import is_inside
 from tc_jupyter.schedule.target import Target
 
 from . import dots, windows
-from .dots import BLOCK_TILES
 from .ragged import ends_loops
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .self_products import told_apart
-from .streaming import added, copied_out, is_plain, is_streaming, lanes_of
+from .stages import added, copied_out
+from .streaming import is_plain, is_streaming, lanes_of
 
-TASKS_PER_THREAD = 4
-MOST_STEPS = 40
-"""Multiply-adds of vectors in an unrolled loop body. Measured with AVX2: a convolution of 32 groups, whose body has 72 or 24 of
-them, takes 0.99 of the time with 72, but 1.45 times as long to compile."""
-PIECE = 256
-"""Positions of a long row that are collected before they are turned around."""
-TURNING = 1.1
-"""What turning a row of the result around costs, as a factor."""
-MASKED_VECTORS = 4
-"""Vectors of a tile whose last lanes may be masked: the widest loop that is one vector."""
-LONG = 16
-"""So many tiles in a row are a long row: less than the typical value of a large size (`ranges.facts`) holds of any tile."""
-SLIDING = 4
-"""Steps of a window, a vector apart, that are taken together."""
-PACKED_ROWS = 16
-"""Rows of a column operand that one task packs."""
-ROWS_WITHOUT_PANELS = 8
-"""Up to so many rows a column operand in row order is read as it lies: packing it would take longer than the product."""
-LINE_COLUMNS = 4096
-"""Columns of one task of a product with a vector: so much of every row of the matrix is read at a time, and half of a first cache
-holds their sums. Measured with AVX2, 4096 x 4096, one thread: 4.6 ms with 512 columns, 3.1 with 1024, 2.4 with 4096."""
-LINES_OF_TASK = 128
-"""Rows of such a task."""
-COMBINED_COLUMNS = 512
-"""Columns of one task that adds the sums of those tasks."""
-LINES = 4
-"""Rows of the matrix that are added to a row of the result while a part of it is in registers."""
-LINE_VECTORS = 4
-"""Vectors of such a part. Measured with AVX2, one thread, 1023 x 1023, beside NumPy's 71 us: 8 rows of 2 vectors 94 us, 4 of 2 89,
-4 of 4 77, 4 of 8 102, 2 of 4 82."""
-MOST_POINTERS = 9
-"""Rows that are read where they lie at a time: more pointers than general registers hold are fetched from the stack."""
 PIXEL = range(2, 5)
 """Numbers of values of a pixel (`X(i, j, c)`): vectors of a row of them are taken apart. Measured with AVX-512 (Zen 4), one thread,
 sums of three: 3.1 ns each with vectors of three values, 0.2 so; of five 1.5, four rows at a time, and 0.6, but of eight 1.5 and
 1.7, with 910 lines of code."""
-SHORT_ROW = 255
-"""Rows of a matrix of up to so many elements are read from the second cache as fast as from a copy, but for multiples of 64, which
-are read from few sets of it. Typical of all from 65 on that are none (`ranges.facts`)."""
-ROWS_IN_FLAT_TILES = 31
-"""Up to so many rows a single product is read where it lies without free masks. Measured with AVX2: 17 x 1023 x 127 0.97 of
-the time of packed operands, 3 x 1000 x 40 0.5, but 64 x 1023 x 127 1.25 and 64 x 1024 x 255 1.4, as the column operand is
-read for every 4 rows."""
-FEW_ROWS = 256
-"""Up to so many rows a task is some columns of all rows, and packs them for itself: in the second cache they need not go to memory
-and back. More rows do not fit there beside them."""
-FACTOR_ITEMS = 16
-"""So many items of a batch, and no fewer than threads, are work for all of them, each with all that its operands need."""
-MOST_ROWS_ALONE = 64
-"""Up to so many rows of as few columns, or of a batch, are one task, which packs its own operands: a product of small matrices is
-one kernel."""
-
-
-WIDEST = 4
-"""Vectors of a row of a register tile that has rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +86,7 @@ def tile_of(
     longest = columns.least if within_row and columns is not None else most_columns * lanes
     best: tuple[float, int, int] | None = None
     for height, width in product(
-        range(1, 15) if has_rows else (1,), range(1, WIDEST + 1) if has_rows else (1, 2, 4, 8)
+        range(1, 15) if has_rows else (1,), range(1, tuning.ABREAST + 1) if has_rows else (1, 2, 4, 8)
     ):
         if height * width + width + 1 > target.vector_registers or width * lanes > max(lanes, longest):
             continue
@@ -151,8 +101,8 @@ def tile_of(
             best = found
     assert best is not None
     height, width = -best[2], best[1]
-    tasks = target.threads * TASKS_PER_THREAD
-    tiles = BLOCK_TILES if rows is None else max(1, min(BLOCK_TILES, most_rows // (height * tasks)))
+    tasks = target.threads * tuning.TASKS_PER_THREAD
+    tiles = tuning.ROWS_TOGETHER if rows is None else max(1, min(tuning.ROWS_TOGETHER, most_rows // (height * tasks)))
     return Tile(height, width, lanes, height * tiles)
 
 
@@ -167,7 +117,7 @@ def small_tile(target: Target, bits: int, rows: Fact, columns: Fact) -> Tile:
     """
     lanes = max(1, target.vector_bits // bits)
     most = rows.typical, columns.typical
-    long = target.free_masks and most[1] > MOST_ROWS_ALONE
+    long = target.free_masks and most[1] > tuning.TOLD_APART
     lengths = (most[1],) if long else columns.values
     most_vectors = -(-most[1] // lanes) if target.free_masks else max(1, lengths[0] // lanes)
     several = (1, 2) if long and most[0] >= 8 else (1, 2, 3, 4)
@@ -190,7 +140,7 @@ def small_tile(target: Target, bits: int, rows: Fact, columns: Fact) -> Tile:
         cycles = steps * sum(row(extent, height, width) for extent in lengths)
         return cycles, -width, -height if target.halves_vectors else height
 
-    tiles = product(range(1, MOST_POINTERS + 1), widths)
+    tiles = product(range(1, tuning.MOST_POINTERS + 1), widths)
     height, width = min((t for t in tiles if t[0] * t[1] + t[1] + 1 <= target.vector_registers), key=cost)
     return Tile(height, width, lanes, height)
 
@@ -459,7 +409,7 @@ def _roles_in(schedule: Schedule, stage: Stage, target: Target, facts: Facts) ->
     """
     outputs = stage.statement.output_indices
     columns = extent_of(stage, outputs[-1].name, facts) if outputs else None
-    width = WIDEST * lanes_of(schedule, stage, target)
+    width = tuning.ABREAST * lanes_of(schedule, stage, target)
     return roles_of(stage, schedule.graph.boxes, columns is not None and columns.multiple % width == 0)
 
 
@@ -509,7 +459,7 @@ def _with_factor(
     found = _extents(maker, facts)
     extents = [found[root.name] for root in maker.roots if root.kind == "output"]
     nbytes = graph.program.tensor(tensor).dtype.bytes * prod(e.typical if e else 1 << 40 for e in extents[shared:])
-    many = prod(e.typical if e else 1 for e in extents[:shared]) >= max(FACTOR_ITEMS, target.threads)
+    many = prod(e.typical if e else 1 for e in extents[:shared]) >= max(tuning.ONCE_IN, target.threads)
     if not shared or batch[:shared] != names[:shared] or nbytes > (target.l2_bytes // 4 if many else target.l1_bytes):
         return schedule
     try:
@@ -560,7 +510,7 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
     in_place = lies_in_rows(target, dtype.bits, extents[roles.column])
     overlaps = in_place and bool(roles.windows) and not target.free_masks
     tile = tile_of(target, dtype.bits, row_extent, extents[roles.column], roles.row is not None, overlaps)
-    few = most_rows <= MOST_ROWS_ALONE
+    few = most_rows <= tuning.TOLD_APART
     if few:
         tile = replace(tile, block=-(-most_rows // tile.rows) * tile.rows)
     alone = few and (len(names) > 1 + (roles.row is not None) or _is_small(extents[roles.column]))
@@ -568,31 +518,28 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
         _dimension_of(stage, tensor, roles.column) == schedule.graph.program.tensor(tensor).rank - 1
         for tensor in roles.panels
     )
-    direct = few and not alone and in_rows and roles.row is not None and most_rows <= ROWS_WITHOUT_PANELS
-    some = most_rows <= FEW_ROWS and not (alone or direct)
+    direct = few and not alone and in_rows and roles.row is not None and most_rows <= tuning.FEW
+    some = most_rows <= tuning.FEW_ROWS and not (alone or direct)
     across = some and roles.row is not None and len(names) == 2 and bool(roles.panels) and not roles.windows
     masked = in_place and roles.row is None and len(names) > 1
     if masked:
-        tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
-    few_passes = target.free_masks or len(names) > 2 or most_rows <= ROWS_IN_FLAT_TILES
+        tile = replace(tile, vectors=min(tile.vectors, tuning.ABREAST))
+    few_passes = target.free_masks or len(names) > 2 or most_rows <= tuning.ROWS_IN_FLAT_TILES
     lies = in_place and few_passes and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles)
     items = [extents[name] for name in names if name not in (roles.row, roles.column)]
-    some_rows = most_rows <= FEW_ROWS and (bool(items) or target.free_masks)
+    some_rows = most_rows <= tuning.FEW_ROWS and (bool(items) or target.free_masks)
     separate = in_rows or any(extent != exactly(1) for extent in items)  # one item that is packed would be one task
     if lies and (few or (some_rows and separate)):
         return _as_it_lies(schedule, name, user, roles, target, extents)
 
-    schedule, copy, cache = copied_out(schedule, name, user)
-    outer_names = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
-    theirs = dict(zip(names, outer_names, strict=True))
+    schedule, copy, cache, theirs = copied_out(schedule, name, user)
     column = theirs[roles.column]
     outer = [theirs[index] for index in names if index not in (roles.row, roles.column)]
     schedule = schedule.split(copy, column, tile.columns)
     if roles.row is None:
         schedule = schedule.reorder(copy, *outer, f"{column}.outer", f"{column}.inner")
         place, block = f"{column}.outer", ""
-        for leaf in outer or [f"{column}.outer"]:
-            schedule = schedule.parallel(copy, leaf)
+        schedule = schedule.parallel(copy, *(outer or [f"{column}.outer"]))
     else:
         row = theirs[roles.row]
         schedule = schedule.split(copy, row, tile.block).split(copy, f"{row}.inner", tile.rows)
@@ -600,8 +547,7 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
         order = (*tiles, f"{row}.inner.outer", f"{row}.inner.inner", f"{column}.inner")
         schedule = schedule.reorder(copy, *outer, *order)
         place, block = f"{row}.inner.outer", f"{row}.outer"
-        for leaf in (*outer, *(tiles if direct else tiles[:1])):
-            schedule = schedule.parallel(copy, leaf)
+        schedule = schedule.parallel(copy, *outer, *(tiles if direct else tiles[:1]))
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
     padded = roles.row is not None or (
         not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage, schedule.graph.boxes)
@@ -691,9 +637,8 @@ def _as_it_lies(
     inner = _summed(stage)
     bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
     rows, columns = extents[roles.row], extents[roles.column]
-    tile = small_tile(target, bits, rows or exactly(MOST_ROWS_ALONE), columns or exactly(MOST_ROWS_ALONE))
-    schedule, copy, cache = copied_out(schedule, name, user)
-    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    tile = small_tile(target, bits, rows or exactly(tuning.TOLD_APART), columns or exactly(tuning.TOLD_APART))
+    schedule, copy, cache, theirs = copied_out(schedule, name, user)
     row, column = theirs[roles.row], theirs[roles.column]
     outer = [theirs[index] for index in names if index not in (roles.row, roles.column)]
     schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
@@ -709,10 +654,9 @@ def _as_it_lies(
     first, second = (row, column) if outer or (not turned and _is_small(columns)) else (column, row)
     schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
     parts = [f"{first}.outer"] if turned or outer else [f"{first}.outer", f"{second}.outer"]
-    if outer and (turned or apart or rows is None or rows.typical <= MOST_ROWS_ALONE):
+    if outer and (turned or apart or rows is None or rows.typical <= tuning.TOLD_APART):
         parts = []  # one task packs an operand, or is short
-    for leaf in (*outer, *parts):
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *outer, *parts)
     schedule = schedule.unroll(copy, f"{row}.inner").vectorize(copy, f"{column}.inner")
     schedule = schedule.compute_at(cache, copy, f"{second}.outer")
     for tensor in (*turned, *apart):
@@ -752,9 +696,9 @@ def in_steps(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sch
         return schedule
     bits = graph.program.tensor(stage.target).dtype.compute.bits
     rows, columns = (extent_of(stage, index, facts) for index in (row, column))
-    tile = small_tile(target, bits, rows or exactly(MOST_ROWS_ALONE), columns or exactly(MOST_ROWS_ALONE))
+    tile = small_tile(target, bits, rows or exactly(tuning.TOLD_APART), columns or exactly(tuning.TOLD_APART))
     schedule = _rows_around(schedule, name, row, tile)
-    schedule, copy, cache = copied_out(schedule, name, None)
+    schedule, copy, cache, _ = copied_out(schedule, name, None)
     leaves = schedule.graph.stage(copy).leaves
     if row in leaves:
         schedule = schedule.split(copy, row, tile.rows)
@@ -824,36 +768,34 @@ def _lines(schedule: Schedule, name: str, user: str | None, roles: Roles, target
     """
     stage = schedule.graph.stage(name)
     line = next(i.name for i in stage.statement.reduction_indices if constant_extent(stage, i.name) != 1)
-    lines = schedule.split(name, line, LINES_OF_TASK)
-    parts = lines.rfactor(name, f"{line}.outer")
+    lines = schedule.split(name, line, tuning.LINES_OF_TASK)
+    parts, partial = added(lines, lines.rfactor(name, f"{line}.outer"))
     stage = parts.graph.stage(name)
     if all(constant_extent(stage, index.name) == 1 for index in stage.statement.reduction_indices):
-        return _sum_of_lines(schedule, name, user, roles.column, COMBINED_COLUMNS, target)  # one part
-    partial = added(lines, parts)
-    parts = _sum_of_lines(parts, partial, None, roles.column, LINE_COLUMNS, target)
-    return _sum_of_lines(parts, name, user, roles.column, COMBINED_COLUMNS, target)
+        return _sum_of_lines(schedule, name, user, roles.column, tuning.LONG, target)  # one part
+    parts = _sum_of_lines(parts, partial, None, roles.column, tuning.LINE_COLUMNS, target)
+    return _sum_of_lines(parts, name, user, roles.column, tuning.LONG, target)
 
 
 def _sum_of_lines(
     schedule: Schedule, name: str, user: str | None, column: str, columns: int, target: Target
 ) -> Schedule:
-    """Sums of columns: a part of the result in the first cache, `LINES` rows at a time.
+    """Sums of columns: a part of the result in the first cache, four rows at a time.
 
     Measured with AVX-512, one thread, a vector times 4096 x 4096: 14 ms with sums of 64 columns in registers, 4.5 ms so.
     """
-    schedule, copy, cache = copied_out(schedule, name, user)
-    stage = schedule.graph.stage(cache)
-    names = [index.name for index in stage.statement.output_indices]
-    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    schedule, copy, cache, theirs = copied_out(schedule, name, user)
+    stage, names = schedule.graph.stage(cache), [*theirs]
     place, inner = theirs[column], [index.name for index in stage.statement.reduction_indices]
     rest = [theirs[index] for index in names if index != column]
     line = next(i for i in inner if constant_extent(stage, i) != 1)
     schedule = schedule.split(copy, place, columns).vectorize(copy, f"{place}.inner")
     schedule = schedule.reorder(copy, *rest, f"{place}.outer", f"{place}.inner")
-    for leaf in (*rest, f"{place}.outer"):
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *rest, f"{place}.outer")
     schedule = schedule.compute_at(cache, copy, f"{place}.outer").storage(cache, "local")
-    schedule = schedule.split(cache, line, LINES).split(cache, column, LINE_VECTORS * lanes_of(schedule, stage, target))
+    schedule = schedule.split(cache, line, tuning.ABREAST).split(
+        cache, column, tuning.ABREAST * lanes_of(schedule, stage, target)
+    )
     order = [*(i for i in inner if i != line), f"{line}.outer", f"{column}.outer", f"{line}.inner"]
     schedule = schedule.reorder(cache, *(i for i in names if i != column), *order, f"{column}.inner")
     return schedule.unroll(cache, f"{line}.inner").vectorize(cache, f"{column}.inner")
@@ -878,29 +820,27 @@ def _channels(
     tile = tile_of(target, dtype.bits, places, channels)
     tested = any(place in _positions(condition) for condition in _points(stage)[0])
     if roles.step == 1:
-        if tested or channels is None or places is None or places.typical > MOST_ROWS_ALONE:
+        if tested or channels is None or places is None or places.typical > tuning.TOLD_APART:
             return None
         along = tile_of(target, dtype.bits, channels, places)
-        if _cycles(tile, places.typical, channels.typical) * TURNING >= _cycles(
+        if _cycles(tile, places.typical, channels.typical) * tuning.TURNING >= _cycles(
             along, channels.typical, places.typical
         ):
             return None
-    schedule, copy, row = copied_out(schedule, name, user)
-    schedule, row, cache = copied_out(schedule, row, None)
-    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    schedule, copy, row, theirs = copied_out(schedule, name, user)
+    schedule, row, cache, _ = copied_out(schedule, row, None)
     rest = [index for index in names if index not in (channel, place)]
     own, across = theirs[channel], theirs[place]
     *outer, line = [theirs[index] for index in rest] or [""]
     tasks = (*outer, f"{own}.outer", *([line] if line else []))
     schedule, lines = schedule.split(copy, own, tile.columns), [f"{across}.outer"]
     piece = across
-    if places is None or places.typical > PIECE:
-        schedule, piece = schedule.split(copy, across, PIECE), f"{across}.inner"
+    if places is None or places.typical > tuning.PIECE:
+        schedule, piece = schedule.split(copy, across, tuning.PIECE), f"{across}.inner"
         lines.append(f"{piece}.outer")
     schedule = schedule.split(copy, piece, tile.lanes)
     schedule = schedule.reorder(copy, *tasks, *lines, f"{own}.inner", f"{piece}.inner")
-    for leaf in tasks:
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *tasks)
     schedule = schedule.vectorize(copy, f"{piece}.inner").compute_at(
         row, copy, lines[0] if len(lines) > 1 else tasks[-1]
     )
@@ -935,7 +875,7 @@ def _unroll_windows(schedule: Schedule, cache: str, inner: list[str], tile: Tile
     steps = 1
     for index in reversed(inner):
         length = constant_extent(schedule.graph.stage(cache), index)
-        if length is None or steps * length * tile.rows * tile.vectors > MOST_STEPS:
+        if length is None or steps * length * tile.rows * tile.vectors > tuning.MOST_STEPS:
             break
         steps *= length
         schedule = schedule.unroll(cache, index)
@@ -956,7 +896,7 @@ def _slide(schedule: Schedule, cache: str, index: str, roles: Roles, tile: Tile)
     )
     if not slides or stage.annotation(index) is not None:
         return schedule
-    schedule = schedule.split(cache, index, SLIDING * tile.lanes).split(cache, f"{index}.inner", tile.lanes)
+    schedule = schedule.split(cache, index, tuning.ABREAST * tile.lanes).split(cache, f"{index}.inner", tile.lanes)
     together = f"{index}.inner.outer"
     return schedule.reorder(cache, f"{index}.outer", f"{index}.inner.inner", together, roles.column).unroll(
         cache, together
@@ -964,17 +904,17 @@ def _slide(schedule: Schedule, cache: str, index: str, roles: Roles, tile: Tile)
 
 
 def _is_small(columns: Fact | None) -> bool:
-    return columns is not None and columns.typical <= MOST_ROWS_ALONE
+    return columns is not None and columns.typical <= tuning.TOLD_APART
 
 
 def _is_short(columns: Fact | None) -> bool:
-    return columns is not None and columns.typical <= SHORT_ROW
+    return columns is not None and columns.typical < tuning.FEW_ROWS
 
 
 def _is_long(columns: Fact | None, tile: Tile) -> bool:
     """Whether so many tiles are full that a slow last one does not matter."""
     most = MANY if columns is None else columns.typical
-    return columns is None or most % tile.columns == 0 or most >= LONG * tile.columns
+    return columns is None or most % tile.columns == 0 or most >= tuning.ONCE_IN * tile.columns
 
 
 def _can_pad(stage: Stage, boxes: Mapping[str, Box]) -> bool:
@@ -983,8 +923,7 @@ def _can_pad(stage: Stage, boxes: Mapping[str, Box]) -> bool:
 
 
 def _copy_of(schedule: Schedule, tensor: str, cache: str) -> tuple[Schedule, str, list[str]]:
-    before, schedule = schedule, schedule.cache_read(tensor, cache, widen=True)
-    copy = added(before, schedule)
+    schedule, copy = added(schedule, schedule.cache_read(tensor, cache, widen=True))
     return schedule, copy, [index.name for index in schedule.graph.stage(copy).statement.output_indices]
 
 
@@ -993,7 +932,7 @@ def _pack_columns(
 ) -> Schedule:
     """Panels `[..., column // columns, ..., column % columns]`, made once for all tasks, or at `place` by their user.
 
-    Rows of the tensor are read as they lie, `PACKED_ROWS` of them at a time: panel by panel, every row would be in another page.
+    Rows of the tensor are read as they lie, some of them at a time: panel by panel, every row would be in another page.
     """
     at = _dimension_of(schedule.graph.stage(cache), tensor, column)
     schedule, copy, indices = _copy_of(schedule, tensor, cache)
@@ -1004,14 +943,13 @@ def _pack_columns(
     order, tasks = [f"{column}.outer", *(indices[number] for number in rest)], [f"{column}.outer"]
     if place is None and rest and at == len(indices) - 1:
         line = order.pop()
-        schedule = schedule.split(copy, line, PACKED_ROWS)
+        schedule = schedule.split(copy, line, tuning.ONCE_IN)
         tasks = [*order[1:], f"{line}.outer"]
         order = [*tasks, f"{column}.outer", f"{line}.inner"]
     schedule = schedule.reorder(copy, *order, f"{column}.inner").vectorize(copy, f"{column}.inner")
     if place is not None:
         return schedule.compute_at(copy, *place).storage(copy, "local")
-    for leaf in tasks:
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *tasks)
     return schedule
 
 
@@ -1026,8 +964,7 @@ def _pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedu
         schedule, copy, indices = _copy_of(schedule, tensor, cache)
     schedule = schedule.storage(copy, pad=tile.columns)
     schedule = schedule.split(copy, indices[-1], tile.columns).vectorize(copy, f"{indices[-1]}.inner")
-    for leaf in indices[:-1] or [f"{indices[-1]}.outer"]:
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *(indices[:-1] or [f"{indices[-1]}.outer"]))
     return schedule
 
 
@@ -1108,7 +1045,7 @@ def _pack_rows(
 #   several. Its rows are not read under masks: they are read element by element, and every element would need a test.
 # * 128 rows were two tasks of rows: with two threads nothing was left to even out between them, and turning the weights of
 #   `A @ B.T` into panels, 0.51 and 0.35 ms, gained little from the second thread, as each line was taken from the processor that
-#   read it last. With up to `FEW_ROWS` rows a task is a panel of columns, which it packs itself, and rows are packed once for all:
+#   read it last. With up to 256 rows a task is a panel of columns, which it packs itself, and rows are packed once for all:
 #   0.75 to 0.9 of the time on two threads, 0.92 to 0.97 on one (1.0 to 1.17 of PyTorch's), and 0.6 for 128 x 1024 x 1024 as it
 #   lies. 8 to 64 rows were one task: 8 x 1024 x 1024 0.75 and 0.55 (read as it lies; in panels 0.94 and 0.66), 32 x 1024 x 1024
 #   0.87 and 0.55, 64 x 1024 x 1024 0.78 and 0.52, with transposed weights 16 rows 0.77 and 0.56. While a panel is used, fetching
@@ -1121,7 +1058,7 @@ def _pack_rows(
 #   beside the innermost loop at 512, packing is 0.2 of 2.3 ms. No gain there: rows read where they lie (1.07; 1000 x 777 x 900
 #   0.98), blocks of 256 or 384 of the reduction, which fit the first cache (0.97 to 1.05), tiles of 12 and 14 rows (1.0 to 1.1),
 #   6 x 4 vectors (1.0). Tiles of 8 x 3 vectors take 0.95 on one thread and 0.95 to 1.06 on two.
-#   512 in panels of columns, as up to `FEW_ROWS` rows are: 1.15 on one thread, 0.95 to 0.98 on two.
+#   512 in panels of columns, as up to 256 rows are: 1.15 on one thread, 0.95 to 0.98 on two.
 #
 # Measured with AVX2 (an AMD EPYC, 512 KiB of second cache, 16 registers), one thread, float32, shortest times:
 #

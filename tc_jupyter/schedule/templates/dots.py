@@ -25,23 +25,15 @@ from math import prod
 
 from tc_jupyter.program import DType, IndexVar, Read, factors_of, keeps_values
 from tc_jupyter.ranges import MANY, Fact
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.intrinsics import STEPS, MatrixStep
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
-from .streaming import added, copied_out, is_plain
+from .stages import added, copied_out
+from .streaming import is_plain
 
-LEAST_ROWS, LEAST_COLUMNS, LEAST_DEPTH = 9, 9, 8
-"""Of fewer rows, columns or steps packing is most of the work, or lanes are empty."""
-LEAST_TURNED = 16
-"""So many rows at least where the other operand lies along the reduction and is turned around: that takes long."""
-LEAST_PRODUCTS = 1 << 17
-"""Products of less are over in a few microseconds, which two more kernels take as well."""
-REUSES = 8
-"""An element is used `rows` or `columns` times, and packed once: so many times at least, by the harmonic mean."""
-BLOCK_TILES = 8
-"""Tiles of rows in one task, if there are enough tasks; of all products."""
 SIGNS = {DType.UINT8: "dot_1x16x4_u8s8", DType.INT8: "dot_1x16x4_s8u8"}
 """Steps on bytes by the type of the left operand; the right one has the other sign, or is given it (`rebias`)."""
 TILES = {16: ((6, 4), (12, 2), (14, 1)), 8: ((4, 2), (6, 1))}
@@ -115,12 +107,13 @@ def dot_of(
     if step is None or not inner or not all(is_plain(read) for read in reads):
         return None
     turned = right[0].indices[-1] != IndexVar(column)
-    least = {row: LEAST_TURNED if turned else LEAST_ROWS, column: LEAST_COLUMNS, inner[-1]: LEAST_DEPTH}
+    few = tuning.FEW + 1  # of fewer rows, columns or steps packing is most of the work, or lanes are empty
+    least = {row: tuning.ONCE_IN if turned else few, column: few, inner[-1]: tuning.FEW}
     lengths = {name: MANY if fact is None else fact.typical for name, fact in extents.items()}
     if any(lengths[name] < number for name, number in least.items()):
         return None
     high, wide = lengths[row], lengths[column]
-    if high * wide < REUSES * (high + wide) or prod(lengths.values()) < LEAST_PRODUCTS:
+    if high * wide < tuning.FEW * (high + wide) or prod(lengths.values()) < tuning.LEAST_PRODUCTS:
         return None
     rows, vectors = _tile(step.extents[1], high, wide)
     flips = step.left is left[0].dtype and step.right is not right[0].dtype and step.extents[2] == 4
@@ -155,22 +148,20 @@ def scheduled(schedule: Schedule, name: str, user: str | None, row: str, column:
     """
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
-    schedule, copy, cache = copied_out(schedule, name, user)
+    schedule, copy, cache, theirs = copied_out(schedule, name, user)
     flipped = None
     if dot.flips:
         before, schedule = schedule, schedule.rebias(cache, dot.right.tensor)
         flipped, sums = (stage for stage in schedule.stages if stage not in before.stages)
         schedule = _in_tasks(schedule, sums)
-    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
     own, across = theirs[row], theirs[column]
     outer = [theirs[index] for index in names if index not in (row, column)]
     schedule = schedule.split(copy, across, dot.columns)
-    schedule = schedule.split(copy, own, BLOCK_TILES * dot.rows).split(copy, f"{own}.inner", dot.rows)
+    schedule = schedule.split(copy, own, tuning.ROWS_TOGETHER * dot.rows).split(copy, f"{own}.inner", dot.rows)
     tiles = (f"{own}.outer", f"{across}.outer")
     rest = (f"{own}.inner.outer", f"{own}.inner.inner", f"{across}.inner")
     schedule = schedule.reorder(copy, *outer, *tiles, *rest)
-    for leaf in (*outer, *tiles):
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *outer, *tiles)
     schedule = schedule.unroll(copy, f"{own}.inner.inner").vectorize(copy, f"{across}.inner")
     schedule = schedule.compute_at(cache, copy, f"{own}.inner.outer")
     schedule = _packed_rows(schedule, cache, row, dot)
@@ -188,9 +179,7 @@ def _in_tasks(schedule: Schedule, sums: str) -> Schedule:
 def _copied(schedule: Schedule, read: Read, cache: str, dot: Dot) -> tuple[Schedule, str]:
     """A copy of an operand in the type of the step."""
     wide = dot.step.left if dot.depth == 2 and read.dtype is not dot.step.left else None
-    before = schedule
-    schedule = schedule.cache_read(read.tensor, cache, widen=wide.value if wide else False)
-    return schedule, added(before, schedule)
+    return added(schedule, schedule.cache_read(read.tensor, cache, widen=wide.value if wide else False))
 
 
 def _packed_rows(schedule: Schedule, cache: str, row: str, dot: Dot) -> Schedule:
@@ -204,8 +193,7 @@ def _packed_rows(schedule: Schedule, cache: str, row: str, dot: Dot) -> Schedule
     schedule = schedule.split(copy, own, dot.rows).split(copy, inner, dot.depth)
     tasks = [*(indices[number] for number in rest), f"{own}.outer"]
     schedule = schedule.reorder(copy, *tasks, f"{own}.inner", f"{inner}.outer", f"{inner}.inner")
-    for leaf in tasks:
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *tasks)
     return schedule.vectorize(copy, f"{inner}.inner").storage(copy, layout=layout)
 
 
@@ -221,8 +209,7 @@ def _packed_columns(schedule: Schedule, cache: str, column: str, dot: Dot, copy:
     schedule = schedule.split(copy, across, dot.columns).split(copy, inner, dot.depth)
     tasks = [*(indices[number] for number in rest), f"{across}.outer"]
     schedule = schedule.reorder(copy, *tasks, f"{inner}.outer", f"{inner}.inner", f"{across}.inner")
-    for leaf in tasks:
-        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.parallel(copy, *tasks)
     schedule = schedule.unroll(copy, f"{inner}.inner").vectorize(copy, f"{across}.inner")
     return schedule.storage(copy, layout=layout)
 

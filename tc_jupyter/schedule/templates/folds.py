@@ -11,15 +11,14 @@ and 104 ms, of columns 2300 and 160, all together 2320 and 74; mean and variance
 from __future__ import annotations
 
 from tc_jupyter.ranges import Facts
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
 from .reduction import is_across, is_to_few, partial_results
-from .streaming import added, is_streaming, lanes_of
-
-STREAMS = 2
-"""Vectors that are combined in turn, so that one need not wait for the other."""
+from .stages import added
+from .streaming import is_streaming, lanes_of
 
 
 def is_fold(stage: Stage) -> bool:
@@ -51,10 +50,10 @@ def _in_lanes(schedule: Schedule, name: str, along: str, outer: str, target: Tar
     stage = schedule.graph.stage(name)
     if not is_streaming(stage, along):
         return None
-    lanes = STREAMS * lanes_of(schedule, stage, target)
-    before = schedule.split(name, along, lanes)
-    schedule = before.rfactor(name, f"{along}.inner")
-    parts, lane = added(before, schedule), f"{along}.inner"
+    lanes = tuning.IN_FLIGHT * lanes_of(schedule, stage, target)
+    schedule = schedule.split(name, along, lanes)
+    schedule, parts = added(schedule, schedule.rfactor(name, f"{along}.inner"))
+    lane = f"{along}.inner"
     inside = [leaf for leaf in schedule.leaves(parts) if leaf != lane]
     schedule = schedule.reorder(parts, *inside, lane)
     return schedule.parallel(name, outer).compute_at(parts, name, outer).vectorize(parts, lane)
@@ -64,11 +63,10 @@ def _beside(schedule: Schedule, name: str, outputs: list[str], target: Target) -
     """Every lane of some vectors combines a column."""
     stage = schedule.graph.stage(name)
     *around, last = outputs
-    schedule = schedule.split(name, last, STREAMS * lanes_of(schedule, stage, target))
+    schedule = schedule.split(name, last, tuning.IN_FLIGHT * lanes_of(schedule, stage, target))
     points = [leaf for leaf in stage.leaves if leaf not in outputs]
     schedule = schedule.reorder(name, *around, f"{last}.outer", *points, f"{last}.inner")
-    for leaf in (*around, f"{last}.outer"):
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *around, f"{last}.outer")
     return schedule.vectorize(name, f"{last}.inner")
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 
-PART = 256
-"""Elements of a row that one task makes. Measured with AVX-512, one thread, lengths of 40,000 points: 57 us with tasks of one
-element each, 10 so."""
-THREADS = 256
-"""Threads of a block of the general GPU form: enough to hide latency, a multiple of the warp."""
+from .stages import fused
 
 
 def default(schedule: Schedule, stage: str, target: Target) -> Schedule:
@@ -32,10 +29,9 @@ def _cpu(schedule: Schedule, stage: str) -> Schedule:
     outputs = _outputs(schedule, stage)
     inside = any(each.attach.axis in outputs[-1:] for each in schedule.graph.attached(stage))
     if len(outputs) == 1 and not inside and schedule.graph.stage(stage).statement.operator == "=":
-        schedule = schedule.split(stage, outputs[0], PART)
+        schedule = schedule.split(stage, outputs[0], tuning.PIECE)
         return schedule.parallel(stage, f"{outputs[0]}.outer")
-    for leaf in outputs if inside else outputs[:-1] or outputs:
-        schedule = schedule.parallel(stage, leaf)
+    schedule = schedule.parallel(stage, *(outputs if inside else outputs[:-1] or outputs))
     return schedule
 
 
@@ -46,15 +42,12 @@ def _gpu(schedule: Schedule, stage: str) -> Schedule:
         return schedule
     *outer, last = outputs
     if not outer:
-        schedule = schedule.split(stage, last, THREADS)
+        schedule = schedule.split(stage, last, tuning.THREADS)
         return schedule.bind(stage, f"{last}.outer", "blockIdx.x").bind(stage, f"{last}.inner", "threadIdx.x")
     rows = 8
     second = outer.pop()
-    while len(outer) > 1:
-        first, following = outer[0], outer[1]
-        schedule = schedule.fuse(stage, first, following)
-        outer = [f"{first}.{following}.fused", *outer[2:]]
-    schedule = schedule.split(stage, last, THREADS // rows).split(stage, second, rows)
+    schedule, outer = fused(schedule, stage, outer)
+    schedule = schedule.split(stage, last, tuning.THREADS // rows).split(stage, second, rows)
     order = (*outer, f"{second}.outer", f"{last}.outer", f"{second}.inner", f"{last}.inner")
     schedule = schedule.reorder(stage, *order)
     for leaf in outer:

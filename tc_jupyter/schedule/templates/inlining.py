@@ -35,6 +35,7 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import value_at
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import inlined_family
 from tc_jupyter.schedule.primitives import factored
@@ -43,7 +44,7 @@ from tc_jupyter.schedule.stage import IterVar, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 from .prologues import CHEAP
-from .streaming import added
+from .stages import added
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +70,11 @@ COSTS = {"cpu": Costs(stored=6, function=16, alone=16), "cuda": Costs(stored=24,
 600 and 2000 x 2000 floats: two neighbours of `2*X` 1.8 and 2.1, of `X(i,j) + X(i+1,j)` 1.4 and 2.2, of `1/X` 0.9 and 1.8, of
 `exp(X)` 0.7 and 1.3, of `tanh(X)` 0.5 and 0.7; a mean of 3 x 3 in two steps 0.8 to 1.0 and 1.2; `exp(X)` for two users 0.9 and 1.4.
 So an element stored costs 3 in a cache, in memory 16 to 24. On a GPU nothing was measured; it is always in memory there."""
-LARGEST = 256
-"""Nodes of an expression that others are written into: a statement that squares the one before it doubles them."""
-MOST_STAGES = 256
-"""Longer defs keep their temporaries: every step looks at all stages. 200 of them take a second."""
-UNKNOWN = 1 << 20
-"""Stands for every size: what counts is how many indices one statement has more than the other, and numbers in the text."""
 
 
 def computed_where_read(schedule: Schedule, target: Target) -> Schedule:
     """The schedule with every temporary inlined for which that is cheaper, and with those that nobody reads."""
-    if len(schedule.stages) > MOST_STAGES:
+    if len(schedule.stages) > tuning.NODES:
         return schedule
     costs = COSTS[target.kind]
     for name in schedule.stages:
@@ -112,8 +107,7 @@ def _in_common(schedule: Schedule, name: str, costs: Costs) -> Schedule:
     outputs = stage.statement.output_indices
     if stage.statement.operator != "=" or not outputs or factored(schedule.graph, stage, outputs[-1].name) is None:
         return schedule
-    split = schedule.factor(name, outputs[-1].name)
-    part = added(schedule, split)
+    split, part = added(schedule, schedule.factor(name, outputs[-1].name))
     stored = _elements(split.graph.stage(part)) * costs.stored
     pays = 4 * (_work(split.graph, (part, name), costs) + stored) <= _work(schedule.graph, (name,), costs)
     return split if pays else schedule
@@ -138,7 +132,7 @@ def _may_pay(graph: StageGraph, name: str) -> bool:
         return False
     if len(users) > 1 and any(_is_compared(graph, stage.target, user) for user in users):
         return False
-    return all(_nodes_with(graph, name, user) <= LARGEST for user in users)
+    return all(_nodes_with(graph, name, user) <= tuning.NODES for user in users)
 
 
 def _is_compared(graph: StageGraph, tensor: str, user: Stage) -> bool:
@@ -180,8 +174,8 @@ def _work_of(stage: Stage, costs: Costs) -> int:
 
 def _length(root: IterVar) -> int:
     extent = root.extent
-    length = value_at(extent, dict.fromkeys(extent.names, UNKNOWN))
-    return UNKNOWN if length is None else max(1, length)
+    length = value_at(extent, dict.fromkeys(extent.names, tuning.UNKNOWN_SIZE))
+    return tuning.UNKNOWN_SIZE if length is None else max(1, length)
 
 
 def _elements(stage: Stage) -> int:

@@ -21,19 +21,14 @@ from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Expr, IndexVar
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import MANY, Facts, fact_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.primitives import MOST_TERMS, factored, factors_out, terms_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, StageGraph, constant_extent
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import LEAST_VECTOR_BITS, Target
 
 from . import pixels
-from .streaming import added
-
-REUSE = 4
-"""Points of a product of matrices that take as long as one of a plain sum: 2048 distances by a matrix of 32 x 32 took 7 times as
-long as in two statements."""
-SMALLEST_VECTOR = 128
-"""Bits of a vector that every processor has."""
+from .stages import added
 
 
 def normalized(schedule: Schedule, target: Target) -> Schedule:
@@ -61,8 +56,8 @@ def in_parts(schedule: Schedule, facts: Facts) -> Schedule:
         name = waiting.pop()
         axis = _summed_first(schedule.graph, schedule.graph.stage(name), facts)
         if axis is not None:
-            before, schedule = schedule, schedule.factor(name, axis)
-            waiting += [name, added(before, schedule)]
+            schedule, part = added(schedule, schedule.factor(name, axis))
+            waiting += [name, part]
     return schedule
 
 
@@ -75,7 +70,9 @@ def _summed_first(graph: StageGraph, stage: Stage, facts: Facts) -> str | None:
 
     ways = {root.name: factored(graph, stage, root.name) for root in stage.roots if root.kind != "output"}
     costs = {
-        axis: points(two.indices[0]) // (REUSE if two.reuses else 1) + points(two.indices[1]) + points(two.kept)
+        axis: points(two.indices[0]) // (tuning.FACTOR_REUSE if two.reuses else 1)
+        + points(two.indices[1])
+        + points(two.kept)
         for axis, two in ways.items()
         if two is not None and len(two.kept) <= max(len(stage.statement.output_indices), *map(_rank, two.factors))
     }
@@ -106,7 +103,7 @@ def _fills_vectors(schedule: Schedule, stage: Stage, few: int) -> bool:
     """Whether vectors along the few last results are full, or read neighbours: a register tile takes them, and masks the rest."""
     bits = schedule.graph.program.tensor(stage.target).dtype.bits
     last = IndexVar(stage.statement.output_indices[-1].name)
-    return few * bits % SMALLEST_VECTOR == 0 or any(read.indices[-1:] == (last,) for read in stage.statement.reads())
+    return few * bits % LEAST_VECTOR_BITS == 0 or any(read.indices[-1:] == (last,) for read in stage.statement.reads())
 
 
 def _is_of_each(stage: Stage) -> bool:

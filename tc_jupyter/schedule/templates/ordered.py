@@ -16,13 +16,15 @@ from __future__ import annotations
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Call, IndexVar, walk
 from tc_jupyter.ranges import Facts, goes_over_lanes
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.orders import moving
 from tc_jupyter.schedule.running import running_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import GRID_AXES, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
-from . import contraction, general
+from . import contraction
+from .stages import fused
 
 
 def is_ordered(stage: Stage) -> bool:
@@ -38,8 +40,8 @@ def in_blocks(schedule: Schedule) -> Schedule:
         found = running_of(schedule.graph, stage) if alone else None
         if found is not None and len(stage.roots) == 1:
             axis = found.axis.name
-            schedule = schedule.prefix(name, THREAD_BLOCK).split(name, axis, THREAD_BLOCK)
-            schedule = schedule.split(name, f"{axis}.outer", THREADS)
+            schedule = schedule.prefix(name, tuning.THREADS).split(name, axis, tuning.THREADS)
+            schedule = schedule.split(name, f"{axis}.outer", tuning.ORDERED_THREADS)
             schedule = schedule.bind(name, f"{axis}.outer.outer", "blockIdx.x")
             schedule = schedule.bind(name, f"{axis}.outer.inner", "threadIdx.x")
     return schedule
@@ -84,7 +86,7 @@ def _beside(schedule: Schedule, stage: Stage, steps: list[str], beside: list[str
         return _of_one_block(schedule, name, beside)
     if last not in beside:
         return schedule
-    schedule = schedule.split(name, last, _lanes(schedule, stage, target) * VECTORS)
+    schedule = schedule.split(name, last, _lanes(schedule, stage, target) * tuning.ABREAST)
     outer = [*(leaf for leaf in beside if leaf != last), f"{last}.outer"]
     schedule = schedule.reorder(name, *steps, *outer, f"{last}.inner").vectorize(name, f"{last}.inner")
     return schedule.parallel(name, outer[0])
@@ -92,16 +94,16 @@ def _beside(schedule: Schedule, stage: Stage, steps: list[str], beside: list[str
 
 def _of_one_block(schedule: Schedule, name: str, axes: list[str]) -> Schedule:
     """Axes inside of steps in the threads of one block, which wait for each other after every step."""
-    while len(axes) > 1:
-        schedule = schedule.fuse(name, axes[0], axes[1])
-        axes = [f"{axes[0]}.{axes[1]}.fused", *axes[2:]]
-    schedule = schedule.split(name, axes[0], general.THREADS)
+    schedule, axes = fused(schedule, name, axes)
+    schedule = schedule.split(name, axes[0], tuning.THREADS)
     return schedule.bind(name, f"{axes[0]}.inner", "threadIdx.x")
 
 
 def _tiles(schedule: Schedule, name: str, outer: str, inner: str) -> Schedule:
     """Tiles on anti-diagonals as tasks."""
-    schedule = schedule.tile(name, outer, inner, TILE, TILE).skew(name, f"{outer}.outer", f"{inner}.outer")
+    schedule = schedule.tile(name, outer, inner, tuning.EDGE, tuning.EDGE).skew(
+        name, f"{outer}.outer", f"{inner}.outer"
+    )
     return schedule.parallel(name, f"{outer}.outer.place")
 
 
@@ -117,7 +119,7 @@ def _has_vectors(graph: StageGraph, stage: Stage) -> bool:
 
 def _fronts(schedule: Schedule, stage: Stage, steps: list[str]) -> Schedule:
     """Wavefronts of points, the steepest of which are tried last."""
-    for factor in range(1, STEEPEST + 1):
+    for factor in range(1, tuning.VERSIONS):
         try:
             skewed = schedule.skew(stage.name, steps[0], steps[1], factor)
             return _of_one_block(skewed, stage.name, [f"{steps[0]}.place"])
@@ -141,8 +143,7 @@ def _block(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Sc
         schedule = contraction.in_steps(schedule, each.name, target, facts)
     leaves = schedule.graph.stage(stage.name).leaves
     outer = leaves[: leaves.index(step)]
-    for leaf in outer:
-        schedule = schedule.parallel(stage.name, leaf)
+    schedule = schedule.parallel(stage.name, *outer)
     for each in members:
         schedule = _in_vectors(schedule, schedule.graph.stage(each.name), target)
         schedule = schedule if outer else _in_tasks(schedule, each.name, step)
@@ -166,10 +167,8 @@ def _in_threads(schedule: Schedule, stage: Stage, shared: set[str]) -> Schedule:
     free = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output" and leaf not in shared | own]
     if not free or stage.statement.left or own - shared:
         return schedule
-    while len(free) > 1:
-        schedule = schedule.fuse(stage.name, free[0], free[1])
-        free = [f"{free[0]}.{free[1]}.fused", *free[2:]]
-    schedule = schedule.split(stage.name, free[0], general.THREADS)
+    schedule, free = fused(schedule, stage.name, free)
+    schedule = schedule.split(stage.name, free[0], tuning.THREADS)
     return schedule.bind(stage.name, f"{free[0]}.inner", "threadIdx.x")
 
 
@@ -193,14 +192,12 @@ def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], tar
     lanes = _lanes(schedule, stage, target)
     if last not in free or stage.statement.reduction_indices:
         schedule = schedule.reorder(name, *free, *rest) if rest else schedule
-        for leaf in free[:-1] or free:
-            schedule = schedule.parallel(name, leaf)
+        schedule = schedule.parallel(name, *(free[:-1] or free))
         return schedule
-    schedule = schedule.split(name, last, ROW * lanes if _is_light(stage) else lanes * VECTORS)
+    schedule = schedule.split(name, last, tuning.ROW_VECTORS * lanes if _is_light(stage) else lanes * tuning.ABREAST)
     outer = [*(leaf for leaf in free if leaf != last), f"{last}.outer"]
     schedule = schedule.reorder(name, *outer, *rest, f"{last}.inner")
-    for leaf in outer:
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *outer)
     return schedule.vectorize(name, f"{last}.inner")
 
 
@@ -209,28 +206,8 @@ def _is_light(stage: Stage) -> bool:
     return not any(isinstance(node, Call) for node in walk(stage.statement.value))
 
 
-ROW = 512
-"""Vectors of a row that one task takes, where values are little work: of `float` 32 kB. Measured with AVX-512, one thread,
-running sums over columns, over the time of a copy: 1024 x 1024 by 64 columns 3.2, by 256 1.8, by 1024 and more 1.3; 4096 x 8192
-by 64 2.8, by 1024 1.6, by 4096 1.4, by 8192 0.87. What is read next lies in another page of memory in all but the last."""
-TILE = 64
-"""Rows and columns of a tile on an anti-diagonal. Measured with AVX-512, 1024 x 1024 `double`, a root per element, least time of 9
-on a busy machine, over the loops as they are written, one thread and two: 64 x 64 0.71 and 0.39, 32 x 256 0.98 and 0.52, 64 x 256
-0.96 and 0.52. Edit distances of 2048, whose rows have vectors: 128 x 1024 1.04 and 1.06."""
-STEEPEST = 3
-"""Columns by which a front moves from row to row, at most."""
-VECTORS = 4
-"""Vectors of neighbours that go through the steps together."""
-THREAD_BLOCK = 256
-"""Elements of a block on a GPU, which one thread goes through."""
-THREADS = 64
-"""Threads of a block, each of which goes through the steps of a row of its own."""
-
-
 def _gpu(schedule: Schedule, name: str, free: list[str], rest: list[str]) -> Schedule:
     schedule = schedule.reorder(name, *free, *rest) if rest else schedule
-    while len(free) > 1:
-        schedule = schedule.fuse(name, free[0], free[1])
-        free = [f"{free[0]}.{free[1]}.fused", *free[2:]]
-    schedule = schedule.split(name, free[0], THREADS)
+    schedule, free = fused(schedule, name, free)
+    schedule = schedule.split(name, free[0], tuning.ORDERED_THREADS)
     return schedule.bind(name, f"{free[0]}.outer", "blockIdx.x").bind(name, f"{free[0]}.inner", "threadIdx.x")

@@ -17,6 +17,7 @@ from __future__ import annotations
 from tc_jupyter.program import IndexVar, Read, Statement
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import Facts, constant, from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
@@ -24,15 +25,6 @@ from tc_jupyter.schedule.target import Target
 from .contraction import PIXEL, extent_of
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .streaming import lanes_of
-
-TOGETHER = (8, 4)
-"""Results whose sums of values are added up together, where they read the same values: as many as there are registers for. Measured
-with AVX-512, one thread, the derivative of a convolution 8 x 32 x 28 x 28 to 64 channels by its filter of 3 x 3: 25.6 ms one by
-one, 2.7 ms four at a time, 1.7 ms eight at a time."""
-FEW = 7
-"""Up to so many elements in a row are fewer than pay for vectors of them, where the rows do not turn. Measured with AVX-512, two
-threads, results of `X(b,i,c) * w(c)`: of `float` rows of 1 take 1.2 to 2.5 of the time, of 2 1.3 to 1.7, of 4 0.5 to 1.1; of
-`uint8` rows of 4 take 3.6, of 8 0.4."""
 
 
 def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
@@ -50,15 +42,13 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         return None
     place, *values = roles
     length = extent_of(stage, place, facts)
-    if length is not None and length.typical <= FEW:
+    if length is not None and length.typical < tuning.FEW:
         return None
     rest = [leaf for leaf in stage.leaves if leaf not in roles]
     schedule = schedule.split(name, place, lanes_of(schedule, stage, target))
     schedule = schedule.reorder(name, *rest, f"{place}.outer", *values, f"{place}.inner")
-    for leaf in (*rest, f"{place}.outer"):
-        schedule = schedule.parallel(name, leaf)
-    for value in values:
-        schedule = schedule.unroll(name, value)
+    schedule = schedule.parallel(name, *rest, f"{place}.outer")
+    schedule = schedule.unroll(name, *values)
     return schedule.vectorize(name, f"{place}.inner")
 
 
@@ -112,10 +102,8 @@ def _summed(schedule: Schedule, stage: Stage, target: Target) -> Schedule | None
         schedule = schedule.split(name, together, number)
         outer[outer.index(together)], inner = f"{together}.outer", [f"{together}.inner"]
     schedule = schedule.reorder(name, *outer, *rest, f"{along}.outer", *inner, value, f"{along}.inner")
-    for leaf in outer:
-        schedule = schedule.parallel(name, leaf)
-    for leaf in (*inner, value):
-        schedule = schedule.unroll(name, leaf)
+    schedule = schedule.parallel(name, *outer)
+    schedule = schedule.unroll(name, *inner, value)
     return schedule.vectorize(name, f"{along}.inner")
 
 
@@ -126,14 +114,14 @@ def _together(stage: Stage, outer: list[str], value: str, target: Target) -> tup
     registers.
     """
     values = constant_extent(stage, value) or 1
-    fitting = [each for each in TOGETHER if (each + 1) * values < target.vector_registers]
+    fitting = [each for each in (tuning.FEW, tuning.ABREAST) if (each + 1) * values < target.vector_registers]
     reads = [read for read in stage.statement.reads() if read.indices]
     used = [{name for index in read.indices for name in from_expr(index).indices} for read in reads]
     shared = [names for names in used if value in names]
     for name in outer:
         length, has = constant_extent(stage, name), [name in names for names in used]
         free = all(name not in names for names in shared)
-        numbers = [each for each in (*fitting, TOGETHER[-1]) if length is None or length >= each]
+        numbers = [each for each in (*fitting, tuning.ABREAST) if length is None or length >= each]
         if free and any(has) and numbers:
             return name, numbers[0]
     return None

@@ -14,6 +14,7 @@ from math import inf, prod
 
 from tc_jupyter.program import Binary, Call, Expr, Read, bits, places, walk
 from tc_jupyter.ranges import Facts, SizeExpr, constant, fact_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.reindexing import Operand, Sum, reads_by_data, value_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -23,9 +24,6 @@ from .ragged import ended_by_data
 _WORDS = "abs ceil copysign fabs fdim floor fma fmax fmin isfinite isinf isnan max min relu round rounded sign trunc"
 CHEAP = frozenset(_WORDS.split()) | frozenset(bits.OPERATORS)
 """Functions that are an instruction or two."""
-USES, USES_OF_FUNCTION = 8, 4
-"""How often a value has to be used. Measured with AVX-512 on two threads: matrices of 512 x 512, each element divided, times 2 or 4
-vectors take twice as long with a copy."""
 
 
 def computed_once(schedule: Schedule, facts: Facts) -> Schedule:
@@ -68,9 +66,9 @@ def _least_uses(place: Expr) -> int | None:
     """How often a function, a division, or an element that another one chooses is used at least; `None` for what is cheap."""
     inside = [node for node in walk(place) if not isinstance(node, Read)]
     if any(isinstance(node, Call) and node.function not in CHEAP for node in inside):
-        return USES_OF_FUNCTION
+        return tuning.USES // 2
     divided = any(isinstance(node, Binary) and node.op in ("/", "%") and node.dtype.is_float for node in inside)
-    return USES if divided or reads_by_data(place) else None
+    return tuning.USES if divided or reads_by_data(place) else None
 
 
 def _uses(stage: Stage, found: Operand, facts: Facts) -> float:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Statement, points_of, walk
 from tc_jupyter.program.integers import index_names, reads_elements
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 
-from .streaming import copied_out, lanes_of
-
-VECTORS = 4
-"""Vectors of a row that are summed at once."""
+from .stages import copied_out
+from .streaming import lanes_of
 
 
 def limits_of(statement: Statement) -> dict[str, list[Expr]]:
@@ -76,12 +75,9 @@ def _rows_at_once(
     schedule: Schedule, name: str, rows: list[str], along: list[str], inner: list[str], target: Target
 ) -> Schedule:
     """Some vectors along the last index are kept in registers while the reduction runs."""
-    own = [index.name for index in schedule.graph.stage(name).statement.output_indices]
-    schedule, copy, cache = copied_out(schedule, name, None)
-    names = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
-    theirs = dict(zip(own, names, strict=True))
+    schedule, copy, cache, theirs = copied_out(schedule, name, None)
     *others, last = [theirs[each] for each in (*rows, *along)]
-    lanes = VECTORS * lanes_of(schedule, schedule.graph.stage(cache), target)
+    lanes = tuning.ABREAST * lanes_of(schedule, schedule.graph.stage(cache), target)
     schedule = schedule.split(copy, last, lanes).vectorize(copy, f"{last}.inner")
     schedule = schedule.reorder(copy, *others, f"{last}.outer", f"{last}.inner").parallel(copy, others[0])
     schedule = schedule.compute_at(cache, copy, f"{last}.outer").storage(cache, "local")

@@ -20,34 +20,13 @@ from math import prod
 
 from tc_jupyter.program import IndexVar, Statement, positions
 from tc_jupyter.ranges import MANY, Facts, constant, fact_of, from_expr
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
+from .stages import added
 from .streaming import is_streaming, lanes_of
-
-CHUNK = 64
-"""Iterations of the outermost reduction loop per partial result, if there are inner ones."""
-LONG_CHUNK = 1 << 13
-"""Iterations per partial result of a single reduction loop: a part of a row that stays in the first cache."""
-ROWS = 4
-"""Rows that are read together. Measured with AVX2, where the sums of two would leave more registers free: 0.8 of the time of two
-for sums with sums of squares, and for a maximum and its position, on one and two threads."""
-FEW = 16
-"""So many results are few."""
-SHORT = 1024
-"""Reductions of up to so many steps are not worth a second kernel. Up to `LONG_CHUNK` there is one part, which has vectors."""
-SHORT_ROW = 63
-"""Rows of up to so many elements are read together on every processor."""
-JOINED = 2
-"""So many threads do not find an extreme and its place sooner in parts of a row, which both have to read, than one thread does
-in one pass."""
-SHORT_SEARCH = 512
-"""In rows of up to so many elements an extreme and its place are found one after the other. Measured with AVX-512, one thread, over
-the maximum alone, in this way and in one pass: rows of 256 2.2 and 3.3, of 500 2.2 and 2.4, of 1000 2.2 and 2.0, of 32768 2.2
-and 0.9."""
-FEWEST_ROWS = 64
-"""Fewer rows are read one by one: the last ones, fewer than are read together, would be too large a part of them."""
 
 
 def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
@@ -62,7 +41,7 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         return None
     partial = statement.initialize or statement.accumulate
     few = _is_to_one(stage) or (partial and is_to_few(stage, facts) and not is_across(stage))
-    is_shared = few and target.threads > JOINED
+    is_shared = few and target.threads > tuning.JOINED
     if _finds_a_place(schedule, stage) and not is_shared and not _reads_short_rows(schedule, stage, facts):
         return None
     if few:
@@ -96,7 +75,7 @@ def short_rows(schedule: Schedule, facts: Facts) -> set[str]:
 
 def short_ends(statement: Statement) -> tuple[int, ...]:
     """Up to which lengths rows are short for a reduction of them, in order."""
-    return (SHORT_ROW, SHORT_SEARCH) if positions(statement.value) else (SHORT_ROW,)
+    return (tuning.TOLD_APART - 1, *((tuning.LONG,) if positions(statement.value) else ()))
 
 
 def is_to_few(stage: Stage, facts: Facts) -> bool:
@@ -109,7 +88,7 @@ def is_to_few(stage: Stage, facts: Facts) -> bool:
     results = [length.typical if length else MANY for root, length in lengths.items() if root.kind == "output"]
     steps = [length.typical if length else MANY for root, length in lengths.items() if root.kind != "output"]
     # a part is some steps of the outermost loop, which may be short
-    return len(steps) == 1 and prod(results) <= FEW and steps[0] > SHORT
+    return len(steps) == 1 and prod(results) <= tuning.PARTS and steps[0] > tuning.BLOCK
 
 
 def is_across(stage: Stage) -> bool:
@@ -129,9 +108,8 @@ def partial_results(schedule: Schedule, name: str) -> tuple[Schedule, str]:
     """Results of parts of the outermost reduction loop, which become tasks, and their combination; also the new stage."""
     indices = schedule.graph.stage(name).statement.reduction_indices
     first = indices[0].name
-    chunk = CHUNK if len(indices) > 1 else LONG_CHUNK
-    schedule = schedule.split(name, first, chunk).rfactor(name, f"{first}.outer")
-    return schedule, next(stage for stage in reversed(schedule.stages) if stage.startswith(f"{name}.rf"))
+    chunk = tuning.PART_LINES if len(indices) > 1 else tuning.PART
+    return added(schedule, schedule.split(name, first, chunk).rfactor(name, f"{first}.outer"))
 
 
 def _in_parts(schedule: Schedule, stage: Stage) -> Schedule:
@@ -152,10 +130,9 @@ def _rows_together(schedule: Schedule, stage: Stage, target: Target, facts: Fact
     name = stage.name
     *outer, row = [index.name for index in stage.statement.output_indices]
     (along,) = [index.name for index in stage.statement.reduction_indices]
-    schedule = schedule.split(name, row, ROWS).split(name, along, lanes_of(schedule, stage, target))
+    schedule = schedule.split(name, row, tuning.ABREAST).split(name, along, lanes_of(schedule, stage, target))
     schedule = schedule.reorder(name, *outer, f"{row}.outer", f"{along}.outer", f"{row}.inner", f"{along}.inner")
-    for leaf in (*outer, f"{row}.outer"):
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *outer, f"{row}.outer")
     return schedule.unroll(name, f"{row}.inner").vectorize(name, f"{along}.inner")
 
 
@@ -179,10 +156,11 @@ def _has_many_rows(stage: Stage, facts: Facts) -> bool:
         return False
     root = next(root for root in stage.roots if root.name == stage.statement.output_indices[-1].name)
     rows = fact_of(root.extent, facts)
-    return rows is None or rows.typical >= FEWEST_ROWS
+    return rows is None or rows.typical >= tuning.TOLD_APART
 
 
 def _reads_short_rows(schedule: Schedule, stage: Stage, facts: Facts) -> bool:
     root = next(root for root in stage.roots if root.kind == "reduction")
-    length, most = fact_of(root.extent, facts), SHORT_SEARCH if _finds_a_place(schedule, stage) else SHORT_ROW
+    length = fact_of(root.extent, facts)
+    most = tuning.LONG if _finds_a_place(schedule, stage) else tuning.TOLD_APART - 1
     return length is not None and length.typical <= most

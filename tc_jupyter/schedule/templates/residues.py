@@ -46,8 +46,7 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
         schedule = schedule.reorder(name, *around, outer, inner, vector).unroll(name, inner).vectorize(name, vector)
     else:
         return None
-    for leaf in around or (outer,):
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *(around or (outer,)))
     return schedule
 
 

@@ -19,28 +19,14 @@ from math import prod
 from tc_jupyter.program import Statement, keeps, places
 from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import Facts, IndexRange, from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL
-from .streaming import added, is_streaming, lanes_of
-
-PART = 1 << 13
-"""Points of a part, where a part has few elements of its own."""
-EACH = 16
-"""Points for each element of a part: combining the parts then costs little."""
-PARTS = 16
-"""Parts where the number of elements is known at the call only."""
-COPIES = 8
-"""Of the elements of a part, for neighbouring points. Measured with AVX-512, one thread, 10^6 points, 256 bins: with nine of ten
-points in one bin 1.5 ms without copies and 0.35 with them; with all bins alike 0.32 and 0.32."""
-MOST_COPIED = 1 << 12
-"""Elements of all copies: more would not stay in the first cache, and combining them would take as long as the points do."""
-MOST_ELEMENTS = 1 << 17
-"""Of a part whose number of elements is known: more do not stay in a cache."""
-ROW = 1 << 10
-"""Elements that are combined together where there are no rows."""
+from .stages import added
+from .streaming import is_streaming, lanes_of
 
 
 def placed(statement: Statement) -> tuple[str, ...]:
@@ -73,8 +59,10 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         return _gathered(schedule, stage, points, outputs)
     elements = elements_of(stage)
     initialized = stage.statement.initialize or stage.statement.accumulate
-    if initialized and (elements is not None and elements <= MOST_ELEMENTS):
-        return _in_parts(schedule, name, points, chosen, rows, max(PART, _power(EACH * elements)), target)
+    if initialized and (elements is not None and elements <= tuning.CACHED):
+        return _in_parts(
+            schedule, name, points, chosen, rows, max(tuning.PART, _power(tuning.ONCE_IN * elements)), target
+        )
     names = {size for root in stage.roots if root.name in chosen for size in root.extent.names}
     if initialized and elements is None and all(size in facts and not facts[size].sparse for size in names):
         return _in_parts(schedule, name, points, chosen, rows, None, target)
@@ -100,8 +88,7 @@ def _spread(
     elif inner is not None:
         points.append(inner)
     schedule = schedule.reorder(name, *around, *points, *chosen, *rows)
-    for leaf in (*around, points[0]):
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *around, points[0])
     return _along_rows(schedule, name, rows, target)
 
 
@@ -122,7 +109,7 @@ def _in_turns(stage: Stage, last: str, points: list[str], target: Target) -> tup
 
 
 def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Mapping[str, int]) -> set[str]:
-    """The sizes of a target that has more than one element for `EACH` points, or row for so many rows, at these sizes of a call."""
+    """The sizes of a target that has more than one element for 16 points, or row for so many rows, at these sizes of a call."""
     elements, points, names = 1, 1, set[str]()
     placed = {index.name for index, _ in statement.computed}
     for each in indices:
@@ -135,7 +122,7 @@ def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Ma
             elements, names = elements * length, names | each.extent.names
         else:
             points *= length
-    return names if elements * EACH > points else set()
+    return names if elements * tuning.ONCE_IN > points else set()
 
 
 def elements_of(stage: Stage) -> int | None:
@@ -161,16 +148,17 @@ def _in_parts(
     """Parts of the points, or of the outermost loop over them, each with elements of its own; then all parts in order."""
     first, elements = points[0], [*placed, *rows]
     if length is None:
-        schedule = schedule.split(name, first, nparts=PARTS)
+        schedule = schedule.split(name, first, nparts=tuning.PARTS)
     else:
         schedule = schedule.split(name, first, length if len(points) == 1 else max(1, length >> 6))
-    before, outer = schedule, f"{first}.outer"
-    schedule = schedule.rfactor(name, outer)
-    parts = added(before, schedule)
+    outer = f"{first}.outer"
+    schedule, parts = added(schedule, schedule.rfactor(name, outer))
     inside = [f"{first}.inner", *points[1:]]
     number = elements_of(schedule.graph.stage(name))
-    if number is not None and not rows and 2 * number <= MOST_COPIED:
-        schedule = _in_copies(schedule, parts, outer, inside, elements, min(COPIES, MOST_COPIED // number), target)
+    if number is not None and not rows and 2 * number <= tuning.MOST_COPIED:
+        schedule = _in_copies(
+            schedule, parts, outer, inside, elements, min(tuning.COPIES, tuning.MOST_COPIED // number), target
+        )
     else:
         schedule = schedule.reorder(parts, outer, *inside, *elements)
         schedule = _along_rows(schedule, parts, rows, target)
@@ -181,9 +169,8 @@ def _in_copies(
     schedule: Schedule, parts: str, outer: str, points: list[str], elements: list[str], copies: int, target: Target
 ) -> Schedule:
     """Neighbours of a part add to elements of their own: what is added to one element again and again does not wait for itself."""
-    before, last = schedule, points[-1]
-    schedule = schedule.split(parts, last, copies).rfactor(parts, f"{last}.inner")
-    own = added(before, schedule)
+    last = points[-1]
+    schedule, own = added(schedule, schedule.split(parts, last, copies).rfactor(parts, f"{last}.inner"))
     schedule = schedule.reorder(own, outer, *points[:-1], f"{last}.outer", f"{last}.inner", *elements)
     schedule = schedule.unroll(own, f"{last}.inner")
     schedule = schedule.reorder(parts, outer, f"{last}.inner", *elements)
@@ -194,11 +181,10 @@ def _combined(schedule: Schedule, name: str, part: str, elements: list[str], tar
     """The parts of each row in order, rows shared by threads; of single elements, those of some lines of memory are a row."""
     *outer, last = elements
     if not outer:
-        schedule = schedule.split(name, last, ROW)
+        schedule = schedule.split(name, last, tuning.BLOCK)
         outer, last = [f"{last}.outer"], f"{last}.inner"
     schedule = schedule.reorder(name, *outer, part, last)
-    for leaf in outer:
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *outer)
     return _along_rows(schedule, name, [last], target)
 
 
@@ -232,4 +218,4 @@ def _owned(
     return _along_rows(schedule.parallel(name, f"{first}.outer"), name, rows, target)
 
 
-__all__ = ["EACH", "default", "elements_of", "placed", "placed_by_data", "sizes_of_many"]
+__all__ = ["default", "elements_of", "placed", "placed_by_data", "sizes_of_many"]

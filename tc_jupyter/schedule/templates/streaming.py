@@ -11,23 +11,10 @@ from __future__ import annotations
 
 from tc_jupyter.program import Const, Expr, IndexVar, Read, Select, Size, is_along_rows, positions, walk
 from tc_jupyter.ranges import SizeExpr, from_expr, interior, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-
-VECTORS = 2
-"""Vectors in flight per iteration of the inner loop."""
-
-ROWS, TILE_BYTES = 8, 512
-"""A tile of a stencil. Measured with AVX-512 on an AMD EPYC processor (Zen 4), 5 points, 4096 x 4096, one and two threads: row by
-row 7.6 and 3.9 ms, tiles of 4 rows by 256 bytes 5.6 and 3.0, of 8 by 512 5.3 and 3.1, of 6 by 1024 5.8 and 3.2; up to the edge 8.6
-and 4.2, 6.1 and 3.1, 5.5 and 3.0, 7.0 and 3.4. A program in C takes 4.5 and 2.6, a copy past the caches 3.4 and 2.6."""
-
-PLANES = 3
-"""Planes of a stencil in three dimensions at a time. Measured on the same processor, one thread, 7 points, over the time of rows
-one by one: 256 x 256 x 256 with 2, 3 and 4 planes 0.79, 0.70 and 0.74; 128 x 512 x 512 0.97, 0.88 and 1.02; 64 x 1024 x 1024,
-whose planes are 4 MB apart, 1.02, 1.01 and 1.26; 27 points of 256 x 256 x 256 0.63, 0.56 and 0.58. With AVX2 code 3 planes take
-0.66 and 0.75 (500 x 100 x 100). Two vectors of each gain nothing."""
 
 
 def lanes_of(schedule: Schedule, stage: Stage, target: Target) -> int:
@@ -50,22 +37,6 @@ def steps_along(stage: Stage, index: str) -> list[tuple[int | None, bool]]:
             moves = [step_of(from_expr(subscript), index) for subscript in read.indices]
             found.append((moves[-1], any(move != 0 for move in moves[:-1])))
     return found
-
-
-def added(before: Schedule, after: Schedule) -> str:
-    """The stage that one step has added."""
-    (name,) = set(after.stages) - set(before.stages)
-    return name
-
-
-def copied_out(schedule: Schedule, name: str, user: str | None) -> tuple[Schedule, str, str]:
-    """A schedule, the stage that writes results to memory, and the one that adds them up: `name` itself for a pointwise `user`
-    of its results, else a new stage before it.
-    """
-    if user is not None:
-        return schedule, user, name
-    copied = schedule.cache_write(name)
-    return copied, name, added(schedule, copied)
 
 
 def is_plain(read: Read, numbers: bool = False) -> bool:
@@ -131,11 +102,10 @@ def _tiles(schedule: Schedule, stage: Stage, outputs: list[str], target: Target)
     """Tiles of some rows: what they share is in the first cache (`codegen.llvm.row_tiles`)."""
     name, lanes = stage.name, lanes_of(schedule, stage, target)
     *around, row, last = outputs
-    width = max(VECTORS * lanes, TILE_BYTES * 8 * lanes // target.vector_bits)
-    schedule = schedule.split(name, row, ROWS).split(name, last, width)
+    width = max(tuning.IN_FLIGHT * lanes, tuning.TILE_BYTES * 8 * lanes // target.vector_bits)
+    schedule = schedule.split(name, row, tuning.ROWS_TOGETHER).split(name, last, width)
     schedule = schedule.reorder(name, *around, f"{row}.outer", f"{last}.outer", f"{row}.inner", f"{last}.inner")
-    for leaf in (*around, f"{row}.outer"):
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *around, f"{row}.outer")
     return schedule.vectorize(name, f"{last}.inner")
 
 
@@ -149,11 +119,10 @@ def _is_plain(stage: Stage, plane: str) -> bool:
 def _planes(schedule: Schedule, stage: Stage, outputs: list[str], plane: str, target: Target) -> Schedule:
     """Vectors of some planes at a time: what they share is in registers, and comes once from the second cache."""
     name, last = stage.name, outputs[-1]
-    schedule = schedule.split(name, plane, PLANES).split(name, last, lanes_of(schedule, stage, target))
+    schedule = schedule.split(name, plane, tuning.PLANES).split(name, last, lanes_of(schedule, stage, target))
     around = [f"{leaf}.outer" if leaf == plane else leaf for leaf in outputs[:-1]]
     schedule = schedule.reorder(name, *around, f"{last}.outer", f"{plane}.inner", f"{last}.inner")
-    for leaf in around:
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *around)
     return schedule.unroll(name, f"{plane}.inner").vectorize(name, f"{last}.inner")
 
 
@@ -162,16 +131,17 @@ def vectors(schedule: Schedule, name: str, target: Target) -> Schedule:
     stage = schedule.graph.stage(name)
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     last = outputs[-1]
-    schedule = schedule.split(name, last, VECTORS * lanes_of(schedule, stage, target)).vectorize(name, f"{last}.inner")
+    schedule = schedule.split(name, last, tuning.IN_FLIGHT * lanes_of(schedule, stage, target)).vectorize(
+        name, f"{last}.inner"
+    )
     if stage.attach.kind == "root":
-        for leaf in outputs[:-1] or [f"{last}.outer"]:
-            schedule = schedule.parallel(name, leaf)
+        schedule = schedule.parallel(name, *(outputs[:-1] or [f"{last}.outer"]))
     return schedule
 
 
 # Notes
 #
-# What limits a stencil of 7 points, 256^3, whose rows of 1 kB are not written past the caches, measured in C with AVX-512 on the
-# processor of `TILE_BYTES`, one thread: row by row 8.1 ms (a copy 3.8); four planes at a time 5.6, two 6.6; tiles of 8 to 128 rows
-# of all planes 9.6 to 8.6. Whole lines past the caches, the line between two rows put together from both, took 0.87 of the time
-# row by row, and would need statements that see the result as one long row.
+# What limits a stencil of 7 points, 256^3, whose rows of 1 kB are not written past the caches, measured in C with AVX-512 on a
+# Zen 4 processor, one thread: row by row 8.1 ms (a copy 3.8); four planes at a time 5.6, two 6.6; tiles of 8 to 128 rows of all
+# planes 9.6 to 8.6. Whole lines past the caches, the line between two rows put together from both, took 0.87 of the time row by
+# row, and would need statements that see the result as one long row.

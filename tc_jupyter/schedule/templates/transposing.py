@@ -14,17 +14,11 @@ the same in C 5.9 and 3.9, a copy 3.2 and 1.7 to 2.6.
 from __future__ import annotations
 
 from tc_jupyter.ranges import from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import LINE_BYTES, Target
 
 from .streaming import lanes_of
-
-LINE_BITS = 512
-"""A line of cache."""
-STRIP_BITS = 8 * LINE_BITS
-"""How far a strip goes along the rows of the operand."""
-TILE = 64
-"""Elements of the result's rows in a tile."""
 
 
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
@@ -46,11 +40,10 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
 
 def _tiles(schedule: Schedule, name: str, row: str, last: str, lanes: int, target: Target) -> Schedule:
     rest = [leaf for leaf in schedule.leaves(name) if leaf not in (row, last)]
-    strip = lanes * max(1, STRIP_BITS // target.vector_bits)
-    lanes *= max(1, LINE_BITS // target.vector_bits)
-    schedule = schedule.split(name, row, strip).split(name, last, TILE).split(name, f"{last}.inner", lanes)
+    strip = lanes * max(1, 64 * LINE_BYTES // target.vector_bits)
+    lanes *= max(1, 8 * LINE_BYTES // target.vector_bits)
+    schedule = schedule.split(name, row, strip).split(name, last, tuning.EDGE).split(name, f"{last}.inner", lanes)
     tasks = (*rest, f"{row}.outer", f"{last}.outer")
     schedule = schedule.reorder(name, *tasks, f"{last}.inner.outer", f"{row}.inner", f"{last}.inner.inner")
-    for leaf in tasks:
-        schedule = schedule.parallel(name, leaf)
+    schedule = schedule.parallel(name, *tasks)
     return schedule.vectorize(name, f"{last}.inner.inner")

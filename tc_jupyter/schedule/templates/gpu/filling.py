@@ -19,36 +19,14 @@ from math import ceil, hypot, prod
 from typing import Protocol, TypeVar
 
 from tc_jupyter.ranges import value_at
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import WARP, Target
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.target import MULTIPROCESSOR_THREADS, WARP, Target
+from tc_jupyter.schedule.templates.stages import added
 
-UNKNOWN = {"output": 1 << 22, "reduction": 64}
+UNKNOWN = {"output": tuning.UNKNOWN_SIZE, "reduction": tuning.TOLD_APART}
 """The extent of an index that is not known: results fill any device, and a sum is not worth a cut."""
-START = 3000
-"""Cycles until the first values have come from memory."""
-LAUNCH = 9000
-"""Cycles that a further kernel takes beside its work, on the device and before it: 5 us."""
-ALONE = 1.15
-"""What work takes where no other block hides the waits of a block. Measured on an H200: 128 x 16384 x 4096 in 32 tiles of 128 x 128
-reached 0.57 of the multiply-adds that these 32 multiprocessors can do, 4096 x 4096 x 4096 0.66 of those of all."""
-EVEN = 4
-"""Of more blocks than so many per multiprocessor it does not matter that some get one more."""
-STEP = 100
-"""Cycles of a barrier and of the copies into the next tile, which a block does not hide by itself."""
-WAIT = 175
-"""Cycles per load of a thread: it waits for several at a time."""
-BYTES = 20
-"""Bytes per cycle and multiprocessor that come from memory."""
-THREADS = 2048
-"""Threads of a multiprocessor."""
-COMBINING = 300
-"""Cycles in which the threads of a block combine what they have: barriers, and a few loads."""
-PER_PART = 30
-"""Cycles for each value that one thread reads of the others."""
-MOST_PARTS = 32
-"""Threads of a block that share the sum of one result, where the results lie side by side."""
 
 
 def extents(stage: Stage, kind: str, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -64,17 +42,17 @@ def extents(stage: Stage, kind: str, sizes: Mapping[str, int]) -> dict[str, int]
 def cycles_of_blocks(blocks: int, cycles: float, target: Target) -> float:
     """Until all blocks of a kernel are done."""
     rounds = blocks / target.multiprocessors
-    if rounds <= EVEN:
-        rounds = ALONE if rounds <= 1 else ceil(rounds)
-    return START + cycles * rounds
+    if rounds <= tuning.EVEN:
+        rounds = tuning.UNHIDDEN if rounds <= 1 else ceil(rounds)
+    return tuning.START + cycles * rounds
 
 
 def cycles_of_parts(parts: int, results: int, size: int, target: Target) -> float:
     """What a further kernel takes that adds the parts, which are written and read once."""
     if parts == 1:
         return 0.0
-    moved = 2 * parts * results * size / (BYTES * target.multiprocessors)
-    return LAUNCH + moved + -(-parts // MOST_PARTS) * WAIT
+    moved = 2 * parts * results * size / (tuning.BYTES_PER_CYCLE * target.multiprocessors)
+    return tuning.LAUNCH + moved + -(-parts // WARP) * tuning.WAIT
 
 
 def lengths(steps: int, least: int) -> Iterator[int]:
@@ -131,19 +109,15 @@ def plans(
         tile, length = plan[0], plan[1] or steps
         parts = -(-steps // length)
         blocks = -(-outputs[row] // tile.rows) * -(-outputs[column] // tile.columns) * others * parts
-        own = around * (length * tile.cycles + -(-length // tile.depth) * STEP)
+        own = around * (length * tile.cycles + -(-length // tile.depth) * tuning.STEP)
         return cycles_of_blocks(blocks, own, target) + cycles_of_parts(parts, results, size, target)
 
     found = [
         (tile, None if length == steps else length)
         for tile in tiles
-        for length in lengths(steps, SHORTEST * tile.depth)
+        for length in lengths(steps, (tuning.STAGES + 1) * tile.depth)
     ]
     return sorted(found, key=cycles)
-
-
-SHORTEST = 4
-"""Tiles of a part of a product: fewer do not fill the pipeline."""
 
 
 def in_parts(schedule: Schedule, name: str, index: str, length: int) -> tuple[Schedule, str]:
@@ -154,9 +128,8 @@ def in_parts(schedule: Schedule, name: str, index: str, length: int) -> tuple[Sc
     Raises:
         CompileError: a rule of schedules forbids a step.
     """
-    before = schedule.split(name, index, length)
-    schedule = before.rfactor(name, f"{index}.outer")
-    part = added(before, schedule)
+    schedule = schedule.split(name, index, length)
+    schedule, part = added(schedule, schedule.rfactor(name, f"{index}.outer"))
     return schedule.storage(part, "global"), part
 
 
@@ -198,11 +171,11 @@ class Sums:
         parts = -(-self.steps // length)
         wide = 1 << (ceil(self.side / self.lanes) - 1).bit_length()
         warps = parts * self.results / self.side * max(1.0, wide * share.threads / WARP)
-        own = -(-length // share.threads) * self.around * WAIT + PER_PART * min(share.threads, MOST_PARTS)
-        own += COMBINING if share.threads > 1 else 0
-        waited = max(1.0, warps * WARP / (THREADS * target.multiprocessors)) * own
-        moved = self.results * self.steps * self.around * self.size / (BYTES * target.multiprocessors)
-        return START + hypot(waited, moved) + cycles_of_parts(parts, self.results, self.size, target)
+        own = -(-length // share.threads) * self.around * tuning.WAIT + tuning.PER_PART * min(share.threads, WARP)
+        own += tuning.COMBINING if share.threads > 1 else 0
+        waited = max(1.0, warps * WARP / (MULTIPROCESSOR_THREADS * target.multiprocessors)) * own
+        moved = self.results * self.steps * self.around * self.size / (tuning.BYTES_PER_CYCLE * target.multiprocessors)
+        return tuning.START + hypot(waited, moved) + cycles_of_parts(parts, self.results, self.size, target)
 
 
 def shares(sums: Sums, target: Target, threads: Callable[[int], bool]) -> Shares:
@@ -211,7 +184,7 @@ def shares(sums: Sums, target: Target, threads: Callable[[int], bool]) -> Shares
     Args:
         threads: whether so many threads may share the part of a block.
     """
-    least = max(1, LEAST_PART // sums.around)
+    least = max(1, tuning.FEW // sums.around)
     found = [
         Shares(number, None if length == sums.steps else length)
         for number in (1 << power for power in range(11))
@@ -219,10 +192,6 @@ def shares(sums: Sums, target: Target, threads: Callable[[int], bool]) -> Shares
         for length in lengths(sums.steps, least * number)
     ]
     return min(found, key=lambda share: sums.cycles(share, target))
-
-
-LEAST_PART = 8
-"""Steps of a thread in a part: fewer are not worth a second kernel."""
 
 
 def bytes_of_step(stage: Stage) -> int:

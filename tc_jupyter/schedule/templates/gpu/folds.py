@@ -15,17 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc_jupyter.ranges import facts_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.folds import is_fold
 from tc_jupyter.schedule.templates.reduction import is_across, is_to_few, partial_results
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.templates.stages import added, fused
 
 from .limits import fits_shared
-from .reduction import fused, lies_across, reads_in_a_row
-
-ROWS = 8
-"""Rows of a block."""
+from .reduction import lies_across, reads_in_a_row
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -49,16 +47,16 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
 
 def _in_warps(schedule: Schedule, name: str, along: str, rows: list[str]) -> Schedule:
     """Some rows for each block, whose threads share them one after the other."""
-    before = schedule.split(name, along, WARP)
-    schedule = before.rfactor(name, f"{along}.inner")
-    own, lane = added(before, schedule), f"{along}.inner"
+    schedule = schedule.split(name, along, WARP)
+    schedule, own = added(schedule, schedule.rfactor(name, f"{along}.inner"))
+    lane = f"{along}.inner"
     inside = [leaf for leaf in schedule.leaves(own) if leaf not in (lane, *rows)]
     schedule = schedule.reorder(own, lane, *rows, *inside)
     *outer, row = rows
     if outer:
-        schedule, block = fused(schedule, name, outer)
+        schedule, (block,) = fused(schedule, name, outer)
         schedule = schedule.bind(name, block, "blockIdx.y")
-    schedule = schedule.split(name, row, ROWS)
+    schedule = schedule.split(name, row, tuning.WARPS)
     schedule = schedule.bind(name, f"{row}.outer", "blockIdx.x").bind(name, f"{row}.inner", "threadIdx.x")
     schedule = schedule.compute_at(own, name, f"{row}.outer").storage(own, "shared")
     return schedule.bind(own, lane, "threadIdx.x")

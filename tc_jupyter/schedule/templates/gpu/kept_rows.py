@@ -20,19 +20,15 @@ from dataclasses import dataclass
 
 from tc_jupyter.program import IndexVar, Read
 from tc_jupyter.ranges import SizeExpr
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.infer_bound import limited
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.target import REGISTER_BYTES
+from tc_jupyter.schedule.templates.stages import added
 
 from . import pointwise
-
-KEPT_BYTES = 128
-"""Registers that a thread may spend on its part of a row, in bytes."""
-THREADS = (32, 256, 512, 1024)
-"""Threads that may share a row: a warp, or a whole block."""
-REGISTER_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +96,13 @@ def _spread(
     """As few threads as have enough registers; vectors where rows are long enough and end with a whole one."""
     sizes = [schedule.graph.program.tensor(tensor).dtype.bytes for tensor in tensors]
     widest = pointwise.lanes_of(schedule, user, column)
-    for threads in THREADS:
+    for threads in tuning.BLOCKS:
         lanes = widest
         while lanes > 1 and (longest % lanes or threads * lanes > longest):
             lanes //= 2
         parts = -(-longest // (threads * lanes)) * lanes
         enough = not extent.is_constant or threads * lanes <= longest
-        if enough and parts * sum(max(REGISTER_BYTES, size) for size in sizes) <= KEPT_BYTES:
+        if enough and parts * sum(max(REGISTER_BYTES, size) for size in sizes) <= tuning.KEPT_BYTES:
             return Kept(tensors, threads, lanes, most)
     return None
 
@@ -148,17 +144,15 @@ def _split(schedule: Schedule, stage: str, index: str, kept: Kept) -> tuple[Sche
 
 def _reduction(schedule: Schedule, name: str, index: str, kept: Kept) -> Schedule:
     """Partial results of the threads of a row, combined by all of them."""
-    before, thread = _split(schedule, name, index, kept)
-    schedule = before.rfactor(name, thread)
-    partial = added(before, schedule)
+    schedule, thread = _split(schedule, name, index, kept)
+    schedule, partial = added(schedule, schedule.rfactor(name, thread))
     rows = [leaf for leaf in schedule.leaves(name) if leaf != thread]
     schedule = schedule.reorder(name, *rows, thread).bind(name, thread, "threadIdx.x")
     schedule = schedule.compute_at(partial, name, thread).storage(partial, "local")
     along = [leaf for leaf in (f"{index}.outer", f"{index}.inner.inner") if leaf in schedule.leaves(partial)]
     rest = [leaf for leaf in schedule.leaves(partial) if leaf not in along]
     schedule = schedule.reorder(partial, *rest, *along)
-    for leaf in along:
-        schedule = schedule.unroll(partial, leaf)
+    schedule = schedule.unroll(partial, *along)
     return schedule
 
 

@@ -12,17 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc_jupyter.program import Expr
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import PIXEL
 from tc_jupyter.schedule.templates.pixels import needs_values_apart
+from tc_jupyter.schedule.templates.stages import fused
 from tc_jupyter.schedule.templates.streaming import steps_along
-
-THREADS = 256
-VECTORS = 2
-"""Vectors per thread of a statement with one index: enough loads in flight to cover the latency of memory."""
-ROWS = 8
 
 
 def lanes_of(schedule: Schedule, stage: Stage, index: str) -> int:
@@ -62,14 +59,18 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
 
 def _flat(schedule: Schedule, name: str, index: str, lanes: int) -> Schedule:
     if schedule.graph.stage(name).statement.reduction_indices:
-        schedule = schedule.split(name, index, THREADS)
+        schedule = schedule.split(name, index, tuning.THREADS)
         return schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, f"{index}.inner", "threadIdx.x")
     if lanes == 1:
-        schedule = schedule.split(name, index, THREADS * VECTORS).split(name, f"{index}.inner", THREADS)
+        schedule = schedule.split(name, index, tuning.THREADS * tuning.IN_FLIGHT).split(
+            name, f"{index}.inner", tuning.THREADS
+        )
         vector, thread = f"{index}.inner.outer", f"{index}.inner.inner"
         schedule = schedule.reorder(name, f"{index}.outer", thread, vector)
         return schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, thread, "threadIdx.x")
-    schedule = schedule.split(name, index, THREADS * lanes * VECTORS).split(name, f"{index}.inner", THREADS * lanes)
+    schedule = schedule.split(name, index, tuning.THREADS * lanes * tuning.IN_FLIGHT).split(
+        name, f"{index}.inner", tuning.THREADS * lanes
+    )
     schedule = schedule.split(name, f"{index}.inner.inner", lanes)
     vector = f"{index}.inner.outer"
     thread, lane = f"{index}.inner.inner.outer", f"{index}.inner.inner.inner"
@@ -87,23 +88,17 @@ def _has_few_values(stage: Stage, outputs: list[str]) -> bool:
 def _by_places(schedule: Schedule, name: str, outputs: list[str]) -> Schedule:
     """A thread per element, which computes its values together and writes two or four of them at once."""
     *outer, value = outputs
-    while len(outer) > 1:
-        schedule = schedule.fuse(name, outer[0], outer[1])
-        outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
-    (place,) = outer
+    schedule, (place,) = fused(schedule, name, outer)
     count = constant_extent(schedule.graph.stage(name), value)
-    schedule = schedule.split(name, place, THREADS)
+    schedule = schedule.split(name, place, tuning.THREADS)
     schedule = schedule.bind(name, f"{place}.outer", "blockIdx.x").bind(name, f"{place}.inner", "threadIdx.x")
     return schedule.vectorize(name, value) if count in (2, 4) else schedule.unroll(name, value)
 
 
 def _grid(schedule: Schedule, name: str, outputs: list[str], lanes: int) -> Schedule:
     *outer, last = outputs
-    while len(outer) > 1:
-        schedule = schedule.fuse(name, outer[0], outer[1])
-        outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
-    (row,) = outer
-    schedule = schedule.split(name, row, ROWS).split(name, last, 32 * lanes)
+    schedule, (row,) = fused(schedule, name, outer)
+    schedule = schedule.split(name, row, tuning.WARPS).split(name, last, 32 * lanes)
     thread, lane = f"{last}.inner", ""
     if lanes > 1:
         schedule = schedule.split(name, thread, lanes)

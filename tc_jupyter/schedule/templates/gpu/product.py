@@ -25,12 +25,13 @@ from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Const, IndexVar, Read, walk
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import value_at
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import VECTOR_BYTES, Target
+from tc_jupyter.schedule.target import REGISTER_BYTES, VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.self_products import told_apart
-from tc_jupyter.schedule.templates.streaming import added, copied_out
+from tc_jupyter.schedule.templates.stages import added, copied_out, fused
 
 from . import filling, side_by_side
 from .filling import T, in_parts
@@ -69,12 +70,6 @@ TINY = Tile(16, 16, 16, 2, 2)
 """Of many small matrices: blocks of two warps, up to 32 of them on a multiprocessor at once."""
 FLAT = Tile(16, 64, 16, 2, 4)
 TALL = Tile(64, 16, 16, 4, 2)
-STAGES = 3
-"""Tiles in shared memory at once: one is read while copies of two are under way; of 64-bit elements there are two tiles."""
-ASYNCHRONOUS_BYTES = 4
-"""The smallest element that a device copies without a register."""
-FEWEST = 8
-"""Rows or columns up to which most of the smallest tile would lie idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +103,7 @@ def roles_of(stage: Stage, sizes: Mapping[str, int] | None = None) -> Roles | No
     """
     found = list(_all_roles(stage))
     lengths = filling.extents(stage, "output", sizes or {}) if found else {}
-    fill = (roles for roles in found if min(lengths[roles.row], lengths[roles.column]) > FEWEST)
+    fill = (roles for roles in found if min(lengths[roles.row], lengths[roles.column]) > tuning.FEW)
     return next(fill, found[0] if found else None)
 
 
@@ -221,7 +216,7 @@ def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, 
     """The tile for the extents of rows and columns, and smaller ones in case it does not fit."""
     bits = [extent_of(stage, roles.row, sizes), extent_of(stage, roles.column, sizes)]
     least = min(4096 if extent is None else extent for extent in bits)
-    if least <= FEWEST:
+    if least <= tuning.FEW:
         return ()
     if least <= TINY.rows and None not in bits:
         rows, columns = (extent or 0 for extent in bits)
@@ -240,8 +235,7 @@ def extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
 def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule:
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
-    schedule, copy, total = copied_out(schedule, name, user)
-    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    schedule, copy, total, theirs = copied_out(schedule, name, user)
     place = (copy, f"{theirs[roles.column]}.inner.outer")
     schedule = _result(schedule, copy, theirs[roles.row], theirs[roles.column], tile)
     schedule = schedule.compute_at(total, *place)
@@ -257,8 +251,7 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ti
     for tensor, read in reads.items():
         schedule = _operand(schedule, tensor, read, total, roles, tile)
     schedule = schedule.split(total, roles.row, tile.thread_rows).split(total, roles.column, tile.thread_columns)
-    for leaf in (f"{inner}.inner", f"{roles.row}.inner", f"{roles.column}.inner"):
-        schedule = schedule.unroll(total, leaf)
+    schedule = schedule.unroll(total, f"{inner}.inner", f"{roles.row}.inner", f"{roles.column}.inner")
     schedule = schedule.storage(total, "register", padded=True)
     try:
         return schedule.storage(total, whole=True)
@@ -276,9 +269,7 @@ def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) ->
     """Blocks and threads over the result; each thread writes its tile."""
     rest = [leaf for leaf in schedule.leaves(copy) if leaf not in (row, column)]
     schedule = schedule.reorder(copy, *rest, row, column)
-    while len(rest) > 1:
-        schedule = schedule.fuse(copy, rest[0], rest[1])
-        rest = [f"{rest[0]}.{rest[1]}.fused", *rest[2:]]
+    schedule, rest = fused(schedule, copy, rest)
     schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
     schedule = schedule.split(copy, f"{row}.inner", tile.thread_rows)
     schedule = schedule.split(copy, f"{column}.inner", tile.thread_columns)
@@ -300,11 +291,10 @@ def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) ->
 
 def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Roles, tile: Tile) -> Schedule:
     """A tile in shared memory, rows of the result contiguous, copied by all threads: 16 bytes each where memory is contiguous."""
-    before, schedule = schedule, schedule.cache_read(tensor, total)
-    copy = added(before, schedule)
+    schedule, copy = added(schedule, schedule.cache_read(tensor, total))
     leaves = list(schedule.leaves(copy))
     size = read.dtype.bytes
-    stages = 1 if size < ASYNCHRONOUS_BYTES else STAGES if size == ASYNCHRONOUS_BYTES else 2
+    stages = 1 if size < REGISTER_BYTES else tuning.STAGES if size == REGISTER_BYTES else 2
     schedule = schedule.compute_at(copy, total, f"{roles.inner}.outer")
     schedule = schedule.storage(copy, "shared", padded=True, double=stages)
     contiguous = [number for number, index in enumerate(read.indices) if index_names(index) & {roles.row, roles.column}]
@@ -316,11 +306,8 @@ def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Rol
         lane = f"{leaves[-1]}.inner"
         schedule = schedule.split(copy, leaves[-1], VECTOR_BYTES // size).vectorize(copy, lane)
         leaves[-1] = f"{leaves[-1]}.outer"
-    while len(leaves) > 1:
-        schedule = schedule.fuse(copy, leaves[0], leaves[1])
-        leaves = [f"{leaves[0]}.{leaves[1]}.fused", *leaves[2:]]
-    (fused,) = leaves
+    schedule, (leaf,) = fused(schedule, copy, leaves)
     rows, columns = tile.threads
-    schedule = schedule.split(copy, fused, rows * columns).split(copy, f"{fused}.inner", columns)
-    schedule = schedule.bind(copy, f"{fused}.inner.outer", "threadIdx.y")
-    return schedule.bind(copy, f"{fused}.inner.inner", "threadIdx.x")
+    schedule = schedule.split(copy, leaf, rows * columns).split(copy, f"{leaf}.inner", columns)
+    schedule = schedule.bind(copy, f"{leaf}.inner.outer", "threadIdx.y")
+    return schedule.bind(copy, f"{leaf}.inner.inner", "threadIdx.x")

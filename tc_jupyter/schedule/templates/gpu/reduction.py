@@ -15,23 +15,15 @@ from collections.abc import Mapping
 
 from tc_jupyter.program import IndexVar, Read, walk
 from tc_jupyter.ranges import constant, from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import VECTOR_BYTES, WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.templates.stages import added, fused
 
 from . import filling, side_by_side
 from .side_by_side import is_sum
-
-THREADS = 256
-CHUNK = THREADS * 32
-"""Elements of a partial result: 32 loads per thread."""
-BLOCKS = (256, 1024)
-"""Threads of a block that share a long row."""
-WARP_ROWS = 8
-SHORT = 256
-"""Rows of up to so many elements are reduced by one warp each."""
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -81,12 +73,12 @@ def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling
     """Threads that share a row: a warp if it is known to be short, else a block, of more threads where there are few rows."""
     root = stage.root(stage.statement.reduction_indices[-1].name)
     if not root.extent.names <= sizes.keys():
-        return filling.Shares(THREADS, None)
+        return filling.Shares(tuning.THREADS, None)
     steps = filling.steps_of(stage, sizes)
-    if steps <= SHORT:
+    if steps <= tuning.THREADS:
         return filling.Shares(WARP, None)
     sums = filling.Sums(filling.results_of(stage, sizes), steps, filling.bytes_of_step(stage))
-    return filling.shares(sums, target, lambda count: count in BLOCKS)
+    return filling.shares(sums, target, lambda count: count in (tuning.THREADS, tuning.BLOCKS[-1]))
 
 
 def in_one_loop(schedule: Schedule, name: str) -> tuple[Schedule, str]:
@@ -94,14 +86,7 @@ def in_one_loop(schedule: Schedule, name: str) -> tuple[Schedule, str]:
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.reduction_indices]
     runs = (names[first:] for first in range(len(names)) if lies_in_a_row(schedule, stage, names[first:]))
-    return fused(schedule, name, next(runs, names[-1:]))
-
-
-def fused(schedule: Schedule, name: str, names: list[str]) -> tuple[Schedule, str]:
-    """Neighbouring loops as one; also that loop."""
-    loop = names[0]
-    for inner in names[1:]:
-        schedule, loop = schedule.fuse(name, loop, inner), f"{loop}.{inner}.fused"
+    schedule, (loop,) = fused(schedule, name, next(runs, names[-1:]))
     return schedule, loop
 
 
@@ -137,11 +122,10 @@ def across_threads(schedule: Schedule, name: str, index: str, threads: int, lane
     length = constant_extent(stage, index)
     threads = threads if length is None else min(threads, _shareable(length))
     others = [leaf for leaf in stage.leaves if stage.kind(leaf) == "reduction" and leaf != index]
-    before, thread = schedule.split(name, index, threads * lanes), f"{index}.inner"
+    schedule, thread = schedule.split(name, index, threads * lanes), f"{index}.inner"
     if lanes > 1:
-        before, thread = before.split(name, thread, lanes), f"{thread}.outer"
-    schedule = before.rfactor(name, thread)
-    partial = added(before, schedule)
+        schedule, thread = schedule.split(name, thread, lanes), f"{thread}.outer"
+    schedule, partial = added(schedule, schedule.rfactor(name, thread))
     outputs = [leaf for leaf in schedule.leaves(name) if leaf != thread]
     schedule = schedule.reorder(name, *outputs, thread)
     schedule = schedule.bind(name, thread, "threadIdx.x").compute_at(partial, name, thread)
@@ -171,14 +155,12 @@ def bind_rows(schedule: Schedule, name: str, rows: list[str], threads: int) -> S
     A row of a warp has the last row index in parts of eight: what is known of a part of a fused loop is too little for registers.
     """
     outer, row = (rows, "") if threads > WARP else (rows[:-1], rows[-1])
-    while len(outer) > 1:
-        schedule = schedule.fuse(name, outer[0], outer[1])
-        outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
+    schedule, outer = fused(schedule, name, outer)
     for leaf in outer:
         schedule = schedule.bind(name, leaf, "blockIdx.y" if row else "blockIdx.x")
     if not row:
         return schedule
-    schedule = schedule.split(name, row, WARP_ROWS).bind(name, f"{row}.outer", "blockIdx.x")
+    schedule = schedule.split(name, row, tuning.WARPS).bind(name, f"{row}.outer", "blockIdx.x")
     return schedule.bind(name, f"{row}.inner", "threadIdx.y")
 
 
@@ -189,11 +171,10 @@ def _to_one(schedule: Schedule, name: str) -> Schedule:
     lanes = lanes_of(stage)
     schedule, index = in_one_loop(schedule, name)
     if schedule.leaves(name) == (index,):
-        schedule = schedule.split(name, index, CHUNK)
+        schedule = schedule.split(name, index, tuning.PART)
         leaf, inner = f"{index}.outer", f"{index}.inner"
     else:
         leaf, inner = reductions[0], index
-    before, schedule = schedule, schedule.rfactor(name, leaf)
-    partial = added(before, schedule)
-    schedule = across_threads(schedule, partial, inner, THREADS, lanes).bind(partial, leaf, "blockIdx.x")
-    return across_threads(schedule, name, leaf, THREADS)
+    schedule, partial = added(schedule, schedule.rfactor(name, leaf))
+    schedule = across_threads(schedule, partial, inner, tuning.THREADS, lanes).bind(partial, leaf, "blockIdx.x")
+    return across_threads(schedule, name, leaf, tuning.THREADS)

@@ -20,12 +20,12 @@ from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import WARP, Target
+from tc_jupyter.schedule.templates.stages import fused
 
 from . import kept_rows, pointwise
 from .reduction import (
     across_threads,
     bind_rows,
-    fused,
     in_one_loop,
     lanes_of,
     lies_across,
@@ -119,7 +119,7 @@ def _scheduled(
         user = schedule.graph.stage(name)
         lanes, last = pointwise.lanes_of(schedule, user, columns[-1]), columns[-1]
         if lies_in_a_row(schedule, user, columns):
-            schedule, last = fused(schedule, name, columns)
+            schedule, (last,) = fused(schedule, name, columns)
         schedule = schedule.split(name, last, threads * lanes)
         thread = f"{last}.inner"
         if lanes > 1:

@@ -17,18 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc_jupyter.program import keeps
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import GRID_AXES, Stage
 from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.scatter import elements_of, placed, placed_by_data
-from tc_jupyter.schedule.templates.streaming import added
-
-PART = 1 << 13
-"""Points of a block."""
-LINES = 64
-"""Of a part, where the points have several indices: rows of the outermost one."""
-THREADS = 256
-"""Of a block where points are threads."""
+from tc_jupyter.schedule.templates.stages import added, fused
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -52,10 +46,8 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
 def _points_as_threads(schedule: Schedule, stage: Stage, points: list[str]) -> Schedule:
     outputs = [index.name for index in stage.statement.output_indices]
     schedule = schedule.reorder(stage.name, *points, *outputs)
-    while len(points) > 1:
-        schedule = schedule.fuse(stage.name, points[0], points[1])
-        points = [f"{points[0]}.{points[1]}.fused", *points[2:]]
-    schedule = schedule.split(stage.name, points[0], THREADS)
+    schedule, points = fused(schedule, stage.name, points)
+    schedule = schedule.split(stage.name, points[0], tuning.THREADS)
     schedule = schedule.bind(stage.name, f"{points[0]}.outer", "blockIdx.x")
     return schedule.bind(stage.name, f"{points[0]}.inner", "threadIdx.x")
 
@@ -64,13 +56,11 @@ def _in_shared_memory(schedule: Schedule, stage: Stage, points: list[str]) -> Sc
     name, first = stage.name, points[0]
     elements = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     part, inside = f"{first}.outer", [f"{first}.inner", *points[1:]]
-    before = schedule.split(name, first, PART if len(points) == 1 else LINES)
-    schedule = before.rfactor(name, part)
-    parts = added(before, schedule)
+    schedule = schedule.split(name, first, tuning.PART if len(points) == 1 else tuning.PART_LINES)
+    schedule, parts = added(schedule, schedule.rfactor(name, part))
     last, thread = inside[-1], f"{inside[-1]}.inner"
-    before = schedule.split(parts, last, WARP)
-    schedule = before.rfactor(parts, thread)
-    own = added(before, schedule)
+    schedule = schedule.split(parts, last, WARP)
+    schedule, own = added(schedule, schedule.rfactor(parts, thread))
     schedule = _shared_by_threads(schedule, parts, part, elements, thread)
     inner = [*inside[:-1], f"{last}.outer"]
     rank = schedule.graph.program.tensor(own).rank

@@ -18,21 +18,16 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tc_jupyter.program import IndexVar
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
-from tc_jupyter.schedule.target import VECTOR_BYTES, Target
+from tc_jupyter.schedule.target import VECTOR_BYTES, WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added, copied_out, steps_along
+from tc_jupyter.schedule.templates.stages import added, copied_out, fused
+from tc_jupyter.schedule.templates.streaming import steps_along
 
 from . import filling
 from .limits import fits_shared
-
-MOST_COLUMNS = 32
-"""Threads of a block along the columns."""
-FEWEST_COLUMNS = 8
-"""Threads along the columns that read whole lines of memory, of vectors."""
-BLOCK = 256
-"""Threads of a block, as long as there are so many columns and parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +71,10 @@ def _shares(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str
     steps = filling.extents(stage, "reduction", sizes)[shared_index(stage, sizes)]
     results, lanes = filling.results_of(stage, sizes), lanes_of(schedule, stage)
     *_, columns = filling.extents(stage, "output", sizes).values()
-    side = columns / -(-columns // (MOST_COLUMNS * lanes))
+    side = columns / -(-columns // (WARP * lanes))
     around = filling.steps_of(stage, sizes) // steps
     sums = filling.Sums(results, steps, filling.bytes_of_step(stage), around, lanes, side)
-    return filling.shares(sums, target, lambda count: count <= filling.MOST_PARTS)
+    return filling.shares(sums, target, lambda count: count <= WARP)
 
 
 def is_sum(stage: Stage) -> bool:
@@ -113,15 +108,18 @@ def block_of(stage: Stage, parts: int, lanes: int, target: Target, sizes: Mappin
     """As many threads along the columns as there are, up to a warp, and rows, as long as there are blocks for the whole device."""
     *rows, columns = filling.extents(stage, "output", sizes).values()
     wide = 1
-    while wide < MOST_COLUMNS and wide * lanes < columns:
+    while wide < WARP and wide * lanes < columns:
         wide *= 2
     others = prod(rows)
-    while wide > FEWEST_COLUMNS and others * -(-columns // (wide * lanes)) < target.multiprocessors:
+    while wide > tuning.LINE_THREADS and others * -(-columns // (wide * lanes)) < target.multiprocessors:
         wide //= 2
     high = 1
     blocks = others * -(-columns // (wide * lanes))
     while (
-        rows and wide * parts * high < BLOCK and high < min(8, rows[-1]) and blocks >= 2 * high * target.multiprocessors
+        rows
+        and wide * parts * high < tuning.THREADS
+        and high < min(8, rows[-1])
+        and blocks >= 2 * high * target.multiprocessors
     ):
         high *= 2
     return Block(wide, parts, high, lanes)
@@ -142,22 +140,19 @@ def combined(schedule: Schedule, name: str, user: str | None, index: str, block:
 
 def _alone(schedule: Schedule, name: str, user: str | None, block: Block) -> tuple[Schedule, str, str]:
     """A thread for each vector of results; also the stage that writes them, and the innermost loop over blocks."""
-    names = [index.name for index in schedule.graph.stage(name).statement.output_indices]
-    schedule, copy, total = copied_out(schedule, name, user)
-    theirs = [each.name for each in schedule.graph.stage(copy).statement.output_indices]
-    schedule, place, thread = _result(schedule, copy, theirs, block)
-    return _registers(schedule.compute_at(total, copy, thread), total, names, block), copy, place
+    schedule, copy, total, theirs = copied_out(schedule, name, user)
+    schedule, place, thread = _result(schedule, copy, [*theirs.values()], block)
+    return _registers(schedule.compute_at(total, copy, thread), total, [*theirs], block), copy, place
 
 
 def _shared(schedule: Schedule, name: str, user: str | None, index: str, block: Block) -> Schedule:
     """Threads that have parts of the sums, which others find in shared memory."""
     names = [index.name for index in schedule.graph.stage(name).statement.output_indices]
-    before = schedule.split(name, index, block.parts)
-    schedule = before.rfactor(name, f"{index}.inner")
-    part, index = added(before, schedule), f"{index}.inner"
+    schedule = schedule.split(name, index, block.parts)
+    schedule, part = added(schedule, schedule.rfactor(name, f"{index}.inner"))
+    index = f"{index}.inner"
     schedule, copy, place = _alone(schedule, name, user, block)
-    before, schedule = schedule, schedule.cache_write(part)
-    own = added(before, schedule)
+    schedule, own = added(schedule, schedule.cache_write(part))
     schedule = schedule.compute_at(part, copy, place).storage(part, "shared")
     schedule, thread = _parts(schedule, part, index, names, block)
     return _registers(schedule.compute_at(own, part, thread), own, [index, *names], block)
@@ -175,9 +170,8 @@ def _result(schedule: Schedule, copy: str, names: list[str], block: Block) -> tu
     schedule, thread, lane = _vector(schedule, copy, f"{last}.inner", block)
     threads = [*([f"{row}.inner"] if row else []), thread]
     schedule = schedule.reorder(copy, *outer, f"{last}.outer", *threads, *lane)
-    while len(outer) > 2:
-        schedule = schedule.fuse(copy, outer[0], outer[1])
-        outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
+    schedule, first = fused(schedule, copy, outer[:-1])
+    outer = [*first, *outer[-1:]]
     axes = dict(zip(reversed(outer), ("blockIdx.x", "blockIdx.z"), strict=False))
     for leaf, axis in {**axes, f"{last}.outer": "blockIdx.y" if outer else "blockIdx.x"}.items():
         schedule = schedule.bind(copy, leaf, axis)

@@ -31,27 +31,14 @@ from math import prod
 
 from tc_jupyter.program import IndexVar, Read, walk
 from tc_jupyter.ranges import SizeExpr, constant, from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import SECTOR_BYTES, WARP, Target
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.templates.stages import added, fused
 
 from .limits import fits_shared
 from .product import extent_of
-
-THREADS = (8, 32)
-"""Threads along rows and columns."""
-PAYS = 2
-"""A tile must save this factor of sectors: it costs a barrier, and every element is written and read once more.
-
-Only rows count. Neighbours in a row lie in sectors that the same warp has just asked for, so the nearest cache serves them: three
-points along the last index stay a plain kernel.
-"""
-MOST_POINTS = 1024
-MOST_REGISTERS = 48
-"""Elements of 32 bits that a thread may keep: with the rest of a kernel they stay below 64 registers, four blocks at once."""
-MANY_BLOCKS = 512
-"""Blocks that keep a large device busy; smaller tiles are used until there are so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +53,7 @@ class Tile:
         """Elements of a tile along an index of the result."""
         if index == roles.column:
             return WARP * (1 if roles.walk else self.columns)
-        return {roles.row: THREADS[0] * self.rows, roles.walk: self.planes}.get(index, 1)
+        return {roles.row: tuning.WARPS * self.rows, roles.walk: self.planes}.get(index, 1)
 
 
 TILES = (Tile(4, 2, 32), Tile(2, 2, 16), Tile(1, 1, 8))
@@ -119,8 +106,10 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     roles = _roles(found, outputs)
     if roles is None:
         return None
-    light = [tile for tile in TILES if all(_kept(each, roles, tile) <= MOST_REGISTERS for each in found)] or TILES
-    for tile in [each for each in light if _blocks(stage, roles, each, sizes) >= MANY_BLOCKS] or light[-1:]:
+    light = [
+        tile for tile in TILES if all(_kept(each, roles, tile) <= tuning.STENCIL_REGISTERS for each in found)
+    ] or TILES
+    for tile in [each for each in light if _blocks(stage, roles, each, sizes) >= tuning.STENCIL_BLOCKS] or light[-1:]:
         made = _scheduled(schedule, name, found, roles, tile)
         if fits_shared(made):
             return made
@@ -130,7 +119,9 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
 def _blocks(stage: Stage, roles: Roles, tile: Tile, sizes: Mapping[str, int]) -> int:
     """Blocks of a launch; of an index of unknown size as many as keep a device busy."""
     extents = {index.name: extent_of(stage, index.name, sizes) for index in stage.statement.output_indices}
-    return prod(MANY_BLOCKS if e is None else -(-e // tile.extent(roles, index)) for index, e in extents.items())
+    return prod(
+        tuning.STENCIL_BLOCKS if e is None else -(-e // tile.extent(roles, index)) for index, e in extents.items()
+    )
 
 
 # --- what is read again ----------------------------------------------------------------------------------------------
@@ -177,7 +168,7 @@ def _points(
     if not all(low.is_constant and high.is_constant for low, high in windows.values()):
         return None
     ranges = [range(low.constant, high.constant) for low, high in windows.values()]
-    if len(reads) * prod(map(len, ranges)) > MOST_POINTS:
+    if len(reads) * prod(map(len, ranges)) > tuning.STENCIL_POINTS:
         return None
     moved: set[tuple[str | None, ...]] = set()
     origin: list[SizeExpr] | None = None
@@ -230,7 +221,7 @@ def _pays(reuse: Reuse, roles: Roles, tile: Tile) -> bool:
     for index in (roles.walk, roles.row, roles.column):
         if index is not None:
             tiled *= 1 + reuse.halo(index) / tile.extent(roles, index)
-    return plain >= PAYS * tiled
+    return plain >= tuning.STENCIL_PAYS * tiled
 
 
 def _kept(reuse: Reuse, roles: Roles, tile: Tile) -> int:
@@ -266,12 +257,11 @@ def _scheduled(schedule: Schedule, name: str, found: Sequence[Reuse], roles: Rol
         if reuse.computed:
             schedule = _computed(schedule, reuse, name, place, roles)
             continue
-        before, schedule = schedule, schedule.cache_read(reuse.tensor, reuse.consumer)
-        copy = added(before, schedule)
+        schedule, copy = added(schedule, schedule.cache_read(reuse.tensor, reuse.consumer))
         schedule = schedule.compute_at(copy, name, place)
         schedule = schedule.storage(copy, "shared", padded=True, **_rolling(roles))
         schedule = _shared_by_threads(schedule, copy, reuse, roles)
-        if 0 < _kept(reuse, roles, tile) <= MOST_REGISTERS:
+        if 0 < _kept(reuse, roles, tile) <= tuning.STENCIL_REGISTERS:
             schedule = _in_registers(schedule, copy, reuse, name, inside, roles, tile)
     return schedule
 
@@ -297,15 +287,12 @@ def _result(schedule: Schedule, name: str, roles: Roles, tile: Tile) -> Schedule
         schedule = schedule.split(name, columns, WARP).unroll(name, f"{columns}.outer")
         columns, inner = f"{columns}.inner", [f"{columns}.outer", *inner]
     schedule = schedule.reorder(name, *blocks, f"{row}.outer", f"{column}.outer", rows, columns, *inner, *reductions)
-    while len(blocks) > 1:
-        schedule = schedule.fuse(name, blocks[0], blocks[1])
-        blocks = [f"{blocks[0]}.{blocks[1]}.fused", *blocks[2:]]
+    schedule, blocks = fused(schedule, name, blocks)
     for leaf in blocks:
         schedule = schedule.bind(name, leaf, "blockIdx.z")
     schedule = schedule.bind(name, f"{row}.outer", "blockIdx.y").bind(name, f"{column}.outer", "blockIdx.x")
     schedule = schedule.bind(name, rows, "threadIdx.y").bind(name, columns, "threadIdx.x")
-    for leaf in (inner[-1], *reductions):
-        schedule = schedule.unroll(name, leaf)
+    schedule = schedule.unroll(name, inner[-1], *reductions)
     return schedule
 
 
@@ -314,21 +301,17 @@ def _shared_by_threads(schedule: Schedule, copy: str, reuse: Reuse, roles: Roles
     pairs = list(zip(schedule.leaves(copy), reuse.indices, strict=True))
     leaves = [leaf for leaf, index in pairs if index in (roles.row, roles.column, None)]
     schedule = schedule.reorder(copy, *(leaf for leaf, _ in pairs if leaf not in leaves), *leaves)
-    while len(leaves) > 1:
-        schedule = schedule.fuse(copy, leaves[0], leaves[1])
-        leaves = [f"{leaves[0]}.{leaves[1]}.fused", *leaves[2:]]
-    (fused,) = leaves
-    schedule = schedule.split(copy, fused, prod(THREADS)).split(copy, f"{fused}.inner", THREADS[1])
-    schedule = schedule.bind(copy, f"{fused}.inner.outer", "threadIdx.y")
-    return schedule.bind(copy, f"{fused}.inner.inner", "threadIdx.x")
+    schedule, (leaf,) = fused(schedule, copy, leaves)
+    schedule = schedule.split(copy, leaf, tuning.THREADS).split(copy, f"{leaf}.inner", WARP)
+    schedule = schedule.bind(copy, f"{leaf}.inner.outer", "threadIdx.y")
+    return schedule.bind(copy, f"{leaf}.inner.inner", "threadIdx.x")
 
 
 def _in_registers(
     schedule: Schedule, tensor: str, reuse: Reuse, name: str, place: str, roles: Roles, tile: Tile
 ) -> Schedule:
     """A thread's own copy of what its rows read."""
-    before, schedule = schedule, schedule.cache_read(tensor, reuse.consumer)
-    copy = added(before, schedule)
+    schedule, copy = added(schedule, schedule.cache_read(tensor, reuse.consumer))
     schedule = schedule.compute_at(copy, name, place).storage(copy, "register", padded=True, **_rolling(roles))
     for leaf, index in zip(schedule.leaves(copy), reuse.indices, strict=True):
         if index is not None and index != roles.walk:
@@ -343,7 +326,7 @@ def _computed(schedule: Schedule, reuse: Reuse, name: str, place: str, roles: Ro
     schedule = schedule.compute_at(temporary, name, place).storage(temporary, "shared", **_rolling(roles))
     leaves = dict(zip(reuse.indices, schedule.leaves(temporary), strict=True))
     threads: list[str] = []
-    for index, axis, count in ((roles.row, "threadIdx.y", THREADS[0]), (roles.column, "threadIdx.x", THREADS[1])):
+    for index, axis, count in ((roles.row, "threadIdx.y", tuning.WARPS), (roles.column, "threadIdx.x", WARP)):
         if index in leaves:
             schedule = schedule.split(temporary, leaves[index], count)
             schedule = schedule.bind(temporary, f"{leaves[index]}.inner", axis)

@@ -23,21 +23,16 @@ from dataclasses import dataclass
 
 from tc_jupyter.program import DType, IndexVar, Read, factors_of, walk
 from tc_jupyter.ranges import from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.intrinsics import STEPS
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import WARP, Target
+from tc_jupyter.schedule.target import VECTOR_BYTES, WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added, copied_out
+from tc_jupyter.schedule.templates.stages import added, copied_out, fused
 
 from .limits import fits_shared
-from .product import FEWEST, Roles, cheapest, extent_of, parts_first, roles_of
-
-STAGES = 3
-DEPTH_BYTES = 64
-"""Bytes of a row of a tile along the reduction: two matrix steps."""
-CHUNK = 16
-"""Bytes of one copy; chunks of a row of a tile are exchanged."""
+from .product import Roles, cheapest, extent_of, parts_first, roles_of
 
 FEATURES = {
     DType.FLOAT16: "mma",
@@ -126,7 +121,7 @@ def _stands_alone(read: Read, axis: str) -> bool:
 def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, ...]:
     extents = [extent_of(stage, axis, sizes) for axis in (roles.row, roles.column)]
     least = min(4096 if extent is None else extent for extent in extents)
-    if least <= FEWEST:
+    if least <= tuning.FEW:
         return ()
     return (LARGE, MEDIUM, SMALL) if least > 64 else (MEDIUM, SMALL) if least > 32 else (SMALL,)
 
@@ -149,16 +144,17 @@ class _Product:
         """
         stage, roles = schedule.graph.stage(self.name), self.roles
         names = [index.name for index in stage.statement.output_indices]
-        schedule, copy, total = copied_out(schedule, self.name, self.user)
-        theirs = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
-        row, column = (theirs[names.index(axis)] for axis in (roles.row, roles.column))
+        schedule, copy, total, theirs = copied_out(schedule, self.name, self.user)
+        row, column = theirs[roles.row], theirs[roles.column]
         schedule = self.result(schedule, copy, row, column)
         schedule = schedule.compute_at(total, copy, f"{column}.inner.outer")
         reductions = [index.name for index in stage.statement.reduction_indices if index.name != roles.inner]
         rest = [name for name in names if name not in (roles.row, roles.column)]
         inner = roles.inner
         size = self.reads[0].dtype.bytes
-        schedule = schedule.split(total, inner, DEPTH_BYTES // size).split(total, f"{inner}.inner", 2 * CHUNK // size)
+        schedule = schedule.split(total, inner, 4 * VECTOR_BYTES // size).split(
+            total, f"{inner}.inner", 2 * VECTOR_BYTES // size
+        )
         depth = f"{inner}.inner.inner"
         parts, rest = parts_first(stage, rest)
         tiles = (f"{inner}.outer", f"{inner}.inner.outer")
@@ -175,9 +171,7 @@ class _Product:
         """Blocks and warps over the result; each warp writes its tile."""
         rest = [leaf for leaf in schedule.leaves(copy) if leaf not in (row, column)]
         schedule = schedule.reorder(copy, *rest, row, column)
-        while len(rest) > 1:
-            schedule = schedule.fuse(copy, rest[0], rest[1])
-            rest = [f"{rest[0]}.{rest[1]}.fused", *rest[2:]]
+        schedule, rest = fused(schedule, copy, rest)
         sizes = ((row, self.tile.rows, self.tile.warp_rows, 16), (column, self.tile.columns, self.tile.warp_columns, 8))
         for axis, block, warp, step in sizes:
             schedule = schedule.split(copy, axis, block).split(copy, f"{axis}.inner", warp)
@@ -193,12 +187,10 @@ class _Product:
 
     def operand(self, schedule: Schedule, read: Read, total: str) -> Schedule:
         """A tile in shared memory, copied by all threads, and the fragments that a warp reads of it."""
-        before, schedule = schedule, schedule.cache_read(read.tensor, total)
-        tile = added(before, schedule)
+        schedule, tile = added(schedule, schedule.cache_read(read.tensor, total))
         schedule = schedule.compute_at(tile, total, f"{self.roles.inner}.outer")
         schedule = self.stored(schedule, tile, read)
-        before, schedule = schedule, schedule.cache_read(tile, total)
-        fragment = added(before, schedule)
+        schedule, fragment = added(schedule, schedule.cache_read(tile, total))
         schedule = schedule.compute_at(fragment, total, f"{self.roles.inner}.inner.outer")
         schedule = schedule.storage(fragment, "fragment", padded=True)
         return self.copied(schedule, tile, read)
@@ -208,7 +200,7 @@ class _Product:
         lengths = {
             self.roles.row: self.tile.rows,
             self.roles.column: self.tile.columns,
-            self.roles.inner: DEPTH_BYTES // read.dtype.bytes,
+            self.roles.inner: 4 * VECTOR_BYTES // read.dtype.bytes,
         }
         tiled = [
             (number, lengths[node.name])
@@ -217,10 +209,10 @@ class _Product:
             if isinstance(node, IndexVar) and node.name in lengths
         ]
         order = [n for n in range(len(read.indices)) if n not in dict(tiled)] + [number for number, _ in tiled]
-        chunks = min(8, tiled[-1][1] * read.dtype.bytes // CHUNK)
+        chunks = min(8, tiled[-1][1] * read.dtype.bytes // VECTOR_BYTES)
         swizzle = (3 - chunks.bit_length() + 1, chunks - 1)
         layout = None if order == sorted(order) else tuple((number, 0) for number in order)
-        return schedule.storage(tile, "shared", layout=layout, padded=True, swizzle=swizzle, double=STAGES)
+        return schedule.storage(tile, "shared", layout=layout, padded=True, swizzle=swizzle, double=tuning.STAGES)
 
     def copied(self, schedule: Schedule, tile: str, read: Read) -> Schedule:
         """16 bytes per copy where the tile lies along the last dimension, the copies one after the other over the threads."""
@@ -228,12 +220,9 @@ class _Product:
         tiled = {self.roles.row, self.roles.column, self.roles.inner}
         wide = any(isinstance(node, IndexVar) and node.name in tiled for node in walk(read.indices[-1]))
         if wide:
-            schedule = schedule.split(tile, last, CHUNK // read.dtype.bytes)
+            schedule = schedule.split(tile, last, VECTOR_BYTES // read.dtype.bytes)
         leaves = [*outer, f"{last}.outer" if wide else last]
-        while len(leaves) > 1:
-            schedule = schedule.fuse(tile, leaves[0], leaves[1])
-            leaves = [f"{leaves[0]}.{leaves[1]}.fused", *leaves[2:]]
-        (leaf,) = leaves
+        schedule, (leaf,) = fused(schedule, tile, leaves)
         rows, columns = self.tile.warps
         for factor, axis in ((rows * columns * WARP, ""), (columns * WARP, "threadIdx.z"), (WARP, "threadIdx.y")):
             schedule = schedule.split(tile, leaf, factor)

@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc_jupyter.ranges import from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.templates.stages import added
 
 from . import filling, side_by_side
-from .product import FEWEST, extent_of, roles_of
-from .reduction import THREADS, WARP_ROWS, bind_rows
+from .product import extent_of, roles_of
+from .reduction import bind_rows
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -34,14 +35,14 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     if roles is None or len(stage.statement.reduction_indices) != 1:
         return None
     lengths = {axis: extent_of(stage, axis, sizes) for axis in (roles.row, roles.column)}
-    few = min(lengths, key=lambda axis: lengths[axis] or FEWEST + 1)
+    few = min(lengths, key=lambda axis: lengths[axis] or tuning.FEW + 1)
     long = roles.column if few == roles.row else roles.row
     length, operand = lengths[few], _operand(stage, long, few, roles.inner)
-    if length is None or length > FEWEST or not operand:
+    if length is None or length > tuning.FEW or not operand:
         return None
     rows = filling.results_of(stage, sizes) // max(1, length)
     steps = filling.extents(stage, "reduction", sizes)[roles.inner]
-    counts = (WARP,) if rows >= WARP_ROWS * target.multiprocessors else (WARP, THREADS)
+    counts = (WARP,) if rows >= tuning.WARPS * target.multiprocessors else (WARP, tuning.THREADS)
     sums = filling.Sums(rows, steps, filling.bytes_of_step(stage))
     share = filling.shares(sums, target, lambda count: count in counts)
     if share.length is None:
@@ -73,9 +74,8 @@ def _scheduled(
     outputs = [index.name for index in stage.statement.output_indices]
     rest = [index for index in outputs if index not in (long, few)]
     thread = f"{inner}.inner"
-    before = schedule.split(name, inner, threads)
-    schedule = before.rfactor(name, thread)
-    partial = added(before, schedule)
+    schedule = schedule.split(name, inner, threads)
+    schedule, partial = added(schedule, schedule.rfactor(name, thread))
     schedule = schedule.split(name, few, count)
     schedule = schedule.reorder(name, *rest, long, f"{few}.outer", f"{few}.inner", thread)
     schedule = schedule.unroll(name, f"{few}.inner").bind(name, thread, "threadIdx.x")
@@ -86,6 +86,5 @@ def _scheduled(
     schedule = schedule.split(partial, few, count)
     leaves = (thread, *rest, long, f"{few}.outer", f"{inner}.outer", f"{few}.inner")
     schedule = schedule.reorder(partial, *leaves).unroll(partial, f"{few}.inner").bind(partial, thread, "threadIdx.x")
-    before, schedule = schedule, schedule.cache_read(operand, partial)
-    copy = added(before, schedule)
+    schedule, copy = added(schedule, schedule.cache_read(operand, partial))
     return schedule.compute_at(copy, partial, f"{inner}.outer").storage(copy, "local")

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 
 from tc_jupyter.program import IndexVar
 from tc_jupyter.ranges import from_expr, step_of
+from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
-from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.target import WARP, Target
+from tc_jupyter.schedule.templates.stages import added, fused
 
 from .limits import fits_shared
-
-TILE, LINES = 32, 8
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -51,10 +50,8 @@ def _tiles(schedule: Schedule, name: str, row: str, outputs: list[str], tensors:
     last = outputs[-1]
     rest = [leaf for leaf in outputs if leaf not in (row, last)]
     schedule = schedule.reorder(name, *rest, row, last)
-    while len(rest) > 1:
-        schedule = schedule.fuse(name, rest[0], rest[1])
-        rest = [f"{rest[0]}.{rest[1]}.fused", *rest[2:]]
-    schedule = schedule.split(name, row, TILE).split(name, last, TILE).split(name, f"{row}.inner", LINES)
+    schedule, rest = fused(schedule, name, rest)
+    schedule = schedule.split(name, row, WARP).split(name, last, WARP).split(name, f"{row}.inner", tuning.WARPS)
     order = (f"{row}.outer", f"{last}.outer", f"{row}.inner.inner", f"{last}.inner", f"{row}.inner.outer")
     schedule = schedule.reorder(name, *rest, *order)
     for leaf in rest:
@@ -67,10 +64,9 @@ def _tiles(schedule: Schedule, name: str, row: str, outputs: list[str], tensors:
 
 
 def _tile_of(schedule: Schedule, tensor: str, name: str, place: str, row: str, last: str) -> Schedule:
-    before, schedule = schedule, schedule.cache_read(tensor, name)
-    copy = added(before, schedule)
+    schedule, copy = added(schedule, schedule.cache_read(tensor, name))
     schedule = schedule.compute_at(copy, name, place).storage(copy, "shared", padded=True, pad=1)
-    schedule = schedule.split(copy, row, TILE).split(copy, last, LINES)
+    schedule = schedule.split(copy, row, WARP).split(copy, last, tuning.WARPS)
     outer = [leaf for leaf in schedule.leaves(copy) if leaf not in (f"{row}.inner", f"{last}.inner", f"{last}.outer")]
     schedule = schedule.reorder(copy, *outer, f"{last}.outer", f"{last}.inner", f"{row}.inner")
     return schedule.bind(copy, f"{last}.inner", "threadIdx.y").bind(copy, f"{row}.inner", "threadIdx.x")
