@@ -1042,7 +1042,8 @@ class _DefChecker:
             own = {target.name for target, _ in node.targets} & tree.names_in((node.value,))
             help, fix = "of equal values it gives the first one: leave `along` out", None
             if own:
-                carried = "`P(t) = X(t) < (M(t-1) else inf) ? t : (P(t-1) else 0)`"
+                beyond = "> (M(t-1) else -inf)" if "max" in node.operator else "< (M(t-1) else inf)"
+                carried = f"`P(t) = X(t) {beyond} ? t : (P(t-1) else 0)`"
                 help = f"a position that is carried along is a statement of its own, as in {carried}"
             elif (
                 not node.blocks
