@@ -356,3 +356,13 @@ def test_a_class_and_a_wrong_count_of_outputs_are_told(call, said):
     )
     with pytest.raises(tc.CallError, match=re.escape(said)):
         call(module, np.zeros(3, np.float32))
+
+
+def test_all_ranges_that_end_before_they_start_are_told():
+    text = "def f(float(H, W) X, float(K) F) -> (Y) { R(y, x) +=! X(y, x + k) * F(k)  Y(y, x) +=! R(y + k, x) * F(k) }"
+    f = tc.compile(text).f
+    needs = r"it needs `K <= W \+ 1` and `K <= H \+ 1`; here H = 3, K = 9, W = 4"
+    with pytest.raises(tc.CallError, match=needs):
+        f(np.ones((3, 4), np.float32), np.ones(9, np.float32))
+    with pytest.raises(tc.CallError, match=r"it needs `K <= H \+ 1`; here H = 3, K = 5"):
+        f(np.ones((3, 4), np.float32), np.ones(5, np.float32))

@@ -9,7 +9,7 @@ TC601 where `I + K <= J + 1` is false.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
@@ -610,8 +610,28 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
     labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)
     text = range_text(r.index, r.lower, r.upper)
-    help = f"it needs `{condition_text(solved(r.upper - r.lower))}`" + (f"; here {given}" if given else "")
+    extents = list(_negative_extents(bind, r, values))
+    needs = " and ".join(dict.fromkeys(f"`{condition_text(solved(each))}`" for each in extents))
+    given = _given({name for each in extents for name in each.names}, values)
+    help = f"it needs {needs}" + (f"; here {given}" if given else "")
     return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, help)
+
+
+def _negative_extents(bind: Bind, first: IndexRange, values: Mapping[str, int]) -> Iterator[SizeExpr]:
+    """The extents of all ranges that end before they start, that of the range with the message first.
+
+    Whoever mends the first alone meets the next one at the following call.
+    """
+    found = (r for statement in bind.program.statements for r in bind.ranges.indices[statement.name])
+    for r in (first, *(r for r in found if r is not first and r.source == "inferred" and r.ends is None)):
+        if r.lower is None or r.upper is None or not (r.lower.names | r.upper.names) <= values.keys():
+            continue
+        try:
+            negative = r.upper.evaluate(values) < r.lower.evaluate(values)
+        except ZeroDivisionError:
+            continue
+        if negative:
+            yield r.upper - r.lower
 
 
 def _extent_message(bind: Bind, statement: Statement, r: IndexRange, extent: int, given: str | None) -> Diagnostic:
