@@ -459,7 +459,7 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
 
 
 def _weaker(nest: _Nest, condition: Expr) -> tuple[int, Expr] | None:
-    """What holds wherever a condition that stays with the lanes of a tile holds for one of them, and in how many loops it is so.
+    """What holds wherever a condition that stays with the lanes of a tile holds for one, and in how many loops it is decided.
 
     It is decided outside of a serial loop that does not change it. `None` if there is no such loop, or if it always holds.
 
