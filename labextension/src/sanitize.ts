@@ -11,8 +11,9 @@ const HTML = new Set(
     's samp section small span strong sub summary sup table tbody td tfoot th thead tr u ul var'
   ).split(' ')
 );
+/** None that is drawn wherever others name it, as markers and clips are: a few letters of those draw millions of times. */
 const SVG = new Set(
-  'svg g defs title desc path rect circle ellipse line polyline polygon text tspan marker clippath lineargradient radialgradient stop'.split(' ')
+  'svg g title desc path rect circle ellipse line polyline polygon text tspan'.split(' ')
 );
 const MATH = new Set('math mrow mi mn mo mtext mfrac msub msup mspace'.split(' '));
 const DROPPED = new Set('script style iframe object embed template noscript link meta base form input button textarea select foreignobject animate set'.split(' '));
@@ -20,8 +21,8 @@ const ATTRIBUTES = new Set(
   (
     'title role colspan rowspan scope open dir lang start align width height alt datetime ' +
     'viewbox x y x1 x2 y1 y2 cx cy r rx ry dx dy d points transform fill stroke stroke-width stroke-dasharray stroke-linecap stroke-linejoin ' +
-    'stroke-opacity fill-opacity opacity font-size font-family font-weight text-anchor dominant-baseline offset stop-color stop-opacity marker-end ' +
-    'marker-start marker-mid refx refy markerwidth markerheight orient markerunits clip-path gradientunits preserveaspectratio paint-order'
+    'stroke-opacity fill-opacity opacity font-size font-family font-weight text-anchor dominant-baseline preserveaspectratio ' +
+    'paint-order'
   ).split(' ')
 );
 /** Data attributes by which a drawing says what it shows; those that a control listens to, ours or the page's, are not among them. */
@@ -46,7 +47,7 @@ const LONGEST_CALL = 200;
 
 const COLOUR = /^(?:#[0-9a-f]{3,8}|[a-z]+|(?:rgba?|hsla?)\([\d\s.,%/]+\)|var\(--jp-[\w-]+(?:, ?[#\w]+)?\))$/i;
 const MIX = /^color-mix\(in srgb, ?(#[0-9a-f]{3,8}|[a-z]+|var\(--jp-[\w-]+\))( \d+%)?, ?(#[0-9a-f]{3,8}|[a-z]+)( \d+%)?\)$/i;
-const CALL = /^(?:url\(#tc[\w-]*|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\d\s.,%e-]*)\)/i;
+const CALL = /^(?:translate|rotate|scale|matrix|rgba?|hsl)\([\d\s.,%e-]*\)/i;
 const LENGTH = /^(?:0|auto|normal|none|inherit|-?\.?\d[\d.]{0,7}(?:px|em|rem|ch|ex|%)?)$/i;
 const CHOSEN = 'var\\(--jp-[\\w-]+, ?\\d{1,3}px\\)';
 const FONT_SIZE = new RegExp(`^max\\((?:(?:${CHOSEN}|calc\\(${CHOSEN} - \\dpx\\))(?:, ?(?=[vc])|(?=\\))))+\\)$`);
@@ -165,11 +166,11 @@ export function allowed(name: string, value: string): boolean {
   if (name === 'title' || name === 'alt' || name.startsWith('aria-') || name.startsWith('data-tc') || FACTS.has(name)) {
     return true;
   }
-  // a function of CSS in an attribute of a drawing may fetch; what is left are places, colours and names of this drawing
+  // a function of CSS in an attribute of a drawing may fetch; what is left are places and colours
   return ATTRIBUTES.has(name) && !value.includes('\\') && callsOurs(value);
 }
 
-/** Whether every function in a value is a name of this drawing, a move or a colour; the time is that of reading it once. */
+/** Whether every function in a value is a move or a colour; the time is that of reading it once. */
 function callsOurs(value: string): boolean {
   for (let open = value.indexOf('('); open >= 0; open = value.indexOf('(', open + 1)) {
     const [word] = /\w*$/.exec(value.slice(Math.max(0, open - LONGEST_WORD), open)) ?? [''];

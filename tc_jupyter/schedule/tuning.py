@@ -19,7 +19,7 @@ are to be used so often. Rows of fewer do not pay for vectors of them: AVX-512, 
 1 1.2 to 2.5 of the time, of 2 1.3 to 1.7, of 4 0.5 to 1.1; of `uint8` rows of 4 3.6, of 8 0.4. Fewer steps of a thread of a GPU
 are not worth a second kernel."""
 EXPONENT = 16
-"""Largest exponent of powers that are products. Measured with AVX-512 (Zen 5), one thread, 100,000 `float`: `pow` 54 us, x^2.5 so
+"""Factors of a power that is products, at most. Measured with AVX-512 (Zen 5), one thread, 100,000 `float`: `pow` 54 us, x^2.5 so
 6, x^7.5 17."""
 ONCE_IN = 16
 """Iterations. What is done once for so many of them costs little beside them: a slow last tile of a row, turning an operand

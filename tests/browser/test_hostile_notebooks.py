@@ -51,6 +51,19 @@ ELEMENTS = {
     "commands of the page": '<a data-commandlinker-command="application:close-all" href="#">x</a>',
     "deep": "<div>" * 40_000 + "x",
     "wide": "<i>x</i>" * 60_000,
+    "markers in markers": "<svg>"
+    + "".join(
+        f'<marker id="tc-m{n}" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" overflow="visible">'
+        f'<polyline points="{"1,1 2,2 " * 30}" stroke="red" marker-mid="url(#tc-m{n + 1})"/></marker>'
+        for n in range(5)
+    )
+    + f'<polyline points="{"1,1 2,2 " * 30}" stroke="red" marker-mid="url(#tc-m0)"/></svg>',
+    "clips in clips": "<svg>"
+    + "".join(
+        f'<clipPath id="tc-c{n}">' + f'<rect width="9" height="9" clip-path="url(#tc-c{n + 1})"/>' * 60 + "</clipPath>"
+        for n in range(5)
+    )
+    + '<rect width="9" height="9" clip-path="url(#tc-c0)"/></svg>',
 }
 TERMS = " + ".join(["N"] * 4000)
 
