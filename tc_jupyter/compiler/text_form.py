@@ -159,11 +159,18 @@ def _is_declared(index: IndexRange, program: Program) -> bool:
     )
 
 
-def proved_line(items: tuple[Precondition, ...]) -> str:
-    """`3 of 4 bounds of accesses proved`: an access has two bounds per dimension."""
+def proved_line(items: tuple[Precondition, ...], ranges_known: bool = True) -> str:
+    """`3 of 4 bounds of accesses proved`: an access has two bounds per dimension, which are those of known ranges."""
     bounds = [item for item in items if item.bound is not None]
     proved = sum(item.status == "proved" for item in bounds)
-    return f"{proved} of {len(bounds)} bounds of accesses proved" if bounds else "no access needs a bound"
+    if not bounds:
+        return "no access needs a bound" if ranges_known else "no bound is proved: ranges are unknown"
+    return f"{proved} of {len(bounds)} bounds of accesses proved"
+
+
+def ranges_known(found: FunctionAnalysis) -> bool:
+    """Whether every index of a def has a range."""
+    return all(found.ranges.is_complete(each.name) for each in found.program.statements)
 
 
 def open_conditions(found: FunctionAnalysis) -> tuple[ConditionRow, ...]:
@@ -248,6 +255,6 @@ def function_text(found: FunctionAnalysis, demanded: tuple[str, ...] = ()) -> st
         lines += [f"    {row.range:<{width}}  {row.kind:<{kinds}}  {row.reason}" for row in block.rows]
     if names := temporaries(found):
         lines.append(f"  temporary: {', '.join(names)}")
-    lines.append(f"  {proved_line(found.preconditions)}")
+    lines.append(f"  {proved_line(found.preconditions, ranges_known(found))}")
     lines += [f"  {STATUS[row.status]}: {row.text}  ({row.about})" for row in open_conditions(found)]
     return "\n".join(lines)

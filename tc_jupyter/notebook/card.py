@@ -25,6 +25,7 @@ from tc_jupyter.compiler.text_form import (
     open_conditions,
     open_signatures,
     proved_line,
+    ranges_known,
     shape_text,
     statements,
     temporaries,
@@ -254,9 +255,10 @@ def _temporaries(found: FunctionAnalysis) -> str:
 
 def _conditions(found: FunctionAnalysis) -> str:
     rows = open_conditions(found)
-    sign = "✓" if not any(row.status == "refuted" for row in rows) else "✗"
+    known = ranges_known(found)
+    sign = "✓" if known and not any(row.status == "refuted" for row in rows) else "✗"
     colour = GOOD if sign == "✓" else BAD
-    summary = f'<span style="color:{colour}">{sign}</span> {escape(proved_line(found.preconditions))}'
+    summary = f'<span style="color:{colour}">{sign}</span> {escape(proved_line(found.preconditions, known))}'
     listed = "".join(_condition(row) for row in rows)
     table = f'<table style="{_TABLE}"><tbody>{listed}</tbody></table>' if listed else ""
     return f"<div>{summary}</div>{table}"

@@ -895,10 +895,22 @@ class _Rounds:
         )[1:]
         last = items[-1].name
         help_text = f"give the range of one of them: `where {_where(last)}`"
+        if factor := self.factor_among(items):
+            help_text = f"if `{factor}` is a number, make it a parameter, as in `int32 {factor}`; else {help_text}"
         label = f"`{bound.access.text}` has more than one open index"
         self.diagnostics.append(
             Diagnostic(codes.UNRESOLVED_RANGE, bound.access.span, message, label, labels, help_text)
         )
+
+    def factor_among(self, items: list[Index]) -> str | None:
+        """An index on the right alone that multiplies another one, as a step does: `S` in `X(S*t + k)`."""
+        for item in items:
+            splits = (
+                e.linear_in(item.name) for access in self.accesses for e in access.index if item.name in e.indices
+            )
+            if item.kind == "reduction" and any(split is not None and split[0].indices for split in splits):
+                return item.name
+        return None
 
     def report_never(self, item: Index) -> None:
         names = {*self.boxes, *(i.name for i in self.statement.indices), *self.scope.sizes} - {item.name}

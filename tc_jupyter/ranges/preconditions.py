@@ -920,7 +920,7 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
         cut = _guarded_cut(statement, ranges, r) if is_reduction else []
         told = is_reduction or ranges.program.language == "tc" or _computes(statement, ranges)
         empty = (_no_element(statement, r) or _empty_range(r)) if told else []
-        few = cut or empty or (_one_point(r, ranges) if is_reduction else [])
+        few = cut or empty or (_one_point(r, ranges) if is_reduction or _shares_a_subscript(r, ranges) else [])
         result.extend(d for d in few if d.fix is None or all(d.fix != other.fix for other in result))
         if any(bound.access.is_border(bound.dimension) for bound in r.because):
             result.append(_window_message(r))
@@ -968,12 +968,19 @@ def _empty_range(r: IndexRange) -> list[Diagnostic]:
     return [Diagnostic(codes.EMPTY_RANGE, r.span, message, f"`{r.text}`", labels, "check its bounds")]
 
 
+def _shares_a_subscript(r: IndexRange, ranges: Ranges) -> bool:
+    """Whether a bound of a range is that of a sum with other indices, as `X(i + l)` is for `l`, whatever the size of `X`."""
+    shared = (b for b in r.because if len(b.access.index[b.dimension].indices) > 1)
+    return any(ranges.boxes[b.access.tensor].bounds[b.dimension][1].names for b in shared)
+
+
 def _one_point(r: IndexRange, ranges: Ranges) -> list[Diagnostic]:
     """TC328."""
     if r.source != "inferred" or not nonnegative(1 - r.extent):
         return []
     single = "a single value" if r.extent == 1 else "at most one value"
-    message = f"the reduction index `{r.index}` has {single}, `{to_python_of(r.lower)}`"
+    what = "reduction index" if r.kind == "reduction" else "index"
+    message = f"the {what} `{r.index}` has {single}, `{to_python_of(r.lower)}`"
     labels = tuple(Label(b.access.span, f"fixed by `{b.text}`") for b in r.because if b.access.span.end)
     help_text, fix = f"give its range if more is meant: `where {r.index} in ...`", None
     if narrow := _narrowed_by_where(r, ranges):
@@ -1192,7 +1199,7 @@ def _shifted(ranges: Ranges, statement: Statement, r: IndexRange, ends: tuple[Si
     return f"write `{as_written(later)}` for `{r.index}`, as in `{read.text}` for `{access.text}`"
 
 
-_KEPT = "write `else 0`, or another value, directly behind each read that begins before its array"
+_KEPT = "write `else 0`, or another value, directly behind each read that begins before its array or ends behind it"
 
 
 def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension: int) -> Diagnostic:
