@@ -2583,6 +2583,8 @@ class _StatementChecker:
                 codes.WHERE_UNUSED, name.span, f"a range is given for `{name.name}`, which is {taken[0]}", "", labels
             )
             return
+        if self.expressions.too_large:
+            return  # what was not put in may have it
         help, fix = self.scope.did_you_mean(name.name, name.span, [*self.names.left, *self.names.indices])
         self.scope.report(
             codes.WHERE_UNUSED, name.span, f"`{name.name}` is not an index of this statement", help=help, fix=fix
