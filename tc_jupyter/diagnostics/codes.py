@@ -59,7 +59,7 @@ UNUSED = Code("TC234", "unused", _W, "a parameter, let or temporary is never use
 NARROW_SUM = Code("TC235", "narrow-sum", _N, "a sum or product in 8 or 16 bit integers wraps in that type")
 MIXED_SIGN = Code("TC236", "mixed-sign", _W, "`uint64` meets a signed type")
 RENAMED_DEF = Code("TC237", "renamed-def", _W, "the name of a def is no Python name")
-PLAIN_UPDATE = Code("TC238", "plain-update", _N, "an operator with `!` has nothing to combine")
+PLAIN_UPDATE = Code("TC238", "plain-update", _N, "an operator with `!`, or an order, changes nothing")
 NARROW_FLOAT = Code(
     "TC239", "narrow-float", _W, "literals and integers are computed in `float32` before they meet a wider type"
 )

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tc_jupyter.diagnostics import Edit, Fix, Span
 from tc_jupyter.syntax import expression_text, tree
 
-_STARTS = {"+=": "0", "*=": "1"}
-"""What an accumulation begins with."""
+from .orders import STARTS, continued, in_brackets
 
 _ACCUMULATING = ("+=", "*=", "min=", "max=")
 
@@ -121,18 +120,8 @@ class _Rewriting:
         if not simple or any(not tree.names_in(read.arguments) <= own for read in reads):
             return None
         at = ", ".join((self.before, *map(expression_text, statement.indices or ())))
-        otherwise = expression_text(value)
-        otherwise = f"({otherwise})" if isinstance(value, tree.Conditional | tree.Binary | tree.Unary) else otherwise
-        begin = self.begins(statement.indices or (), _STARTS.get(operator, otherwise))
-        former = f"{self.name}({at}) else {begin}"
-        if operator in _STARTS:
-            brackets = operator == "*=" or _is_loose(value)
-            opening, closing = f"({former}) {operator[0]} " + "(" * brackets, ")" * brackets
-        else:
-            opening, closing = f"{operator[:-1]}({former}, ", ")"
-        start, end = value.span.start, value.span.end
-        edits = [Edit(statement.operator_span, "="), Edit(Span(start, start), opening)]
-        return [*edits, *([Edit(Span(end, end), closing)] if closing else [])]
+        begin = self.begins(statement.indices or (), STARTS.get(operator) or in_brackets(value))
+        return continued(statement, f"{self.name}({at}) else {begin}")
 
     def reads(self, node: tree.Expression, at: str) -> list[Edit] | None:
         """The step `at` in front of the subscripts; the first step of all has nothing of the step before it."""
@@ -196,11 +185,6 @@ def _inserted(name: tree.Name, indices: Sequence[tree.Expression] | None, step: 
         return [Edit(Span(name.span.end, name.span.end + brackets), f"({step})")]
     place = indices[0].span.start
     return [Edit(Span(place, place), f"{step}, ")]
-
-
-def _is_loose(node: tree.Expression) -> bool:
-    """Whether an operator binds less than `+`."""
-    return isinstance(node, tree.Conditional) or (isinstance(node, tree.Binary) and node.op not in "+-*/%^")
 
 
 def _joined(found: Iterable[list[Edit] | None]) -> list[Edit] | None:

@@ -2583,6 +2583,8 @@ class _StatementChecker:
                 codes.WHERE_UNUSED, name.span, f"a range is given for `{name.name}`, which is {taken[0]}", "", labels
             )
             return
+        if self.expressions.too_large:
+            return  # what was not put in may have it
         help, fix = self.scope.did_you_mean(name.name, name.span, [*self.names.left, *self.names.indices])
         self.scope.report(
             codes.WHERE_UNUSED, name.span, f"`{name.name}` is not an index of this statement", help=help, fix=fix
@@ -2626,7 +2628,8 @@ class _StatementChecker:
         )  # TC302 says what they may be: `n` for a size `N`, a parameter that is missing
         if reduction.keys() <= inside and len({*self.names.left} - inside) == len(reduction):
             alone |= reduction.keys()  # TC302 says that these may be meant for those on the left
-        if self.operator != "=" or not reduction.keys() - typos <= alone:
+        told = self.idle_order(value, reduction, first)
+        if not told and (self.operator != "=" or not reduction.keys() - typos <= alone):
             self.operator_fits(reduction, first, info.kind == "result")
         slips = any(item.code is codes.LIKELY_TYPO for item in self.said())
         if reduction and self.operator == "+" and not slips and not self.conditions:
@@ -2915,6 +2918,32 @@ class _StatementChecker:
                 help=f"it starts from the identity: say so with `{node.operator}!`{other}",
                 fix=fix,
             )
+
+    def idle_order(self, value: Typed, reduction: dict[str, Span], first: bool) -> bool:
+        """Say that an order changes nothing, where no element is made of others; whether this says all about the operator.
+
+        An operator that has nothing else to combine was meant to go on from the element before: a running sum.
+        """
+        node, scope = self.node, self.scope
+        written = [each for each in node.along if node.span.start <= each.span.start < node.span.end]
+        matters = bool(orders.self_reads(node)) or self.is_self_read(value) or bool(self.computed)
+        if not written or node.blocks or self.is_derived or matters or (self.operator == "=" and reduction):
+            return False
+        name, place = node.target.name, Span(written[0].span.start, written[-1].span.end)
+        message = f"`along {scope.source.slice(place)}` changes nothing: the statement reads no element of `{name}`"
+        alone = not reduction and not self.filters and not self.moving
+        accumulates = self.operator != "=" and (self.initialize or first)
+        runs = alone and accumulates and len(written) == 1
+        fix = orders.running(node, written[0], settle(value).dtype.is_float) if runs else None
+        if fix is not None:
+            code = codes.PLAIN_UPDATE if self.initialize else codes.ACCUMULATE_UNSET
+            help = "what is carried along is read: each element is made of the one before it and of a value"
+            scope.report(code, node.operator_span, message, help=help, fix=fix)
+            return True
+        clause = self.owner.order_span(node)
+        fix = Fix("leave `along` out", (Edit(clause, ""),)) if clause is not None else None
+        scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
+        return self.initialize and not reduction
 
     def likely_typos(self) -> set[str]:
         """Report indices that are probably other names, and return those that stand for a left one which nothing else reads."""

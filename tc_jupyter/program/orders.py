@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tc_jupyter.diagnostics import Edit, Fix, Span
-from tc_jupyter.syntax import tree
+from tc_jupyter.syntax import expression_text, tree
 
 Order = tuple[tuple[str, int], ...]
 """Indices, outermost first, each with 1 for upwards and -1 for downwards."""
+
+STARTS = {"+=": "0", "*=": "1"}
+"""What an accumulation begins with."""
 
 
 def self_reads(node: tree.Comprehension) -> list[tree.Apply[tree.Expression]]:
@@ -70,4 +73,59 @@ def added(node: tree.Comprehension, left: Sequence[str]) -> Fix | None:
     return Fix(f"write `{order_clause(order)}`", (Edit(Span(node.span.end, node.span.end), f" {order_clause(order)}"),))
 
 
-__all__ = ["Order", "added", "fitting", "offset", "order_clause", "self_reads"]
+def running(node: tree.Comprehension, direction: tree.Direction, is_float: bool) -> Fix | None:
+    """Read the element before, for an accumulation that reads nothing of its target: `Y(i) = (Y(i - 1) else 0) + X(i)`.
+
+    `None` where a statement has other operators than those of numbers.
+    """
+    operator = node.operator.removesuffix("!")
+    starts = {**STARTS, **(_FLOAT_STARTS if is_float else {})}
+    if operator not in (*STARTS, *_FLOAT_STARTS) or len(node.targets) != 1 or node.rest:
+        return None
+    name = direction.index.name
+    before = f"{name} {'-' if direction.step > 0 else '+'} 1"
+    texts = [expression_text(index) for index in node.indices or ()]
+    at = ", ".join(before if text == name else text for text in texts)
+    edits = continued(node, f"{node.target.name}({at}) else {starts.get(operator) or in_brackets(node.value)}")
+    return Fix("go on from the element before", tuple(edits))
+
+
+_FLOAT_STARTS = {"min=": "inf", "max=": "-inf"}
+
+
+def continued(node: tree.Comprehension, former: str) -> list[Edit]:
+    """The edits that make an accumulation an assignment which combines its value with `former`."""
+    operator, value = node.operator.removesuffix("!"), node.value
+    if operator in STARTS:
+        brackets = operator == "*=" or _is_loose(value)
+        opening, closing = f"({former}) {operator[0]} " + "(" * brackets, ")" * brackets
+    else:
+        opening, closing = f"{operator[:-1]}({former}, ", ")"
+    start, end = value.span.start, value.span.end
+    edits = [Edit(node.operator_span, "="), Edit(Span(start, start), opening)]
+    return [*edits, *([Edit(Span(end, end), closing)] if closing else [])]
+
+
+def in_brackets(node: tree.Expression) -> str:
+    """A value as it stands behind `else`."""
+    text = expression_text(node)
+    return f"({text})" if isinstance(node, tree.Conditional | tree.Binary | tree.Unary) else text
+
+
+def _is_loose(node: tree.Expression) -> bool:
+    """Whether an operator binds less than `+`."""
+    return isinstance(node, tree.Conditional) or (isinstance(node, tree.Binary) and node.op not in "+-*/%^")
+
+
+__all__ = [
+    "STARTS",
+    "Order",
+    "added",
+    "continued",
+    "fitting",
+    "in_brackets",
+    "offset",
+    "order_clause",
+    "running",
+    "self_reads",
+]

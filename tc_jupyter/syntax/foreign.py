@@ -12,7 +12,7 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import DECLARING, closers, is_command, split_commas
+from .recovery import DECLARING, behind_declaration, closers, is_command, split_commas
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
 
 _DERIVATIVES = ("vjp", "jvp", "grad", "gradient", "backward", "derivative")
@@ -388,31 +388,31 @@ def _one_more(bound: list[Token]) -> Edit:
 
 def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     """The tokens after `let` or a type at the start of a statement, which none has, and what to say; `None` if there are none."""
-    count = 0
-    while count < len(piece) and (piece[count].text in DECLARING or piece[count].type == "SCALAR"):
-        count += 1
+    count = behind_declaration(piece, 0, closers(piece))
     rest = piece[count:]
     if not count or (rest and rest[0].type != "NAME"):
         return None
     place = Span(piece[0].start, piece[count - 1].end)
+    kinds = [token for token in piece[:count] if token.type == "SCALAR" or token.text in DECLARING]
+    words = " ".join(token.text for token in kinds)
     if rest and all(token.type not in ("ASSIGN", "UPDATE") for token in rest):
-        message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+        message = f"no statement begins with `{words}`"
         fix = Fix("leave it out", (Edit(Span(piece[0].start, piece[-1].end), ""),))
         help = "indices and tensors need no declaration"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
     if len(split_commas(rest)) > 1:
         help = "one statement writes each of them, and needs no declaration"
-        message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+        message = f"no statement begins with `{words}`"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
-    kind, value = piece[count - 1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
+    kind, value = kinds[-1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
     if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
         edits += [
             Edit(Span(value[0].start, value[0].start), f"{kind.text}("),
             Edit(Span(value[-1].end, value[-1].end), ")"),
         ]
     help = "what is assigned is a tensor of the type of its value; without indices it is a number"
-    message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+    message = f"no statement begins with `{words}`"
     return rest, Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=Fix("leave it out", tuple(edits)))
 
 

@@ -317,6 +317,8 @@ def _plain_statements(tokens: list[Token]) -> list[list[Token]]:
         elif i and (token.type == "CONST" or i > named) and token.type in _HEADS and _is_cut(tokens, i, depth, pairs):
             cuts.append(i)
             depth = 0
+        if i == cuts[-1] and declares(tokens, i, pairs):
+            named = max(named, behind_declaration(tokens, i, pairs))  # no statement begins at the name itself
     return [tokens[start:end] for start, end in zip(cuts, [*cuts[1:], len(tokens)], strict=True) if start < end]
 
 
@@ -346,12 +348,18 @@ DECLARING = frozenset({"let", "var", "val", "auto", "const", "Var", "RVar", "RDo
 
 
 def declares(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
-    """Whether `float y =` or `const int y =` begins at `i`, which no expression has in it."""
-    end = i
-    while end < len(tokens) and _declares(tokens[end]):
-        end += 1
-    named = i < end < len(tokens) and not _declares(tokens[i - 1]) and tokens[end].type in _NAMES
+    """Whether `float y =`, `float(N) y(i) =` or `const int y =` begins at `i`, which no expression has in it."""
+    end = behind_declaration(tokens, i, pairs)
+    named = i < end < len(tokens) and not (i and _declares(tokens[i - 1])) and tokens[end].type in _NAMES
     return named and starts_statement(tokens, end, pairs)
+
+
+def behind_declaration(tokens: list[Token], i: int, pairs: dict[int, int]) -> int:
+    """Where the words end that declare a name from `i` on, with the sizes of a type: behind `const`, `float` or `float(N, D)`."""
+    while i < len(tokens) and _declares(tokens[i]):
+        sized = tokens[i].type == "SCALAR" and i + 1 < len(tokens) and tokens[i + 1].type == "LPAR"
+        i = pairs.get(i + 1, i) + 1 if sized else i + 1
+    return i
 
 
 def _declares(token: Token) -> bool:

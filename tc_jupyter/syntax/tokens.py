@@ -722,7 +722,8 @@ class _Scanner:
             return None
         fix = Fix("write `abs(...)`", (Edit(Span(start, end), "abs("), Edit(Span(inside.end() - 1, inside.end()), ")")))
         help = "an absolute value is `abs(x)`"
-        self.report(codes.UNKNOWN_CHARACTER, start, end, "there is no operator `|`", help, fix)
+        message = "bars are no absolute value: `|` combines bits"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
         self.add("ERROR", self.text[start : inside.end()], start, inside.end())
         return inside.end()
 
