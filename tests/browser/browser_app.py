@@ -117,6 +117,7 @@ class App:
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     soiled: bool = False
+    themed: bool = False
 
     def until(self, test: Callable[[], Any], what: str = "") -> None:
         """Wait for a state that is no state of one element; what is waited for is told in words, or else by the test itself."""
@@ -348,16 +349,19 @@ class App:
     def theme(self, name: str) -> None:
         """Change the theme, `Light` or `Dark`, and wait for it.
 
-        Where the application loads the settings of themes again meanwhile, it takes the old style sheet away twice and logs that.
+        Where the application loads the settings of themes again meanwhile, it takes the old style sheet away twice and logs that,
+        sooner or later.
         """
         change = "name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: name })"
         self.page.evaluate(change, f"JupyterLab {name}")
         there = "name => document.body.dataset.jpThemeName === name"
         self.page.wait_for_function(there, arg=f"JupyterLab {name}")
-        self.errors[:] = [e for e in self.errors if "'removeChild' on 'Node'" not in e]
+        self.themed = True
 
     def own_errors(self) -> list[str]:
-        return [e for e in self.errors if e not in OWN_NOISE[self.kind] and not e.startswith(CANCELLED)]
+        noise = OWN_NOISE[self.kind]
+        found = [e for e in self.errors if e not in noise and not e.startswith(CANCELLED)]
+        return [e for e in found if not self.themed or "'removeChild' on 'Node'" not in e]
 
     def external(self) -> list[str]:
         return [

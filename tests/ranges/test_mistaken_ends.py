@@ -111,7 +111,7 @@ def test_a_window_with_negative_padding_is_told_so():
         ("X(i - 2)", "write `i + 2` for `i`, as in `X(i)` for `X(i - 2)`"),
         (
             "X(i) - X(i - 1)",
-            "write `else 0`, or another value, directly behind each read that begins before its array and add `where i in 0:N`",
+            "write `else 0`, or another value, directly behind each read that begins before its array or ends behind it and add `where i in 0:N`",
         ),
     ],
 )
