@@ -2997,7 +2997,7 @@ class Run:
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
         if s.along and s.target not in self.tensors:
-            self.make(s, declared)
+            self.make(s, declared, given)
         for e in (
             *s.places.values(),
             s.value,
@@ -3052,7 +3052,7 @@ class Run:
             self.writes(s, place)
             target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
 
-    def make(self, s, declared):
+    def make(self, s, declared, given):
         """The target of a first statement that reads what it has made: of the type of all else."""
         if any(name not in s.left or name in s.places for name, _ in s.along):
             raise Rejected("TC261")
@@ -3063,9 +3063,19 @@ class Run:
         if dtype is None:
             dtype = self.carried(s)
         shape = [ranges[name][1] - ranges[name][0] for name in s.left]
-        self.tensors[s.target] = Array(dtype, [ranges[name][0] for name in s.left], shape)
+        new = self.tensors[s.target] = Array(dtype, [ranges[name][0] for name in s.left], shape)
+        self.begin_with(new, s, given)
         self.dims[s.target] = [None] * len(shape)
         self.types, self.code = {}, {}
+
+    def begin_with(self, new, s, given):
+        """What a first statement combines onto: the array of `out=`, or the identity."""
+        if not s.fresh and s.target in given:
+            if list(given[s.target].shape) != list(new.shape):
+                raise Refused("out")
+            new.values, new.errors = list(given[s.target].values), [0.0] * len(new.values)
+        elif s.op != "=":
+            new.values = [identity(s.op, new.dtype)] * len(new.values)
 
     def carried(self, s):
         """The common type of the value without what it reads of its target: the first that holds what comes out with it."""
@@ -3322,12 +3332,7 @@ class Run:
         if s.target not in self.tensors:
             shape = [ranges[name][1] - ranges[name][0] for name in s.left]
             new = Array(dtype, [ranges[name][0] for name in s.left], shape)
-            if not s.fresh and s.target in given:
-                if list(given[s.target].shape) != shape:
-                    raise Refused("out")
-                new.values, new.errors = list(given[s.target].values), [0.0] * math.prod(shape)
-            elif s.op != "=":
-                new.values = [identity(s.op, dtype)] * math.prod(shape)
+            self.begin_with(new, s, given)
             self.tensors[s.target] = new
             self.dims[s.target] = [None] * len(shape)
             if s.op == "=" and s.places:
