@@ -154,7 +154,7 @@ class Iteration:
     def _stop(self, count: int) -> int:
         """After how many steps something is looked at next."""
         looks = (self.every if self.rule.until is not None else 0, self.keep)
-        return min(self.steps, *(count - count % each + each for each in looks if each), self.steps)
+        return min([self.steps, *(count - count % each + each for each in looks if each)])
 
 
 def iteration(step: Step, alternating: Alternate, rule: Rule, steps: Any, every: Any, keep: Any) -> Iteration:

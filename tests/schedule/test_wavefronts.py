@@ -11,7 +11,7 @@ from tests.orders import compare, simulated
 from tests.schedule.wavefronts import nest, recurrence
 
 MANY, VALUES, SIMULATED = 60, 10, 3
-"""How many a test looks at; the slow ones look at ten times as many."""
+"""How many a test looks at; the slow ones look at nine times as many, or more."""
 LARGEST = 6
 """The largest size of brute force: more than two tiles."""
 
