@@ -998,7 +998,7 @@ class _DefChecker:
     def with_indices(self, node: tree.Comprehension) -> tree.Comprehension:
         """A statement on whole arrays with the indices that are meant; the arrays have one box."""
         scope = self.scope
-        taken = [*scope.tensors, *scope.sizes, *scope.result_sizes, *scope.results, *scope.later, *scope.callable_names]
+        taken = [*scope.tensors, *scope.sizes, *scope.result_sizes, *scope.results, *scope.later]
         found = indexed(node, scope.tensors, taken)
         if found is None:
             return node
@@ -2278,7 +2278,8 @@ class _StatementChecker:
             self.scope.report(codes.DIGIT_NAME, index.span, f"`{index.name}` starts with a digit and is no variable")
             return False
         taken = self.scope.taken(index.name)
-        if taken is not None:
+        given = index.span == self.node.target.span  # no text shows it, so that the name of a def is none of its names
+        if taken is not None and not (given and index.name in self.scope.defs):
             self.owner.shadows(index, "an index", taken)
             self.names.mistaken.add(index.name)
             return False
