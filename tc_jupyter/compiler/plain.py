@@ -5,7 +5,8 @@ Worked example: `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B
 
 from __future__ import annotations
 
-from tc_jupyter.codegen.c import CFunction, emit_c
+from tc_jupyter.codegen.c import emit_c
+from tc_jupyter.codegen.plain import PlainFunction
 from tc_jupyter.loops import Buffer, lower, simplify, with_points
 from tc_jupyter.ranges import to_expr, to_python
 from tc_jupyter.runtime.kernel import root_of
@@ -15,7 +16,7 @@ from .function_analysis import FunctionAnalysis
 from .text_form import signature
 
 
-def plain_c(found: FunctionAnalysis) -> CFunction:
+def plain_c(found: FunctionAnalysis) -> PlainFunction:
     """The loops of the def in the order of its text, every stage whole.
 
     Its caller has to make sure of the conditions that the comment lists; the function checks nothing.
