@@ -25,15 +25,17 @@ from tc_jupyter.loops import (
     Kernel,
     Stmt,
     Store,
+    expressions,
     walk_statements,
 )
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.ranges import from_expr
 
 from .source import Argument
 
 PAD = "    "
+COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _WIDTH = 120
 
 
@@ -205,7 +207,7 @@ class Printer(ABC):
             case Unary():
                 return self.wrapped(f"-{self.expr(expr.operand, self.primary)}", self.unary, expr)
             case Binary(op="min" | "max"):
-                return self.extremum(expr), self.primary
+                return self.extremum(expr)
             case Binary(op="/" | "//" | "%") if expr.op == "%" or not expr.dtype.is_float:
                 return self.quotient(expr)
             case Binary():
@@ -220,9 +222,13 @@ class Printer(ABC):
 
     def binary(self, expr: Binary) -> tuple[str, int]:
         """An operator that the language has."""
-        own = self.level[expr.op]
-        text = f"{self.operand(expr.left, own, expr.op)} {self.words.get(expr.op, expr.op)} "
-        return self.wrapped(text + self.operand(expr.right, own + 1, expr.op), own, expr)
+        return self.wrapped(*self.applied(expr), expr)
+
+    def applied(self, expr: Binary) -> tuple[str, int]:
+        """An operator between its operands; in Python `a < b < c` would be two comparisons."""
+        own, op = self.level[expr.op], expr.op
+        left = self.operand(expr.left, own + (op in COMPARISONS), op)
+        return f"{left} {self.words.get(op, op)} {self.operand(expr.right, own + 1, op)}", own
 
     def operand(self, expr: Expr, level: int, op: str) -> str:
         """Brackets around `&&` within `||` are for the reader; compilers of C ask for them."""
@@ -242,7 +248,7 @@ class Printer(ABC):
         """The result of an operator, which of integers is to wrap around in its own type."""
 
     @abstractmethod
-    def extremum(self, expr: Binary) -> str:
+    def extremum(self, expr: Binary) -> tuple[str, int]:
         """`min` or `max`; NaN stays."""
 
     @abstractmethod
@@ -303,15 +309,24 @@ def signature(head: str, parameters: Sequence[str], end: str) -> list[str]:
 
 
 def is_independent(loop: For) -> bool:
-    """Whether every iteration writes elements of its own: the variable is a subscript of all stores to arrays.
+    """Whether every iteration writes elements of its own, and reads none that another one writes.
 
-    What is combined may meet other values in one element, unless the subscript grows with the variable alone.
+    The variable is a subscript of all stores to arrays. What is combined may meet other values in one element, unless the subscript
+    grows with the variable alone; what is stored and read has such a subscript, too, the same at all places.
     """
     statements = list(walk_statements(loop.body))
     local = {stmt.buffer.name for stmt in statements if isinstance(stmt, Allocate)}
     outer = [stmt for stmt in statements if isinstance(stmt, Store) and stmt.buffer not in local]
     inner = {stmt.var for stmt in statements if isinstance(stmt, For)}
-    return bool(outer) and all(any(_moves(i, loop.var, inner, s.reduce is None) for i in s.indices) for s in outer)
+    if not outer or not all(any(_moves(i, loop.var, inner, s.reduce is None) for i in s.indices) for s in outer):
+        return False
+    read = [node for stmt in statements for each in expressions(stmt) for node in walk(each) if isinstance(node, Read)]
+    for name in {each.tensor for each in read} & {stmt.buffer for stmt in outer}:
+        places = [stmt.indices for stmt in outer if stmt.buffer == name]
+        places += [each.indices for each in read if each.tensor == name]
+        if not any(len({*at}) == 1 and _moves(at[0], loop.var, inner, False) for at in zip(*places, strict=True)):
+            return False
+    return True
 
 
 def _moves(subscript: Expr, var: str, inner: set[str], plain: bool) -> bool:

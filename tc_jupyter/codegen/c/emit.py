@@ -257,10 +257,10 @@ class _Printer(Printer):
             return self.from_bfloat16(text), _PRIMARY
         return text, level
 
-    def extremum(self, expr: Binary) -> str:
+    def extremum(self, expr: Binary) -> tuple[str, int]:
         dtype = expr.left.dtype
         self.need([helpers.extremum(expr.op, dtype)])
-        return f"{expr.op}_{suffix_of(dtype)}({self.expr(expr.left)}, {self.expr(expr.right)})"
+        return f"{expr.op}_{suffix_of(dtype)}({self.expr(expr.left)}, {self.expr(expr.right)})", _PRIMARY
 
     def quotient(self, expr: Binary) -> tuple[str, int]:
         """C cuts quotients off; where nothing is negative that is rounding down."""
