@@ -101,6 +101,14 @@ _HELPERS = {
 """What NumPy lacks, or Numba: parameters and body; `{T}` is the type."""
 
 
+_FASTMATH = ("nsz", "arcp", "contract", "afn", "reassoc")
+"""What LLVM may do with floating numbers: all that `-ffast-math` allows but to think that there are neither infinities nor NaN."""
+_EXACT = {"rounded": frozenset(("contract", "reassoc")), "pow": frozenset(("afn",))}
+"""What it may not do beside a function.
+
+With `afn`, it makes a call of `__powisf2` of `pow(x, float(n))`, which a process with Numba 0.68 does not have: it ends."""
+
+
 class NoForm(ValueError):
     """Numba has no such type or function.
 
@@ -128,7 +136,7 @@ def emit_numba(
     Raises:
         NoForm: Numba lacks something.
     """
-    return _Printer(_Names(), kernels, arguments, stored).function(name, sizes, comment)
+    return _Printer(kernels, arguments, stored).function(name, sizes, comment)
 
 
 class _Names(Names):
@@ -140,6 +148,10 @@ class _Printer(Printer):
     comment = "#"
     level, words = _LEVEL, _WORDS
     unary, primary = _UNARY, _PRIMARY
+
+    def __init__(self, kernels: Sequence[Kernel], arguments: Sequence[Buffer], stored: Mapping[str, str]) -> None:
+        super().__init__(_Names(), kernels, arguments, stored)
+        self.exact: set[str] = set()
 
     # the function --------------------------------------------------------------------------------------------------------------
 
@@ -163,9 +175,8 @@ class _Printer(Printer):
     def preamble(self, below: list[str]) -> list[str]:
         """Imports, what may be done with floating numbers, and the helpers."""
         imports = ["import math", ""] if any("math." in line for line in below) else []
-        exact = any(line.startswith("rounded_", 4) for line in "\n".join(self.helpers).split("\n"))
-        flags = ("nsz", "arcp", "afn") if exact else ("nsz", "arcp", "contract", "afn", "reassoc")
-        fast = f"FASTMATH = {{{', '.join(f'{flag!r}' for flag in flags)}}}".replace("'", '"')
+        flags = ", ".join(f'"{flag}"' for flag in _FASTMATH if flag not in self.exact)
+        fast = f"FASTMATH = {{{flags}}}"
         helpers = [line for helper in self.helpers for line in (helper, "", "")]
         return [
             *imports,
@@ -339,6 +350,7 @@ class _Printer(Printer):
             return f"({left} {'^' if operator == '^^' else operator} {right})", _PRIMARY
         if dtype.is_integer or dtype is DType.BOOL:
             return self.integer_call(call, dtype)
+        self.exact |= _EXACT.get(name, frozenset())
         if name in _FUNCTIONS:
             return f"{_FUNCTIONS[name]}({', '.join(map(self.expr, arguments))})", _PRIMARY
         if name not in _HELPERS:

@@ -207,9 +207,17 @@ def test_a_loop_that_reads_what_another_round_writes_is_not_parallel(text, paral
     assert ("parallel=True" in f.source("numba")) == ("prange" in f.source("numba"))
 
 
-def test_products_that_are_rounded_are_not_contracted():
-    text = tc.compile("def f(float(N) X) -> (Y) { Y(i) = rounded(X(i) * X(i)) + 1 }").f.source("numba")
-    assert 'FASTMATH = {"nsz", "arcp", "afn"}' in text
+@pytest.mark.parametrize(
+    ("value", "flags"),
+    [
+        ("rounded(X(i) * X(i)) + 1", '"nsz", "arcp", "afn"'),
+        ("pow(X(i), float(int32(i)))", '"nsz", "arcp", "contract", "reassoc"'),
+    ],
+)
+def test_functions_beside_which_less_may_be_done(value, flags):
+    """A process in which LLVM may approximate `pow(x, float(n))` ends."""
+    text = tc.compile(f"def f(float(N) X) -> (Y) {{ Y(i) = {value} }}").f.source("numba")
+    assert f"FASTMATH = {{{flags}}}" in text
 
 
 @pytest.mark.parametrize(
@@ -230,5 +238,5 @@ def test_what_numba_lacks_is_told(text, code, place):
 def test_numba_computes_the_same():
     pytest.importorskip("numba")
     assert run(INTEGERS, **integers()) is not None
-    text = "def f(float(N) X, int32(M) I) -> (Y, s) { T(m) = exp(X(I(m)))  Y(m) = T(m) + uniform(7, m)  s +=! T(m) }"
+    text = "def f(float(N) X, int32(M) I) -> (Y, s) { T(m) = exp(X(I(m)))  Y(m) = T(m) + pow(uniform(7, m), I(m))  s +=! T(m) }"
     assert run(text, X=np.arange(5, dtype=np.float32), I=np.array([4, 0, 2], np.int32)) is not None
