@@ -28,7 +28,21 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, For, If, Kernel, Store
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, Read, Select, Size, Unary, bits, random_numbers
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    bits,
+    random_numbers,
+)
 
 from .plain import COMPARISONS, PAD, Names, PlainFunction, Printer, is_scalar, one_line, signature
 
@@ -152,6 +166,7 @@ class _Printer(Printer):
     def __init__(self, kernels: Sequence[Kernel], arguments: Sequence[Buffer], stored: Mapping[str, str]) -> None:
         super().__init__(_Names(), kernels, arguments, stored)
         self.exact: set[str] = set()
+        self.unsigned = ""
 
     # the function --------------------------------------------------------------------------------------------------------------
 
@@ -176,18 +191,9 @@ class _Printer(Printer):
         """Imports, what may be done with floating numbers, and the helpers."""
         imports = ["import math", ""] if any("math." in line for line in below) else []
         flags = ", ".join(f'"{flag}"' for flag in _FASTMATH if flag not in self.exact)
-        fast = f"FASTMATH = {{{flags}}}"
+        fast = f"FASTMATH = {{{flags}}}  # infinity and NaN stay"
         helpers = [line for helper in self.helpers for line in (helper, "", "")]
-        return [
-            *imports,
-            "import numba",
-            "import numpy as np",
-            "",
-            f"{fast}  # infinity and NaN stay",
-            "",
-            "",
-            *helpers,
-        ]
+        return [*imports, "import numba", "import numpy as np", "", fast, "", "", *helpers]
 
     def found_sizes(self, sizes: Sequence[str]) -> tuple[list[str], list[str]]:
         """Lines that find sizes in the shapes of arrays, and the sizes that have to be passed."""
@@ -230,7 +236,10 @@ class _Printer(Printer):
     def loop(self, loop: For, depth: int, parallel: bool) -> list[str]:
         low, high = self.ends(loop)
         over = f"{'numba.prange' if parallel else 'range'}({high if low == '0' else f'{low}, {high}'})"
-        return [f"{PAD * depth}for {self.names.of(loop.var)} in {over}:", *self.suite(loop.body, depth + 1)]
+        self.unsigned = loop.var if parallel else self.unsigned
+        lines = [f"{PAD * depth}for {self.names.of(loop.var)} in {over}:", *self.suite(loop.body, depth + 1)]
+        self.unsigned = "" if parallel else self.unsigned
+        return lines
 
     def branch(self, stmt: If, depth: int) -> list[str]:
         pad = PAD * depth
@@ -260,7 +269,7 @@ class _Printer(Printer):
             return f"{target} {stmt.reduce}= {self.bare(value)[0]}"
         if stmt.reduce is not None:
             value = Binary(stmt.reduce, Read(stmt.buffer, stmt.indices, dtype), value, dtype)
-        return f"{target} = {self.expr(value) if named else self.assigned(value)}"
+        return f"{target} = {self.signed(value) if named else self.assigned(value)}"
 
     def assigned(self, value: Expr) -> str:
         """A value of the type of the array, which converts what is stored; only NumPy wants narrower integers converted before."""
@@ -319,7 +328,12 @@ class _Printer(Printer):
         if dtype is DType.BOOL:
             return self.applied(Binary("&&" if expr.op == "min" else "||", expr.left, expr.right, dtype))
         name = f"np.{expr.op}imum" if dtype.is_float else expr.op
-        return f"{name}({self.expr(expr.left)}, {self.expr(expr.right)})", _PRIMARY
+        return f"{name}({self.signed(expr.left)}, {self.signed(expr.right)})", _PRIMARY
+
+    def signed(self, expr: Expr, level: int = 0) -> str:
+        """One of two values: the variable of a `prange` is a `uint64`, which with an `int64` is a `float64`."""
+        unsigned = isinstance(expr, IndexVar) and expr.name == self.unsigned
+        return f"np.int64({self.names.of(self.unsigned)})" if unsigned else self.expr(expr, level)
 
     def quotient(self, expr: Binary) -> tuple[str, int]:
         """Python rounds down, too; Numba gives 0 for a division of integers by zero, as the language does."""
@@ -332,7 +346,11 @@ class _Printer(Printer):
         return (text, own) if fits else self.wrapped(text, own, expr)
 
     def select(self, expr: Select) -> str:
-        then, condition, otherwise = self.expr(expr.then, 2), self.expr(expr.condition, 2), self.expr(expr.otherwise, 1)
+        then, condition, otherwise = (
+            self.signed(expr.then, 2),
+            self.expr(expr.condition, 2),
+            self.signed(expr.otherwise, 1),
+        )
         return f"{then} if {condition} else {otherwise}"
 
     def call(self, call: Call) -> tuple[str, int]:

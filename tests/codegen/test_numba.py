@@ -238,5 +238,7 @@ def test_what_numba_lacks_is_told(text, code, place):
 def test_numba_computes_the_same():
     pytest.importorskip("numba")
     assert run(INTEGERS, **integers()) is not None
-    text = "def f(float(N) X, int32(M) I) -> (Y, s) { T(m) = exp(X(I(m)))  Y(m) = T(m) + pow(uniform(7, m), I(m))  s +=! T(m) }"
+    text = """def f(float(N) X, int32(M) I) -> (Y, s) {
+        T(m) = exp(X(I(m)) + X(max(m, 1) - 1))  Y(m) = T(m) + pow(uniform(7, m), I(m))  s +=! T(m)
+    }"""
     assert run(text, X=np.arange(5, dtype=np.float32), I=np.array([4, 0, 2], np.int32)) is not None
