@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tc_jupyter.compiler.uses import Used
     from tc_jupyter.function import Function, Module, Options
 
-KINDS = ("loops", "passes", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
+KINDS = ("loops", "passes", "c", "numba", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -45,7 +45,7 @@ from tc_jupyter.compiler.definition import (
 )
 from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
-from tc_jupyter.compiler.plain import plain_c
+from tc_jupyter.compiler.plain import plain_c, plain_numba
 from tc_jupyter.compiler.uses import NOTHING, Library, Reading, Used
 from tc_jupyter.diagnostics import (
     CallError,
@@ -87,7 +87,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.program.sac_rewrites import Rewrites
 
 CHECKS = ("all", "sizes", "none")
-SOURCE_KINDS = ("loops", "passes", "c", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
+SOURCE_KINDS = ("loops", "passes", "c", "numba", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
 TARGETS = (None, "cpu", "cuda", "interpreter")
 
 
@@ -907,13 +907,13 @@ class Function:
         """Generated text.
 
         Args:
-            kind: `loops`, `passes` (the loops after each rewrite for a CPU), `c` (plain C99, without any schedule), `cuda`, `ptx`,
-                `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
+            kind: `loops`, `passes` (the loops after each rewrite for a CPU), `c` (plain C99, without any schedule), `numba` (the
+                same loops in Python, for Numba), `cuda`, `ptx`, `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
             arrays: example arrays; the text is what a call with them runs. Without them it is for row-major arrays of any size.
             sizes: sizes by name, which mean row-major arrays of these sizes.
 
         Raises:
-            CallError: TC614, some but not all sizes are given.
+            CallError: TC614, some but not all sizes are given; TC501 or TC504, Numba has no such function or type.
             TypeError, ValueError: an unknown kind, no size, or there is no such size.
             RuntimeError: a tool that this kind needs is not installed; says which.
         """
@@ -923,9 +923,9 @@ class Function:
             if not isinstance(self._definition, Definition):
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
-        if kind == "c":
+        if kind in ("c", "numba"):
             checked_sizes(self._known(arrays).program, sizes)
-            return plain_c(self._known(arrays).found).text
+            return (plain_c if kind == "c" else plain_numba)(self._known(arrays).found).text
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays, sizes)
             return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tc_jupyter.codegen.c import CFunction
+from tc_jupyter.codegen.plain import PlainFunction
 from tc_jupyter.program import DType
 
 CC = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
@@ -30,7 +30,7 @@ FLAGS = (
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler on the path")
 
 
-def compiled(function: CFunction, flags: tuple[str, ...] = FLAGS):
+def compiled(function: PlainFunction, flags: tuple[str, ...] = FLAGS):
     """The function, as ctypes has it."""
     with tempfile.TemporaryDirectory() as folder:
         text, library = Path(folder) / "plain.c", Path(folder) / "plain.so"
@@ -42,7 +42,7 @@ def compiled(function: CFunction, flags: tuple[str, ...] = FLAGS):
         return getattr(ctypes.CDLL(str(library)), function.name)
 
 
-def call(function: CFunction, entry, sizes: dict[str, int], values: dict[str, np.ndarray]) -> None:
+def call(function: PlainFunction, entry, sizes: dict[str, int], values: dict[str, np.ndarray]) -> None:
     """Call with row-major arrays; results are among the values."""
     passed = []
     for argument in function.parameters:

@@ -11,7 +11,7 @@ import { defTitle, diagnosticsView, exampleSizes, preconditionsView, rangesView,
 
 const TABS = ['Ranges', 'Preconditions', 'Iteration space', 'Schedule', 'Code'] as const;
 type Tab = (typeof TABS)[number];
-const FORMS = ['loops', 'passes', 'c', 'cuda', 'llvm', 'asm', 'ptx', 'sass', 'rewrites'];
+const FORMS = ['loops', 'passes', 'c', 'numba', 'cuda', 'llvm', 'asm', 'ptx', 'sass', 'rewrites'];
 
 const FRESHNESS: Readonly<Record<Freshness, string>> = {
   fresh: '',

@@ -1,8 +1,9 @@
-"""The suite `plain`: programs as people write them, in several spellings, against the loops of a C compiler.
+"""The suite `plain`: programs as people write them, in several spellings, against the loops of a C compiler, and of Numba.
 
 Every def of a program computes the same. Each is timed in turns with its own loops in C (`f.source("c")`, compiled for this
-processor) and with the other spellings, on one number of threads per process. A spelling that gives other values where an element
-is infinite or NaN is compared with its own loops only.
+processor), with the same ones in Numba (`f.source("numba")`) where that is installed, and with the other spellings. All have one
+number of threads per process. A spelling that gives other values where an element is infinite or NaN is compared with its own loops
+only.
 
 Worked example of a program in `suites/plain/*.tc`:
 
@@ -23,15 +24,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version as version_of
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tc_jupyter.compiler.plain import plain_c
+from tc_jupyter.codegen.source import Argument
+from tc_jupyter.compiler.peers import LOOPS, installed
+from tc_jupyter.compiler.plain import plain_c, plain_numba
 from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import threads
 from tc_jupyter.runtime.timing import benchmark, duration
@@ -42,7 +47,7 @@ from .workloads import Workload, make_data, parse_workload
 _MATHEMATICS = ("-ffast-math", "-fno-finite-math-only", "-fwrapv")
 FLAGS = ("-std=gnu99", "-O3", "-march=native", *_MATHEMATICS, "-fopenmp", "-fPIC")
 """What the loops are compiled with; tests for NaN stay. They are linked without: GCC links what flushes subnormal numbers of the
-whole process, ours too, where a library is linked with `-ffast-math`."""
+whole process, ours too, where a library is linked with `-ffast-math`. Numba may do the same with floating numbers."""
 SECONDS = 1.0
 """How long one program is measured."""
 LEAST_ROUNDS = 9
@@ -54,7 +59,11 @@ TARGETS = {"loops": 1.1, "spelling": 1.25}
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """One spelling on one number of threads: shortest times in seconds; over the fastest spelling if its values are equal."""
+    """One spelling on one number of threads: shortest times in seconds; over the fastest spelling if its values are equal.
+
+    Attributes:
+        numba: time of its loops in Numba, `None` where there are none.
+    """
 
     program: str
     spelling: str
@@ -63,6 +72,7 @@ class Spelled:
     loops: float
     over_spelling: float | None
     agrees: bool
+    numba: float | None = None
 
     @property
     def over_loops(self) -> float:
@@ -70,12 +80,20 @@ class Spelled:
         return self.time / self.loops
 
     @property
+    def over_numba(self) -> float | None:
+        """Its time over that of its loops in Numba."""
+        return None if self.numba is None else self.time / self.numba
+
+    @property
     def text(self) -> str:
         """As one line of the table."""
         spelling = "" if self.over_spelling is None else f"{self.over_spelling:6.2f}"
+        numba = f"{'-':>6}" if self.over_numba is None else f"{self.over_numba:6.2f}"
         wrong = "" if self.agrees else "  DIFFERS"
         times = f"{duration(self.time):>8} {duration(self.loops):>8}"
-        return f"{self.program + ': ' + self.spelling:64} {times}  {self.over_loops:6.2f}  {spelling}{wrong}"
+        return (
+            f"{self.program + ': ' + self.spelling:64} {times}  {self.over_loops:6.2f}  {numba:>10}  {spelling}{wrong}"
+        )
 
 
 def programs() -> tuple[Workload, ...]:
@@ -98,6 +116,7 @@ def run(json_file: str | None, only: str, thread_count: int | None) -> int:
     if not any(only in name for name in names):
         return none_named("plain", only, names)
     head = f"{processor()}, {version()}, {' '.join(FLAGS[1:6])}"
+    head += f", Numba {version_of(LOOPS)}" if installed(LOOPS) else ""
     print(head)
     counts = counts_of(thread_count)
     found = [Spelled(**entry) for count in counts for entry in in_child("plain", (only, count), count)]
@@ -109,7 +128,7 @@ def measure_to(file: str, only: str, thread_count: int) -> None:
     """Measure with this process's threads and write the results to a file."""
     threads.set_threads(thread_count)
     print(f"\n{thread_count} thread{'s' * (thread_count > 1)}")
-    print(f"{'':64} {'shortest':>8} {'C loops':>8}  {'over C':>6}  over the fastest spelling", flush=True)
+    print(f"{'':64} {'shortest':>8} {'C loops':>8}  {'over C':>6}  over Numba  over the fastest spelling", flush=True)
     entries: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for program in programs():
@@ -121,7 +140,7 @@ def measure_to(file: str, only: str, thread_count: int) -> None:
 
 
 def measure(program: Workload, thread_count: int, folder: Path, seconds: float = SECONDS) -> Iterator[Spelled]:
-    """Time all spellings of a program and their loops in turns, about `seconds` for each.
+    """Time all spellings of a program and their loops in turns, about `seconds` for each with its loops in C.
 
     Yields:
         One result per spelling, in the order of the text.
@@ -143,15 +162,18 @@ def measure(program: Workload, thread_count: int, folder: Path, seconds: float =
         agrees[name] = judge(results, tuple(written)) and judge(expected, results)
         calls[name] = _call(function, tuple(arrays.values()), result)
         calls[f"{name} in C"] = loops
+        compiled = _compiled_by_numba(function, arrays, results, sizes)
+        if compiled is not None:
+            calls[f"{name} in Numba"], written = compiled
+            agrees[name] = agrees[name] and judge(results, tuple(written))
     timings = {
-        each.name: each.best for each in benchmark(calls, seconds * len(functions), least=LEAST_ROUNDS, warm=WARM)
+        each.name: each.best for each in benchmark(calls, seconds / 2 * len(calls), least=LEAST_ROUNDS, warm=WARM)
     }
     equal = [timings[name] for name in functions if name not in program.unequal]
     for name in functions:
         over = timings[name] / min(equal) if len(equal) > 1 and name not in program.unequal else None
-        yield Spelled(
-            program.name, name, thread_count, timings[name], timings[f"{name} in C"], over, bool(agrees[name])
-        )
+        mine, loops, numba = timings[name], timings[f"{name} in C"], timings.get(f"{name} in Numba")
+        yield Spelled(program.name, name, thread_count, mine, loops, over, bool(agrees[name]), numba)
 
 
 def _call(function: Function, values: tuple[Any, ...], out: Any) -> Callable[[], object]:
@@ -187,6 +209,49 @@ def c_call(
     return loops, written
 
 
+def numba_call(
+    function: Function,
+    arrays: Mapping[str, Any],
+    results: Sequence[np.ndarray[Any, Any]],
+    sizes: Mapping[str, int],
+) -> tuple[Callable[[], object], list[np.ndarray[Any, Any]]]:
+    """The loops of a def in Python as a call on these arrays, which Numba compiles when it is first called; and what it writes."""
+    made = plain_numba(function.analysis)
+    written = [np.empty_like(result) for result in results]
+    values = {**sizes, **arrays, **dict(zip(function.program.results, written, strict=True))}
+    passed = [_passed(argument, values[argument.name]) for argument in made.parameters]
+    scope: dict[str, Any] = {}
+    exec(made.text, scope)
+    return lambda: scope[made.name](*passed), written
+
+
+def _passed(argument: Argument, value: Any) -> Any:
+    """As the function takes it: complex numbers in pairs, a result without dimensions as an array of one element."""
+    assert argument.dtype is not None
+    dtype = np.dtype(argument.dtype.value)
+    if argument.kind != "buffer":
+        return dtype.type(value)
+    array: np.ndarray[Any, Any] = np.asarray(value)
+    if array.dtype.kind == "c":
+        return array.astype(f"c{2 * dtype.itemsize}", copy=False).reshape(-1).view(dtype).reshape(*array.shape, 2)
+    return array.reshape(array.shape or 1)
+
+
+def _compiled_by_numba(
+    function: Function, arrays: Mapping[str, Any], results: Sequence[np.ndarray[Any, Any]], sizes: Mapping[str, int]
+) -> tuple[Callable[[], object], list[np.ndarray[Any, Any]]] | None:
+    """What `numba_call` gives, compiled; `None` where Numba is not installed, or does not compile it."""
+    if not installed(LOOPS):
+        return None
+    try:
+        call, written = numba_call(function, arrays, results, sizes)
+        with warnings.catch_warnings(action="ignore"):
+            call()
+    except Exception:  # whatever stops the peer, the others are measured
+        return None
+    return call, written
+
+
 def _compiled(text: str, folder: Path) -> Path:
     number = len(list(folder.glob("*.so")))
     source, code, library = (folder / f"loops{number}{ending}" for ending in (".c", ".o", ".so"))
@@ -220,6 +285,17 @@ def summary(found: Sequence[Spelled]) -> list[str]:
             f"{count} thread{'s' * (count > 1)}: geometric mean over C {mean:.2f}; {len(slow)} of {len(own)} above "
             f"{TARGETS['loops']} of their loops, {len(uneven)} above {TARGETS['spelling']} of the fastest spelling",
         ]
-        worst = sorted(own, key=lambda each: max(each.over_loops, (each.over_spelling or 0) / 1.14), reverse=True)
+        numba = [each.over_numba for each in own if each.over_numba is not None]
+        if numba:
+            slower = len([over for over in numba if over > TARGETS["loops"]])
+            mean = geometric_mean(numba)
+            lines.append(f"  over Numba {mean:.2f}; {slower} of {len(numba)} above {TARGETS['loops']} of its loops")
+        worst = sorted(own, key=_badness, reverse=True)
         lines += [f"  {each.text}" for each in worst[:10]]
     return lines
+
+
+def _badness(each: Spelled) -> float:
+    """How far it misses the aims: time over that of its loops, or, on the same scale, over that of the fastest spelling."""
+    scale = TARGETS["spelling"] / TARGETS["loops"]
+    return max(each.over_loops, each.over_numba or 0, (each.over_spelling or 0) / scale)

@@ -301,6 +301,20 @@ def test_a_summary_names_the_slowest():
     assert "a: other" in lines[2]
 
 
+def test_a_summary_counts_what_takes_longer_than_numba():
+    fast = plain.Spelled("a", "one", 2, 1.0, 2.0, 1.0, True, 2.0)
+    slow = plain.Spelled("a", "other", 2, 1.0, 2.0, 1.0, True, 0.5)
+    assert "over Numba 1.00; 1 of 2 above 1.1 of its loops" in plain.summary([fast, slow, replace(fast, numba=None)])[2]
+    assert "    -  " in replace(fast, numba=None).text
+
+
+def test_loops_that_numba_does_not_compile_are_left_out(monkeypatch):
+    monkeypatch.setattr(plain, "installed", lambda library: True)
+    monkeypatch.setattr(plain, "numba_call", lambda *given: (lambda: 1 / 0, []))
+    f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) }").f
+    assert plain._compiled_by_numba(f, {}, (), {}) is None
+
+
 @needs_compiler
 def test_a_plain_program_is_measured_against_its_loops(tmp_path):
     (known,) = [each for each in plain.programs() if each.name == "product with a matrix of conditions"]

@@ -4,6 +4,6 @@ Comes in: the kernels of the schedule in which nothing is transformed. Goes out:
 of a library that look at the data of a call.
 """
 
-from .emit import CCheck, CFunction, Names, emit_c, emit_check
+from .emit import CCheck, Names, emit_c, emit_check
 
-__all__ = ["CCheck", "CFunction", "Names", "emit_c", "emit_check"]
+__all__ = ["CCheck", "Names", "emit_c", "emit_check"]

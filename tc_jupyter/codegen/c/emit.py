@@ -21,41 +21,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import assert_never
+from dataclasses import dataclass
 
+from tc_jupyter.codegen.plain import PAD, PlainFunction, Printer, one_line, signature
+from tc_jupyter.codegen.plain import Names as PlainNames
 from tc_jupyter.codegen.source import Argument
-from tc_jupyter.loops import (
-    Allocate,
-    Barrier,
-    Block,
-    Buffer,
-    Check,
-    For,
-    If,
-    Intrinsic,
-    Kernel,
-    Stmt,
-    Store,
-    walk_statements,
-)
-from tc_jupyter.program import (
-    Binary,
-    Call,
-    Cast,
-    Const,
-    DType,
-    Expr,
-    IndexVar,
-    Read,
-    Select,
-    Size,
-    Unary,
-    bits,
-    random_numbers,
-)
-from tc_jupyter.program.integers import index_names, reads_elements
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.loops import Allocate, Block, Buffer, Check, For, If, Kernel, Store
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, Read, Select, bits, random_numbers
 
 from . import helpers
 from .helpers import C_TYPES, FUNCTIONS, LIBRARY, literal, suffix_of
@@ -89,26 +61,8 @@ _PREFIXES = "HUGE|FLT|DBL|LDBL|U?INT[A-Z0-9]*|CHAR|SCHAR|UCHAR|U?SHRT|U?LONG|U?L
 _TAKEN = re.compile(rf"\w+_(?:{_SUFFIXES})|(?:{_PREFIXES})_[A-Z0-9_]+")
 """Types (`int64_t`), helpers, which end with the type that they are for (`min_f`), and macros of the headers (`INT64_MIN`)."""
 _LEVELS = ({"||"}, {"&&"}, {"==", "!="}, {"<", "<=", ">", ">="}, {"+", "-"}, {"*", "/", "//", "%"})
-_LEVEL = {op: level for level, ops in enumerate(_LEVELS, 2) for op in ops}
 _UNARY, _PRIMARY = 8, 9
-_PAD = "    "
-_WIDTH = 120
-
-
-@dataclass(frozen=True, slots=True)
-class CFunction:
-    """One def in C99.
-
-    Attributes:
-        text: the whole file; it needs nothing but the C library.
-        name: of the function; it returns 0, or 1 if there is no memory for the temporaries.
-        parameters: `size` (`int64_t`), `scalar` (by value) and `buffer` (address of the first element of a row-major array), in
-            order, each with the name in the def.
-    """
-
-    text: str
-    name: str
-    parameters: tuple[Argument, ...]
+_LEVEL = {"!": _UNARY} | {op: level for level, ops in enumerate(_LEVELS, 2) for op in ops}
 
 
 def emit_c(
@@ -118,7 +72,7 @@ def emit_c(
     arguments: Sequence[Buffer],
     stored: Mapping[str, str],
     comment: Iterable[str] = (),
-) -> CFunction:
+) -> PlainFunction:
     """Print a def.
 
     Args:
@@ -129,7 +83,7 @@ def emit_c(
         stored: the result by the buffer of the kernels that holds it; the result of a call is held by the one of the called def.
         comment: lines above the function.
     """
-    return _Printer(kernels, arguments, stored).function(name, sizes, comment)
+    return _Printer(Names(), kernels, arguments, stored).function(name, sizes, comment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +94,7 @@ class CCheck:
         helpers: what stands above it, each once in a file.
         text: `static int NAME(int64_t *errors, ...)`, which returns 1 where a check fails: the error record then holds the number
             of the check, one more, a spare word, and what the check reports.
-        parameters: as those of `CFunction`, behind `errors`.
+        parameters: as those of `PlainFunction`, behind `errors`.
     """
 
     helpers: tuple[str, ...]
@@ -156,65 +110,36 @@ def emit_check(name: str, kernel: Kernel, natural: Iterable[str]) -> CCheck:
         natural: sizes that are never negative.
     """
     scalars = [Buffer(each, dtype, (), role="input") for each, dtype in kernel.scalars]
-    return _Printer((kernel,), (*kernel.buffers, *scalars), {}).check(name, natural)
+    return _Printer(Names(), (kernel,), (*kernel.buffers, *scalars), {}).check(name, natural)
 
 
-@dataclass(slots=True)
-class Names:
-    """The user's names as C identifiers, each as close to what was written as C allows."""
+class Names(PlainNames):
+    """The user's names as C identifiers."""
 
-    known: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
-
-    def of(self, name: str) -> str:
-        """The identifier of a name, the same each time."""
-        if name not in self.known:
-            plain = re.sub(r"[^0-9A-Za-z_]", "_", name)
-            plain = f"t{plain}" if plain[0].isdigit() or plain[0] == "_" else plain
-            plain = f"{plain}_" if plain in _RESERVED or _TAKEN.fullmatch(plain) else plain
-            number, unique = 2, plain
-            while unique in self.taken:
-                unique, number = f"{plain}_{number}", number + 1
-            self.taken.add(unique)
-            self.known[name] = unique
-        return self.known[name]
+    reserved = _RESERVED
+    helpers = _TAKEN
 
 
-class _Printer:
-    """Prints one def; what it needs of helpers and headers is collected on the way."""
+class _Printer(Printer):
+    """Prints one def, with the headers that it needs."""
 
-    def __init__(self, kernels: Sequence[Kernel], arguments: Sequence[Buffer], stored: Mapping[str, str]) -> None:
-        self.kernels = kernels
-        self.arguments = arguments
-        self.stored = stored
-        self.names = Names()
-        self.buffers = {buffer.name: buffer for kernel in kernels for buffer in kernel.buffers}
-        self.buffers |= {each.name: each for each in arguments if not _is_scalar(each)}
-        self.numbers = {size for kernel in kernels for size in kernel.sizes}
-        self.natural: set[str] = set()
-        self.helpers: dict[str, None] = {}
+    comment = "//"
+    level = _LEVEL
+    unary, primary = _UNARY, _PRIMARY
 
     # the function --------------------------------------------------------------------------------------------------------------
 
-    def function(self, name: str, sizes: Sequence[str], comment: Iterable[str]) -> CFunction:
-        own = self.names.of(name)
-        given = {each.name for each in self.arguments}
-        outer = [size for size in sizes if size not in given]
-        for size in outer:
-            self.names.of(size)
-            self.natural.add(size)
+    def function(self, name: str, sizes: Sequence[str], comment: Iterable[str]) -> PlainFunction:
+        """The function of `emit_c`."""
+        own, outer, temporaries = self.named(name, sizes)
         declared = [*(f"int64_t {self.names.of(size)}" for size in outer), *map(self.declared, self.arguments)]
-        parameters = [Argument("size", size, DType.INT64) for size in outer] + [*map(self.argument, self.arguments)]
-        for buffer, result in self.stored.items():
-            self.names.known[buffer] = self.names.of(result)
-        temporaries = [each for each in self.buffers.values() if each.name not in given | self.stored.keys()]
         lines = self.temporaries(temporaries)
         for kernel in self.kernels:
             lines += self.block(kernel.body, 1, parallel=True)
-        lines += [f"{_PAD}free({self.names.of(buffer.name)});" for buffer in temporaries]
-        head = [*(f"// {_plain(line)}" for line in comment), *_signature(f"int {own}(", declared)]
-        text = [*self.preamble(bool(temporaries)), *head, "{", *lines, f"{_PAD}return 0;", "}"]
-        return CFunction("\n".join(text) + "\n", own, tuple(parameters))
+        lines += [f"{PAD}free({self.names.of(buffer.name)});" for buffer in temporaries]
+        head = [*(f"// {one_line(line)}" for line in comment), *signature(f"int {own}(", declared or ["void"], ")")]
+        text = [*self.preamble(bool(temporaries)), *head, "{", *lines, f"{PAD}return 0;", "}"]
+        return PlainFunction("\n".join(text) + "\n", own, self.parameters(outer))
 
     def check(self, name: str, natural: Iterable[str]) -> CCheck:
         """The function of `emit_check`."""
@@ -224,10 +149,9 @@ class _Printer:
         sizes = [size for size in kernel.sizes if size not in {each.name for each in self.arguments}]
         declared = ["int64_t *errors", *(f"int64_t {self.names.of(size)}" for size in sizes)]
         declared += map(self.declared, self.arguments)
-        parameters = [Argument("size", size, DType.INT64) for size in sizes] + [*map(self.argument, self.arguments)]
         lines = self.block(kernel.body, 1)
-        text = [*_signature(f"static int {name}(", declared), "{", *lines, f"{_PAD}return 0;", "}"]
-        return CCheck(tuple(self.helpers), "\n".join(text), tuple(parameters))
+        text = [*signature(f"static int {name}(", declared, ")"), "{", *lines, f"{PAD}return 0;", "}"]
+        return CCheck(tuple(self.helpers), "\n".join(text), self.parameters(sizes))
 
     def preamble(self, allocates: bool) -> list[str]:
         """The headers, in the order of their names, then the helpers."""
@@ -235,11 +159,6 @@ class _Printer:
         if any("memcpy" in line for line in self.helpers):
             headers.append("string.h")
         return [*(f"#include <{header}>" for header in headers), "", *self.helpers, *([""] if self.helpers else [])]
-
-    def argument(self, buffer: Buffer) -> Argument:
-        if not _is_scalar(buffer):
-            return Argument("buffer", buffer.name, buffer.dtype)
-        return Argument("scalar", buffer.name, DType.INT64 if buffer.name in self.numbers else buffer.dtype)
 
     def declared(self, buffer: Buffer) -> str:
         name, argument = self.names.of(buffer.name), self.argument(buffer)
@@ -261,69 +180,41 @@ class _Printer:
             target = target if shape[1:] else f"*restrict {name}"
             extents = [self.expr(extent, _UNARY) for extent in buffer.shape]
             size = " * ".join([f"sizeof({kind})", *(f"(size_t){extent}" for extent in extents)])
-            lines.append(f"{_PAD}{kind} {target} = malloc({size} + 1);")
+            lines.append(f"{PAD}{kind} {target} = malloc({size} + 1);")
         if buffers:
             names = [self.names.of(buffer.name) for buffer in buffers]
             missing = " || ".join(f"!{name}" for name in names)
-            lines += [f"{_PAD}if ({missing}) {{", *(f"{_PAD * 2}free({name});" for name in names)]
-            lines += [f"{_PAD * 2}return 1;", f"{_PAD}}}"]
+            lines += [f"{PAD}if ({missing}) {{", *(f"{PAD * 2}free({name});" for name in names)]
+            lines += [f"{PAD * 2}return 1;", f"{PAD}}}"]
         return lines
 
     # statements ----------------------------------------------------------------------------------------------------------------
 
-    def block(self, block: Block, depth: int, parallel: bool = False) -> list[str]:
-        lines = [f"{_PAD * depth}// {_plain(line)}" for line in block.comment.splitlines()]
-        for stmt in block.body:
-            lines += self.statement(stmt, depth, parallel)
-        return lines
-
-    def statement(self, stmt: Stmt, depth: int, parallel: bool) -> list[str]:
-        pad = _PAD * depth
-        match stmt:
-            case For():
-                return self.loop(stmt, depth, parallel)
-            case If():
-                lines = [f"{pad}if ({self.expr(stmt.condition)}) {{", *self.block(stmt.then, depth + 1)]
-                if stmt.otherwise is not None:
-                    lines += [f"{pad}}} else {{", *self.block(stmt.otherwise, depth + 1)]
-                return [*lines, f"{pad}}}"]
-            case Store():
-                return [pad + self.store(stmt)]
-            case Allocate():
-                return self.local(stmt, depth)
-            case Block():
-                return self.block(stmt, depth, parallel)
-            case Check():
-                return self.tested(stmt, depth)
-            case Barrier() | Intrinsic():
-                raise AssertionError("a schedule that transforms nothing has no such statement")
-        assert_never(stmt)
+    def branch(self, stmt: If, depth: int) -> list[str]:
+        pad = PAD * depth
+        lines = [f"{pad}if ({self.expr(stmt.condition)}) {{", *self.block(stmt.then, depth + 1)]
+        if stmt.otherwise is not None:
+            lines += [f"{pad}}} else {{", *self.block(stmt.otherwise, depth + 1)]
+        return [*lines, f"{pad}}}"]
 
     def tested(self, check: Check, depth: int) -> list[str]:
         """A check that ends the function where it fails."""
-        pad, values = _PAD * (depth + 1), enumerate(check.values, 2)
-        lines = [f"{_PAD * depth}if (!({self.expr(check.condition)})) {{", f"{pad}errors[0] = {check.number + 1};"]
+        pad, values = PAD * (depth + 1), enumerate(check.values, 2)
+        lines = [f"{PAD * depth}if (!({self.expr(check.condition)})) {{", f"{pad}errors[0] = {check.number + 1};"]
         lines += [f"{pad}errors[{k}] = (int64_t){self.expr(value, _UNARY)};" for k, value in values]
-        return [*lines, f"{pad}return 1;", f"{_PAD * depth}}}", *self.block(check.body, depth)]
+        return [*lines, f"{pad}return 1;", f"{PAD * depth}}}", *self.block(check.body, depth)]
 
     def loop(self, loop: For, depth: int, parallel: bool) -> list[str]:
-        pad, low, extent = _PAD * depth, loop.min, loop.extent
-        if self.is_natural(low):
-            self.natural.add(loop.var)
-        var = self.names.of(loop.var)
-        high = self.expr(extent, 6) if _is_zero(low) else f"{self.expr(low, 6)} + {self.expr(extent, 7)}"
-        head = f"{pad}for (int64_t {var} = {self.expr(low)}; {var} < {high}; {var}++) {{"
-        marked = [f"{pad}#pragma omp parallel for"] if parallel and _is_independent(loop) else []
-        lines = [*marked, head, *self.block(loop.body, depth + 1), f"{pad}}}"]
-        self.natural.discard(loop.var)
-        return lines
+        pad, var, (low, high) = PAD * depth, self.names.of(loop.var), self.ends(loop)
+        marked = [f"{pad}#pragma omp parallel for"] if parallel else []
+        head = f"{pad}for (int64_t {var} = {low}; {var} < {high}; {var}++) {{"
+        return [*marked, head, *self.block(loop.body, depth + 1), f"{pad}}}"]
 
     def local(self, stmt: Allocate, depth: int) -> list[str]:
         """A number that a point needs, with its first value where that comes next; or the components of a fold."""
         buffer, first, *rest = stmt.buffer, *stmt.body.body
-        self.buffers[buffer.name] = buffer
         extents = "".join(f"[{self.expr(extent)}]" for extent in buffer.shape)
-        declared = f"{_PAD * depth}{C_TYPES[buffer.dtype]} {self.names.of(buffer.name)}{extents}"
+        declared = f"{PAD * depth}{C_TYPES[buffer.dtype]} {self.names.of(buffer.name)}{extents}"
         if buffer.shape or not isinstance(first, Store) or first.buffer != buffer.name:
             return [f"{declared};", *self.block(stmt.body, depth)]
         value = self.expr(self.converted(first.value, buffer.dtype))
@@ -341,10 +232,6 @@ class _Printer:
             value = Binary(stmt.reduce, present, value, dtype.compute)
         return f"{target} = {self.expr(self.converted(value, dtype))};"
 
-    @staticmethod
-    def converted(value: Expr, dtype: DType) -> Expr:
-        return value if value.dtype is dtype else Cast(value, dtype)
-
     # expressions ---------------------------------------------------------------------------------------------------------------
 
     def element(self, name: str, indices: tuple[Expr, ...]) -> str:
@@ -353,39 +240,11 @@ class _Printer:
             return self.names.of(name) if buffer.scope == "local" else f"*{self.names.of(name)}"
         return self.names.of(name) + "".join(f"[{self.expr(index)}]" for index in indices)
 
-    def expr(self, expr: Expr, level: int = 0) -> str:
-        """The text; in brackets if it binds less tightly than `level`."""
-        text, own = self.leveled(expr)
-        return f"({text})" if own < level else text
+    def constant(self, const: Const) -> tuple[str, int]:
+        return _constant(const)
 
-    def leveled(self, expr: Expr) -> tuple[str, int]:
-        match expr:
-            case Const():
-                return _constant(expr)
-            case Size() | IndexVar():
-                return self.names.of(expr.name), _PRIMARY
-            case Read():
-                return self.read(expr)
-            case Unary(op="!"):
-                return f"!{self.expr(expr.operand, _UNARY)}", _UNARY
-            case Unary():
-                return self.wrapped(f"-{self.expr(expr.operand, _PRIMARY)}", _UNARY, expr.dtype)
-            case Binary():
-                return self.binary(expr)
-            case Select():
-                parts = self.expr(expr.condition, 2), self.expr(expr.then, 1), self.expr(expr.otherwise, 1)
-                return f"{parts[0]} ? {parts[1]} : {parts[2]}", 1
-            case Call(function=function) if function in random_numbers.WORDS:
-                self.need([helpers.PHILOX])
-                texts = ", ".join(map(self.expr, expr.arguments))
-                return f"philox({random_numbers.WORDS[function]}, {texts})", _PRIMARY
-            case Call(function=function) if function in bits.OPERATORS:
-                return self.of_bits(bits.OPERATORS[function], expr)
-            case Call():
-                return self.call(expr), _PRIMARY
-            case Cast():
-                return self.cast(expr)
-        assert_never(expr)
+    def select(self, expr: Select) -> str:
+        return f"{self.expr(expr.condition, 2)} ? {self.expr(expr.then, 1)} : {self.expr(expr.otherwise, 1)}"
 
     def read(self, read: Read) -> tuple[str, int]:
         if read.tensor not in self.buffers:
@@ -398,27 +257,14 @@ class _Printer:
             return self.from_bfloat16(text), _PRIMARY
         return text, level
 
-    def binary(self, expr: Binary) -> tuple[str, int]:
+    def extremum(self, expr: Binary) -> tuple[str, int]:
         dtype = expr.left.dtype
-        if expr.op in ("min", "max"):
-            self.need([helpers.extremum(expr.op, dtype)])
-            return f"{expr.op}_{suffix_of(dtype)}({self.expr(expr.left)}, {self.expr(expr.right)})", _PRIMARY
-        if expr.op in ("/", "//", "%") and not (dtype.is_float and expr.op != "%"):
-            return self.quotient(expr, dtype)
-        own = _LEVEL[expr.op]
-        text = f"{self.operand(expr.left, own, expr.op)} {expr.op} {self.operand(expr.right, own + 1, expr.op)}"
-        if expr.op == "*" and dtype is DType.UINT16:
-            text = f"1u * {text}"  # `int`, in which C would multiply, is too narrow
-        return self.wrapped(text, own, dtype) if expr.op in ("+", "-", "*") else (text, own)
+        self.need([helpers.extremum(expr.op, dtype)])
+        return f"{expr.op}_{suffix_of(dtype)}({self.expr(expr.left)}, {self.expr(expr.right)})", _PRIMARY
 
-    def operand(self, expr: Expr, level: int, op: str) -> str:
-        """Brackets around `&&` within `||` are for the reader; compilers ask for them."""
-        mixed = op == "||" and isinstance(expr, Binary) and expr.op == "&&"
-        return self.expr(expr, _PRIMARY if mixed else level)
-
-    def quotient(self, expr: Binary, dtype: DType) -> tuple[str, int]:
+    def quotient(self, expr: Binary) -> tuple[str, int]:
         """C cuts quotients off; where nothing is negative that is rounding down."""
-        op = "%" if expr.op == "%" else "/"
+        op, dtype = "%" if expr.op == "%" else "/", expr.left.dtype
         divisor = expr.right.value if isinstance(expr.right, Const) else 0
         if not dtype.is_float and divisor > 0 and self.is_natural(expr.left):
             own = _LEVEL[op]
@@ -430,11 +276,12 @@ class _Printer:
         name = "floor_mod" if op == "%" else "floor_div"
         return f"{name}_{suffix_of(dtype)}({self.expr(expr.left)}, {self.expr(expr.right)})", _PRIMARY
 
-    def wrapped(self, text: str, level: int, dtype: DType) -> tuple[str, int]:
-        """C computes small integers as `int`; the language wraps in their own type."""
-        if dtype.is_integer and dtype.bits < 32:
-            return f"({C_TYPES[dtype]})({text})", _UNARY
-        return text, level
+    def wrapped(self, text: str, level: int, expr: Expr) -> tuple[str, int]:
+        """C computes small integers as `int`, which is too narrow for some products of `uint16_t`."""
+        if not expr.dtype.is_integer or expr.dtype.bits >= 32:
+            return text, level
+        wide = "1u * " if isinstance(expr, Binary) and expr.op == "*" and expr.dtype is DType.UINT16 else ""
+        return f"({C_TYPES[expr.dtype]})({wide}{text})", _UNARY
 
     def of_bits(self, op: str, call: Call) -> tuple[str, int]:
         """An operator on bits; C leaves open what a shift by the width or more is."""
@@ -444,9 +291,19 @@ class _Printer:
             name = "shift_left" if op == "<<" else "shift_right"
             return f"{name}_{suffix_of(call.dtype)}({self.expr(left)}, {self.expr(right)})", _PRIMARY
         symbol = "^" if op == "^^" else op
-        return self.wrapped(f"({self.expr(left, _UNARY)} {symbol} {self.expr(right, _UNARY)})", _PRIMARY, call.dtype)
+        return self.wrapped(f"({self.expr(left, _UNARY)} {symbol} {self.expr(right, _UNARY)})", _PRIMARY, call)
 
-    def call(self, call: Call) -> str:
+    def call(self, call: Call) -> tuple[str, int]:
+        if call.function in random_numbers.WORDS:
+            self.need([helpers.PHILOX])
+            texts = ", ".join(map(self.expr, call.arguments))
+            return f"philox({random_numbers.WORDS[call.function]}, {texts})", _PRIMARY
+        if call.function in bits.OPERATORS:
+            return self.of_bits(bits.OPERATORS[call.function], call)
+        return self.function_call(call), _PRIMARY
+
+    def function_call(self, call: Call) -> str:
+        """A mathematical function."""
         dtype = call.arguments[0].dtype
         arguments = ", ".join(map(self.expr, call.arguments))
         name = call.function
@@ -509,65 +366,6 @@ class _Printer:
         self.need(helpers.BFLOAT16)
         return f"from_bfloat16({text})"
 
-    def need(self, lines: Iterable[str]) -> None:
-        self.helpers |= dict.fromkeys(lines)
-
-    def is_natural(self, expr: Expr) -> bool:
-        """Whether an index expression is never negative, as far as its form tells."""
-        match expr:
-            case Const():
-                return expr.value >= 0
-            case Size() | IndexVar():
-                return expr.name in self.natural
-            case Binary(op="+" | "*" | "/" | "//" | "%" | "min") if expr.dtype is DType.INT64:
-                return self.is_natural(expr.left) and self.is_natural(expr.right)
-            case Binary(op="max") if expr.dtype is DType.INT64:
-                return self.is_natural(expr.left) or self.is_natural(expr.right)
-            case _:
-                return expr.dtype in (DType.UINT8, DType.UINT16, DType.UINT32, DType.UINT64)
-
-
-def _is_scalar(buffer: Buffer) -> bool:
-    return not buffer.shape and buffer.role == "input"
-
-
-def _signature(head: str, parameters: Sequence[str]) -> list[str]:
-    """On as few lines as keep to the width, the later ones below the first parameter."""
-    lines = [head]
-    for number, parameter in enumerate(parameters, 1):
-        text = parameter + ("," if number < len(parameters) else ")")
-        if len(lines[-1]) + 1 + len(text) > _WIDTH and lines[-1] != head:
-            lines.append(" " * len(head) + text)
-        else:
-            lines[-1] += text if lines[-1].endswith("(") else f" {text}"
-    return lines if parameters else [head + "void)"]
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, Const) and expr.value == 0
-
-
-def _is_independent(loop: For) -> bool:
-    """Whether every iteration writes elements of its own: the variable is a subscript of all stores to arrays.
-
-    What is combined may meet other values in one element, unless the subscript grows with the variable alone.
-    """
-    statements = list(walk_statements(loop.body))
-    local = {stmt.buffer.name for stmt in statements if isinstance(stmt, Allocate)}
-    outer = [stmt for stmt in statements if isinstance(stmt, Store) and stmt.buffer not in local]
-    inner = {stmt.var for stmt in statements if isinstance(stmt, For)}
-    return bool(outer) and all(any(_moves(i, loop.var, inner, s.reduce is None) for i in s.indices) for s in outer)
-
-
-def _moves(subscript: Expr, var: str, inner: set[str], plain: bool) -> bool:
-    names = index_names(subscript)
-    if var not in names or plain:
-        return var in names
-    if names & inner or reads_elements(subscript):
-        return False
-    split = from_expr(subscript).linear_in(var)
-    return split is not None and split[0].is_constant and split[0].offset != 0
-
 
 def _constant(const: Const) -> tuple[str, int]:
     value, dtype = const.value, const.dtype
@@ -586,9 +384,4 @@ def _constant(const: Const) -> tuple[str, int]:
     return text, _UNARY if text[0] == "-" else _PRIMARY
 
 
-def _plain(line: str) -> str:
-    """A line of a comment: what the user wrote must not end it, nor go on in the next line."""
-    return "".join(char if char.isprintable() else " " for char in line).rstrip("\\ ")
-
-
-__all__ = ["CCheck", "CFunction", "Names", "emit_c", "emit_check"]
+__all__ = ["CCheck", "Names", "emit_c", "emit_check"]

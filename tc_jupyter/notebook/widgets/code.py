@@ -27,7 +27,7 @@ from .picture import BAD, LISTING, MUTED, Content, Control, Picture, code, folde
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _TITLES = {
-    "loops": "loops", "passes": "passes", "c": "C99", "cuda": "CUDA C++", "ptx": "PTX", "sass": "machine code (SASS)", "llvm": "LLVM IR", "asm": "assembly",
+    "loops": "loops", "passes": "passes", "c": "C99", "numba": "Python for Numba", "cuda": "CUDA C++", "ptx": "PTX", "sass": "machine code (SASS)", "llvm": "LLVM IR", "asm": "assembly",
     "rewrites": "rewrites of SaC",
 }  # fmt: skip
 _SAVED = 24_000
