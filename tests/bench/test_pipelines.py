@@ -45,6 +45,16 @@ def test_one_func_has_several_results():
             np.testing.assert_array_equal(found, expected)
 
 
+def test_what_was_found_and_leaves_its_buffers_is_no_candidate():
+    hl = pytest.importorskip("halide")
+    x = np.zeros(4, np.float32)
+    beyond = SUMS.replace("X[r, i]", "X[r, i + 1]")
+    calls = pipeline_calls(beyond, {"X": x[:, None]}, {"N": 4, "M": 1}, (x, x), 1)
+    assert list(calls) == ROWS[:1]
+    with pytest.raises(hl.HalideError, match="beyond the max"):
+        calls["Halide"]()
+
+
 def test_the_two_are_candidates_where_the_package_is_installed():
     lines = "".join(
         f"# halide: {line}\n" for line in SCALED.replace("(X, f)", "(X)").replace("f * ", "3 * ").splitlines()
