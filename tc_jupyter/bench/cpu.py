@@ -28,7 +28,8 @@ from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import libraries, peak, threads
 from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, doubts, duration, rows_of
 
-from .workloads import HALIDE_THREADS, Workload, deviation, make_data, workloads
+from .pipelines import PIPELINE, pipeline_calls
+from .workloads import Workload, deviation, make_data, workloads
 
 QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
 """Warnings about programs that the workloads of the suites are."""
@@ -161,9 +162,9 @@ def processor() -> str:
 
 def _peers(compiled: bool) -> str:
     """What is installed, with versions, and what is not."""
-    measured = [f"{name} {_version(name)}" for name in (*LIBRARIES, LOOPS) if name != "cupy"]
+    measured = [f"{name} {_version(name)}" for name in (*LIBRARIES, LOOPS, PIPELINE) if name != "cupy"]
     more = "torch.compile measured" if compiled else "torch.compile not measured (--compiled)"
-    return ", ".join([*measured, more, "Halide as recorded"])
+    return ", ".join([*measured, more])
 
 
 def _version(name: str) -> str:
@@ -275,7 +276,7 @@ def measure(
     values = tuple(arrays.values())
     expected = function(*values)
     error = deviation(workload, arrays, sizes, expected)
-    candidates, agrees = _candidates(workload, arrays, expected, compiled, function.judge(*values))
+    candidates, agrees = _candidates(workload, arrays, sizes, expected, compiled, function.judge(*values))
     timings = benchmark(
         {"tc_jupyter": lambda: function(*values), **candidates},
         seconds=SECONDS,
@@ -285,8 +286,6 @@ def measure(
     counts = function.cost(**dict(sizes))
     named = sizes in workload.sizes
     rows = rows_of(timings, counts.flops, counts.bytes, limits, agrees)
-    if named and thread_count == HALIDE_THREADS:
-        rows = _with_halide(rows, workload)
     taken = sum(len(timing.samples) for timing in timings)
     ours, *peers = rows
     eager = [row for row in peers if row.name in EAGER]
@@ -308,6 +307,7 @@ def measure(
 def _candidates(
     workload: Workload,
     arrays: Mapping[str, Any],
+    sizes: Mapping[str, int],
     expected: Any,
     compiled: bool,
     judge: Callable[[Any, Any], bool] = close,
@@ -317,25 +317,13 @@ def _candidates(
     for library, expression in workload.peers.items():
         if library == "cupy" or not installed(library):
             continue
-        calls[library] = peer_call(library, expression, moved(arrays, library), expected)
+        if library == PIPELINE:
+            calls |= pipeline_calls(expression, arrays, sizes, expected, threads.get_threads())
+        else:
+            calls[library] = peer_call(library, expression, moved(arrays, library), expected)
     if compiled and "torch" in calls:
         calls["torch.compile"] = import_module("torch").compile(calls["torch"])
     return calls, {name: judge(expected, call()) for name, call in calls.items()}
-
-
-def _with_halide(rows: Sequence[Row], workload: Workload) -> tuple[Row, ...]:
-    """With a row of Halide's recorded time, which is a multiple of another row's."""
-    if workload.halide is None:
-        return tuple(rows)
-    factor, against = workload.halide
-    for row in rows:
-        if row.name == against and row.best is not None:
-            times = {name: getattr(row, name) * factor for name in ("median", "p10", "p90", "best")}
-            recorded = replace(
-                row, name="Halide (recorded)", gbs=None, gflops=None, fraction=None, agrees=None, **times
-            )
-            return (*rows, recorded)
-    return tuple(rows)
 
 
 def _ratio(ours: Row, peers: Sequence[Row], time_of: Callable[[Row], float | None]) -> float | None:

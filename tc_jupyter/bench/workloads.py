@@ -15,6 +15,8 @@ Worked example of a header:
     # torch out: torch.matmul(A, B, out=OUT)
     # numba: def matmul(A, B):
     # numba:     ...
+    # halide: def matmul(A, B):
+    # halide:     ...
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ from tc_jupyter.function import Function
 from tc_jupyter.runtime.arguments import Formula, parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 
-HALIDE_THREADS = 2
-"""Threads that the times of Halide were recorded on."""
-_KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "halide", "unequal"}
+from .pipelines import PIPELINE
+
+_FUNCTIONS = (LOOPS, PIPELINE)
+"""Peers whose lines are those of a Python function, and keep their indentation."""
+_KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "unequal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +48,12 @@ class Workload:
         sizes: one set of sizes per measurement.
         awkward: sizes that are measured too, but are no part of a mean: primes, 1, one more than a power of two.
         data: parameter -> expression over the sizes, `np` and `rng`, for parameters that are not random numbers.
-        peers: library -> expression over the parameters and the library's module.
+        peers: library -> expression over the parameters and the library's module; of Numba and Halide a function, see `peers` and
+            `pipelines`.
         reference: the result as an expression of NumPy, evaluated in double precision.
         length: expression over the sizes: how many operations one element is rounded in.
         magnitude: expression for the sum of the absolute values of an element's terms; by default the reference of the
             absolute values of the parameters.
-        halide: time of Halide with a schedule by hand divided by that of a library here, as recorded on `HALIDE_THREADS` threads
-            of another machine: `0.41 torch`. It says nothing of other numbers of threads, since some of these libraries use one
-            thread only: `0.061 torch` of the moments of 4096 x 4096 would be 3.0 ms on one thread of a machine that needs 4.9 ms to
-            read the matrix once. That of the group convolution was recorded at 28 x 28.
         unequal: of several defs those whose values differ from the others' where an element is infinite or NaN.
     """
 
@@ -66,7 +67,6 @@ class Workload:
     reference: str = ""
     length: str = "1"
     magnitude: str = ""
-    halide: tuple[float, str] | None = None
     unequal: frozenset[str] = frozenset()
 
 
@@ -83,25 +83,23 @@ def parse_workload(text: str) -> Workload:
         key, colon, value = line.lstrip("# ").partition(":")
         if not colon:
             raise ValueError(f"header line without a colon: {line!r}")
-        keys.setdefault(key.strip(), []).append(value.removeprefix(" ") if key.strip() == LOOPS else value.strip())
-    unknown = set(keys) - {*_KEYS, *LIBRARIES, INTO, LOOPS}
+        keys.setdefault(key.strip(), []).append(value.removeprefix(" ") if key.strip() in _FUNCTIONS else value.strip())
+    unknown = set(keys) - {*_KEYS, *LIBRARIES, INTO, *_FUNCTIONS}
     if unknown or "sizes" not in keys or "name" not in keys:
         raise ValueError(f"header: unknown {sorted(unknown)}" if unknown else "header: `name` and `sizes` are needed")
     first = {key: values[0] for key, values in keys.items()}
-    first |= {LOOPS: "\n".join(keys[LOOPS])} if LOOPS in keys else {}
-    factor, _, against = first.get("halide", "").partition(" ")
+    first |= {key: "\n".join(keys[key]) for key in _FUNCTIONS if key in keys}
     return Workload(
         name=first["name"],
         suites=tuple(first.get("suite", "cpu").split()),
         text=text,
         sizes=_sizes(keys["sizes"]),
         data=dict(_assignment(line) for line in keys.get("data", [])),
-        peers={library: first[library] for library in (*LIBRARIES, INTO, LOOPS) if library in first},
+        peers={library: first[library] for library in (*LIBRARIES, INTO, *_FUNCTIONS) if library in first},
         awkward=_sizes(keys.get("awkward", [])),
         reference=first.get("reference", first.get("numpy", "")),
         length=first.get("length", "1"),
         magnitude=first.get("magnitude", ""),
-        halide=(float(factor), against) if factor else None,
         unequal=frozenset(first.get("unequal", "").split()),
     )
 
