@@ -19,10 +19,11 @@ from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
 from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, walk
-from tc_jupyter.ranges import python_code, to_python
+from tc_jupyter.ranges import SizeExpr, python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
 from tc_jupyter.ranges.data import AnyCheck, DataCheck, EndCheck, PointCheck, UniqueCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
+from tc_jupyter.ranges.size_expr import has_data
 from tc_jupyter.runtime.arguments import Number
 from tc_jupyter.runtime.arrays import ArrayView, host_values
 from tc_jupyter.runtime.extremes import device_extremes
@@ -148,6 +149,27 @@ class CallNumbers:
         """The checks that only make sense inside the loops."""
         return frozenset(number for number, item in enumerate(self.items) if isinstance(item, PointCheck))
 
+    @cached_property
+    def _rooms(self) -> Mapping[int, tuple[SizeExpr, SizeExpr]]:
+        """Of each check at points that sizes may decide, what is never negative where it passes."""
+        rooms = {number: points_of(self.items[number]).room() for number in self.pointwise}
+        return {
+            number: room
+            for number, room in rooms.items()
+            if room is not None and not any(each.indices or has_data(each) or each.names - self._sizes for each in room)
+        }
+
+    @cached_property
+    def _sizes(self) -> frozenset[str]:
+        return frozenset((*self.numbers.names, *self.formulas))
+
+    def passed(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The checks at points that pass with these sizes, whatever the data: code for such calls is without them."""
+        if not self._rooms:
+            return ()
+        known = self.extents(sizes)
+        return tuple(n for n, room in self._rooms.items() if all(each.evaluate(known) >= 0 for each in room))
+
     def in_kernel(self, kernels: Sequence[Kernel]) -> frozenset[int]:
         """The checks that must run inside: those, and the ones whose tensors are not complete before their kernel."""
         inside = set(self.pointwise)
@@ -167,11 +189,13 @@ class CallNumbers:
         late = {root_of(self.program, self.program.statement(name).target) for name in kernel.statements}
         return all(root_of(self.program, name) in ready - late for name in _tensors(item))
 
-    def loop_checks(self, inside: Iterable[int], constants: Mapping[str, int]) -> tuple[LoopCheck, ...]:
+    def loop_checks(
+        self, inside: Iterable[int], constants: Mapping[str, int], passed: Sequence[int] = ()
+    ) -> tuple[LoopCheck, ...]:
         """The given checks for `lower`, which puts later ones around earlier ones: what a check reads is checked around it; none
-        for what always holds where some sizes are numbers.
+        for those that were `passed`, and for what always holds where some sizes are numbers.
         """
-        numbers = sorted(inside, key=lambda number: -_reads_in(self.items[number]))
+        numbers = sorted({*inside} - {*passed}, key=lambda number: -_reads_in(self.items[number]))
         found = {number: self.items[number] for number in numbers}
         asked = (
             n for n, item in found.items() if isinstance(item, UniqueCheck) or not points_of(item).is_proved(constants)

@@ -52,6 +52,7 @@ from .preconditions import Precondition, Preconditions, c_division, in_the_text,
 from .search import used_names
 from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, nonnegative, on_sizes
 
+_NONE: Mapping[str, int] = {}
 CHUNK = 1 << 20  # points evaluated at a time, to bound the memory of a check
 
 
@@ -98,20 +99,25 @@ class PointCheck:
         A schedule may take a statement apart where that is so (`schedule.subscripts.is_inside`): no loop may have all of the
         indices of the check then.
         """
+        room = self.room(constants)
+        return room is not None and all(map(nonnegative, room))
+
+    def room(self, constants: Mapping[str, int] = _NONE) -> tuple[SizeExpr, SizeExpr] | None:
+        """How far from both limits the subscript stays, whatever guards say; `None` where sizes do not say it."""
         if self.kind != "subscript" or self.lower_moves:
-            return False
+            return None
         known = {name: constant(value) for name, value in constants.items()}
         box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
         for each in self.ranges:
             if each.lower is None or each.upper is None:
-                return False
+                return None
             box[each.index] = (each.lower.substitute(known), each.upper.substitute(known) - 1)
         scope = Scope(self.sizes, wraps=has_read(self.index))
         index, lower, upper = (from_expr(e, scope).substitute(known) for e in (self.index, self.lower, self.upper))
         found = interval(index, box)
         if found.lower is None or found.upper is None:
-            return False
-        return nonnegative(found.lower - lower) and nonnegative(upper - 1 - found.upper)
+            return None
+        return found.lower - lower, upper - 1 - found.upper
 
 
 @dataclass(frozen=True, slots=True)
