@@ -129,7 +129,7 @@ def build(
     else:
         kernels = tuple(map(made, range(len(later))))
         sources = _emit(kernels, target, layout, program)
-    scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
+    scans = tuple(() if checks is None else checks.scans(kernel, inside, layout.passed) for kernel in kernels)
     return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
 
 

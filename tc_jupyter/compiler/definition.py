@@ -250,7 +250,7 @@ class Definition:
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
         accumulate = bool(outputs) and self.accumulates
-        return self.sized(layout.strided, layout.index_bits, inputs.sizes, engine, accumulate)
+        return self.sized(layout.strided, layout.index_bits, inputs.sizes, engine, accumulate, inputs)
 
     def layout_at(self, sizes: Mapping[str, int], numbers: Numbers, engine: str) -> Layout:
         """The layout class of a call with row-major arrays of these sizes.
@@ -269,14 +269,20 @@ class Definition:
         }
 
     def sized(
-        self, strided: frozenset[str], bits: int, sizes: Mapping[str, int], engine: str, accumulate: bool = False
+        self,
+        strided: frozenset[str],
+        bits: int,
+        sizes: Mapping[str, int],
+        engine: str,
+        accumulate: bool = False,
+        inputs: Inputs | None = None,
     ) -> Layout:
-        """The layout class of a call with these sizes.
+        """The layout class of a call with these sizes, and index tensors if they are at hand.
 
         Raises:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
-        constants, facts, passed = self.size_class(sizes, engine)
+        constants, facts, passed = self.size_class(sizes, engine, inputs)
         if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self.shortening) if sizes.get(name) == 0)
@@ -347,10 +353,10 @@ class Definition:
             raise call_error(numbers, self.program.source)
         return numbers
 
-    def size_class(self, sizes: Mapping[str, int], engine: str) -> SizeClass:
+    def size_class(self, sizes: Mapping[str, int], engine: str, inputs: Inputs | None = None) -> SizeClass:
         """What the code of this call assumes of its sizes: constants, facts of others, and the checks that pass."""
         checked = self.options.check == "all" and engine != "interpreter"
-        return (*self._facts(sizes, engine), self.numbers.passed(sizes) if checked else ())
+        return (*self._facts(sizes, engine), self.numbers.passed(sizes, inputs) if checked else ())
 
     def _facts(self, sizes: Mapping[str, int], engine: str) -> SizeFacts:
         if self.options.specialize:

@@ -69,6 +69,7 @@ class PointCheck:
         writes: the subscript stands on the left side.
         ends: where the ranges of indices begin and end, if elements or other indices say it at each point.
         kind: `subscript`; or `end`, of the range of the index `tensor`; or `position`, which there is if a point took part.
+        enough: a check of an index tensor that, where it passes, leaves nothing to see at points.
     """
 
     statement: str
@@ -87,6 +88,7 @@ class PointCheck:
     writes: bool = False
     ends: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
     kind: str = "subscript"
+    enough: DataCheck | None = None
 
     @property
     def lower_moves(self) -> bool:
@@ -266,7 +268,12 @@ def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple
         statement = program.statement(group[0].statement)
         point = point_check(statement, ranges, bound.access, bound.dimension)
         datum = group[0].datum
-        checks.append(point if datum is None else _data_check(ranges, group, datum, point))
+        if datum is None or any(item.datum != datum for item in group):
+            checks.append(point)
+        elif group[0].kind == "DATA":
+            checks.append(_data_check(ranges, group, datum, point))
+        else:
+            checks.append(replace(point, enough=_data_check(ranges, group, datum, point)))
     ends = (check for statement in program.statements for check in _end_checks(statement, ranges))
     return (*ends, *checks, *_unique_checks(program, ranges), *_position_checks(program, ranges))
 
@@ -390,9 +397,7 @@ def checks_at_zero(program: Program, ranges: Ranges, found: Preconditions) -> di
 
 def depends_on_data(access: Access, dimension: int) -> bool:
     """Whether elements of tensors decide where an access is in a dimension, or whether it takes place."""
-    return has_data(access.index[dimension]) or any(
-        not guard.meaning.alternatives()[1] or any(map(has_data, guard.meaning.exprs())) for guard in access.guards
-    )
+    return has_data(access.index[dimension]) or any(guard.is_on_data for guard in access.guards)
 
 
 def point_check(statement: Statement, ranges: Ranges, access: Access, dimension: int) -> PointCheck:
@@ -498,7 +503,7 @@ def check_data(item: AnyCheck, arrays: Mapping[str, Any], values: Mapping[str, i
         return None
     if isinstance(item, DataCheck):
         part = np.asarray(arrays[item.tensor])[item.region_at(values)]
-        if part.size == 0 or item.holds(values, *_extremes(part)):
+        if part.size == 0 or item.holds(values, *extremes_of(part)):
             return None
     return _first_failure(point, arrays, values)
 
@@ -570,7 +575,7 @@ def _not_unique(
     return Diagnostic(codes.NOT_UNIQUE, item.points.span, message, "not unique", (), help_text)
 
 
-def _extremes(part: np.ndarray[Any, Any]) -> tuple[float, float]:
+def extremes_of(part: np.ndarray[Any, Any]) -> tuple[float, float]:
     """Smallest and largest element as Python numbers; NaN if there is one."""
     if part.dtype.kind not in "iub":
         part = part.astype(np.float64)
