@@ -1268,9 +1268,9 @@ class Function:
             raise ValueError("the interpreter runs loops as they stand: there is nothing to tune")
         self(*arrays)  # whatever is wrong with the arguments is told here
         target, sizes = target_of(engine), definition.numbers_at(inputs.sizes).sizes
-        constants, facts = definition.size_class(inputs.sizes, engine)
+        constants, facts, passed = definition.size_class(inputs.sizes, engine, inputs)
         most = definition.most(inputs.sizes, engine)
-        layout = replace(ROW_MAJOR, constants=constants, facts=facts, most=most)
+        layout = replace(ROW_MAJOR, constants=constants, facts=facts, most=most, passed=passed)
         key = tuning_key(definition.program, target, layout)
         found = candidates(*definition.with_constants(constants), target, dict(facts), largest=dict(most))
         steps = tuple(each.steps for each in found)

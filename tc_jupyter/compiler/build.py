@@ -112,7 +112,7 @@ def build(
     later = lower_later(bounds)
     if checks is not None and checks.items:
         inside = checks.in_kernel(lower(bounds))
-        loop_checks = checks.loop_checks(inside, dict(layout.constants))
+        loop_checks = checks.loop_checks(inside, dict(layout.constants), layout.passed)
         later = lower_later(bounds, _inlined(loop_checks, schedule.graph))
     known = layout.facts if target.kind == "cpu" else ()
 
@@ -129,7 +129,7 @@ def build(
     else:
         kernels = tuple(map(made, range(len(later))))
         sources = _emit(kernels, target, layout, program)
-    scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
+    scans = tuple(() if checks is None else checks.scans(kernel, inside, layout.passed) for kernel in kernels)
     return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
 
 

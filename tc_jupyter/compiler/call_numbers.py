@@ -15,18 +15,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
+import numpy as np
+
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
 from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, walk
-from tc_jupyter.ranges import python_code, to_python
+from tc_jupyter.ranges import SizeExpr, python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
-from tc_jupyter.ranges.data import AnyCheck, DataCheck, EndCheck, PointCheck, UniqueCheck, check_data
+from tc_jupyter.ranges.data import AnyCheck, DataCheck, EndCheck, PointCheck, UniqueCheck, check_data, extremes_of
 from tc_jupyter.ranges.data import failure as point_failure
+from tc_jupyter.ranges.size_expr import has_data
 from tc_jupyter.runtime.arguments import Number
 from tc_jupyter.runtime.arrays import ArrayView, host_values
 from tc_jupyter.runtime.extremes import device_extremes
-from tc_jupyter.runtime.kernel import Numbers, root_of
+from tc_jupyter.runtime.kernel import Inputs, Numbers, root_of
 from tc_jupyter.runtime.launch import Failure
 
 from .function_analysis import FunctionAnalysis
@@ -93,8 +96,8 @@ class CallNumbers:
                 if self._whole(numbers)
                 else check_data(self.at_zero[number - len(self.items)], hosts, numbers.sizes)
             )
-        item = self.items[number]
-        if isinstance(item, DataCheck) and self._passes_on_device(item, numbers, tensors):
+        item = self._enough.get(number) or self.items[number]
+        if isinstance(item, DataCheck) and self._passes_on_device(item, numbers.sizes, tensors):
             return None
         problem = check_data(item, hosts, numbers.sizes)
         if problem is None:
@@ -116,7 +119,7 @@ class CallNumbers:
         """
         if number >= len(self.items):
             return () if self._whole(numbers) else None
-        item = self.items[number]
+        item = self._enough.get(number) or self.items[number]
         if isinstance(item, EndCheck):
             return item.limits(numbers.sizes)
         if not isinstance(item, DataCheck) or item.tensor not in tensors:
@@ -128,13 +131,13 @@ class CallNumbers:
         limits = item.limits(numbers.sizes) if MOST_UNREAD * read >= tensors[item.tensor].elements else None
         return None if limits is None else ((item.tensor, *limits, False),)
 
-    def _passes_on_device(self, item: DataCheck, numbers: Numbers, tensors: Mapping[str, ArrayView]) -> bool:
+    def _passes_on_device(self, item: DataCheck, sizes: Mapping[str, int], tensors: Mapping[str, ArrayView]) -> bool:
         """On a GPU the extreme values are found there; only a failing scan brings the data over."""
         view = tensors[item.tensor]
-        if view.device == "cpu" or view.dtype is None or not item.is_active(numbers.sizes):
+        if view.device == "cpu" or view.dtype is None or not item.is_active(sizes):
             return False
-        found = device_extremes(view, item.region_at(numbers.sizes))
-        return found is None or item.holds(numbers.sizes, *found)
+        found = device_extremes(view, item.region_at(sizes))
+        return found is None or item.holds(sizes, *found)
 
     def point(self, failure: Failure) -> Diagnostic:
         """The message of a check that failed inside a kernel."""
@@ -147,6 +150,47 @@ class CallNumbers:
     def pointwise(self) -> frozenset[int]:
         """The checks that only make sense inside the loops."""
         return frozenset(number for number, item in enumerate(self.items) if isinstance(item, PointCheck))
+
+    @cached_property
+    def _enough(self) -> Mapping[int, DataCheck]:
+        """Of each check at points that arguments' smallest and largest elements may decide, the check of those."""
+        found = {number: points_of(self.items[number]).enough for number in self.pointwise}
+        return {number: each for number, each in found.items() if each is not None and self._is_argument(each.tensor)}
+
+    @cached_property
+    def _rooms(self) -> Mapping[int, tuple[SizeExpr, SizeExpr]]:
+        """Of each other check at points that sizes may decide, what is never negative where it passes."""
+        known = {*self.numbers.names, *self.formulas}
+        rooms = {number: points_of(self.items[number]).room() for number in self.pointwise - self._enough.keys()}
+        return {
+            number: room
+            for number, room in rooms.items()
+            if room is not None and not any(each.indices or has_data(each) or each.names - known for each in room)
+        }
+
+    def _is_argument(self, name: str) -> bool:
+        """Whether this is an array that the call gets."""
+        return name in self.program.parameters and bool(self.program.tensor(name).rank)
+
+    def passed(self, sizes: Mapping[str, int], inputs: Inputs | None = None) -> tuple[int, ...]:
+        """The checks at points that pass with these sizes whatever the data, or with these index tensors whatever other data: code
+        for such calls is without them.
+        """
+        if not self._rooms and (inputs is None or not self._enough):
+            return ()
+        known = self.extents(sizes)
+        found = [n for n, room in self._rooms.items() if all(each.evaluate(known) >= 0 for each in room)]
+        if inputs is not None:
+            found += [n for n, each in self._enough.items() if self._limited(each, known, inputs.arrays)]
+        return tuple(found)
+
+    def _limited(self, item: DataCheck, sizes: Mapping[str, int], arrays: Mapping[str, ArrayView]) -> bool:
+        """Whether the elements of an index tensor have limits that are enough."""
+        view = arrays[item.tensor]
+        if view.device != "cpu":
+            return self._passes_on_device(item, sizes, arrays)
+        part = np.asarray(host_values(view))[item.region_at(sizes)]
+        return not part.size or item.holds(sizes, *extremes_of(part))
 
     def in_kernel(self, kernels: Sequence[Kernel]) -> frozenset[int]:
         """The checks that must run inside: those, and the ones whose tensors are not complete before their kernel."""
@@ -167,23 +211,26 @@ class CallNumbers:
         late = {root_of(self.program, self.program.statement(name).target) for name in kernel.statements}
         return all(root_of(self.program, name) in ready - late for name in _tensors(item))
 
-    def loop_checks(self, inside: Iterable[int], constants: Mapping[str, int]) -> tuple[LoopCheck, ...]:
+    def loop_checks(
+        self, inside: Iterable[int], constants: Mapping[str, int], passed: Sequence[int] = ()
+    ) -> tuple[LoopCheck, ...]:
         """The given checks for `lower`, which puts later ones around earlier ones: what a check reads is checked around it; none
-        for what always holds where some sizes are numbers.
+        for those that were `passed`, and for what always holds where some sizes are numbers.
         """
-        numbers = sorted(inside, key=lambda number: -_reads_in(self.items[number]))
+        numbers = sorted({*inside} - {*passed}, key=lambda number: -_reads_in(self.items[number]))
         found = {number: self.items[number] for number in numbers}
         asked = (
             n for n, item in found.items() if isinstance(item, UniqueCheck) or not points_of(item).is_proved(constants)
         )
         return tuple(loop_check(number, points_of(found[number])) for number in asked)
 
-    def scans(self, kernel: Kernel, inside: frozenset[int]) -> tuple[int, ...]:
-        """The checks to run before a kernel."""
+    def scans(self, kernel: Kernel, inside: frozenset[int], passed: Sequence[int] = ()) -> tuple[int, ...]:
+        """The checks to run before a kernel; so are those that passed because of index tensors, for calls with other ones."""
+        looked_at = inside - (self._enough.keys() & {*passed})
         return tuple(
             number
             for number, item in enumerate((*self.items, *self.at_zero))
-            if number not in inside and item.statement in kernel.statements
+            if number not in looked_at and item.statement in kernel.statements
         )
 
 

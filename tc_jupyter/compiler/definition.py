@@ -41,7 +41,7 @@ from tc_jupyter.runtime.arrays import ArrayView
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.cubin import sass
 from tc_jupyter.runtime.dispatch import Dispatcher
-from tc_jupyter.runtime.family import Family, SizeClass
+from tc_jupyter.runtime.family import Family, SizeClass, SizeFacts
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.kernel import (
     BoundKernel,
@@ -250,7 +250,7 @@ class Definition:
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
         accumulate = bool(outputs) and self.accumulates
-        return self.sized(layout.strided, layout.index_bits, inputs.sizes, engine, accumulate)
+        return self.sized(layout.strided, layout.index_bits, inputs.sizes, engine, accumulate, inputs)
 
     def layout_at(self, sizes: Mapping[str, int], numbers: Numbers, engine: str) -> Layout:
         """The layout class of a call with row-major arrays of these sizes.
@@ -269,19 +269,25 @@ class Definition:
         }
 
     def sized(
-        self, strided: frozenset[str], bits: int, sizes: Mapping[str, int], engine: str, accumulate: bool = False
+        self,
+        strided: frozenset[str],
+        bits: int,
+        sizes: Mapping[str, int],
+        engine: str,
+        accumulate: bool = False,
+        inputs: Inputs | None = None,
     ) -> Layout:
-        """The layout class of a call with these sizes.
+        """The layout class of a call with these sizes, and index tensors if they are at hand.
 
         Raises:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
-        constants, facts = self.size_class(sizes, engine)
+        constants, facts, passed = self.size_class(sizes, engine, inputs)
         if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self.shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
-        return Layout(strided, bits, accumulate, constants, facts, most=self.most(sizes, engine))
+        return Layout(strided, bits, accumulate, constants, facts, most=self.most(sizes, engine), passed=passed)
 
     @cached_property
     def shortening(self) -> frozenset[str]:
@@ -347,8 +353,12 @@ class Definition:
             raise call_error(numbers, self.program.source)
         return numbers
 
-    def size_class(self, sizes: Mapping[str, int], engine: str) -> SizeClass:
-        """What the code of this call assumes of its sizes: constants, and facts of others."""
+    def size_class(self, sizes: Mapping[str, int], engine: str, inputs: Inputs | None = None) -> SizeClass:
+        """What the code of this call assumes of its sizes: constants, facts of others, and the checks that pass."""
+        checked = self.options.check == "all" and engine != "interpreter"
+        return (*self._facts(sizes, engine), self.numbers.passed(sizes, inputs) if checked else ())
+
+    def _facts(self, sizes: Mapping[str, int], engine: str) -> SizeFacts:
         if self.options.specialize:
             return self._constants(sizes), ()
         if not self.by_class or engine == "interpreter":
@@ -746,8 +756,9 @@ class Definition:
 
     def code_on_cpu(self, found: SizeClass, into: bool) -> BoundKernel | None:
         """The code for row-major arrays of a class, if it was made."""
-        constants, facts = found
-        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, facts)))
+        constants, facts, passed = found
+        layout = Layout(frozenset(), 64, into and self.accumulates, constants, facts, passed=passed)
+        return self._ready.get(("cpu", layout))
 
     def _is_empty(self, sizes: Mapping[str, int]) -> bool:
         """Whether a size is 0, or a loop has no iterations; an integer that is no size may be 0 like any other number."""

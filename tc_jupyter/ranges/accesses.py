@@ -60,6 +60,11 @@ class Guard:
         """The condition as it is wherever the access is made."""
         return self.meaning if self.polarity else self.meaning.negated()
 
+    @property
+    def is_on_data(self) -> bool:
+        """Whether elements of tensors decide it, or what has no formula."""
+        return not self.meaning.alternatives()[1] or any(map(has_data, self.meaning.exprs()))
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

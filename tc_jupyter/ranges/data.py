@@ -52,6 +52,7 @@ from .preconditions import Precondition, Preconditions, c_division, in_the_text,
 from .search import used_names
 from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, nonnegative, on_sizes
 
+_NONE: Mapping[str, int] = {}
 CHUNK = 1 << 20  # points evaluated at a time, to bound the memory of a check
 
 
@@ -68,6 +69,7 @@ class PointCheck:
         writes: the subscript stands on the left side.
         ends: where the ranges of indices begin and end, if elements or other indices say it at each point.
         kind: `subscript`; or `end`, of the range of the index `tensor`; or `position`, which there is if a point took part.
+        enough: a check of an index tensor that, where it passes, leaves nothing to see at points.
     """
 
     statement: str
@@ -86,6 +88,7 @@ class PointCheck:
     writes: bool = False
     ends: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
     kind: str = "subscript"
+    enough: DataCheck | None = None
 
     @property
     def lower_moves(self) -> bool:
@@ -98,20 +101,25 @@ class PointCheck:
         A schedule may take a statement apart where that is so (`schedule.subscripts.is_inside`): no loop may have all of the
         indices of the check then.
         """
+        room = self.room(constants)
+        return room is not None and all(map(nonnegative, room))
+
+    def room(self, constants: Mapping[str, int] = _NONE) -> tuple[SizeExpr, SizeExpr] | None:
+        """How far from both limits the subscript stays, whatever guards say; `None` where sizes do not say it."""
         if self.kind != "subscript" or self.lower_moves:
-            return False
+            return None
         known = {name: constant(value) for name, value in constants.items()}
         box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
         for each in self.ranges:
             if each.lower is None or each.upper is None:
-                return False
+                return None
             box[each.index] = (each.lower.substitute(known), each.upper.substitute(known) - 1)
         scope = Scope(self.sizes, wraps=has_read(self.index))
         index, lower, upper = (from_expr(e, scope).substitute(known) for e in (self.index, self.lower, self.upper))
         found = interval(index, box)
         if found.lower is None or found.upper is None:
-            return False
-        return nonnegative(found.lower - lower) and nonnegative(upper - 1 - found.upper)
+            return None
+        return found.lower - lower, upper - 1 - found.upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +268,12 @@ def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple
         statement = program.statement(group[0].statement)
         point = point_check(statement, ranges, bound.access, bound.dimension)
         datum = group[0].datum
-        checks.append(point if datum is None else _data_check(ranges, group, datum, point))
+        if datum is None or any(item.datum != datum for item in group):
+            checks.append(point)
+        elif group[0].kind == "DATA":
+            checks.append(_data_check(ranges, group, datum, point))
+        else:
+            checks.append(replace(point, enough=_data_check(ranges, group, datum, point)))
     ends = (check for statement in program.statements for check in _end_checks(statement, ranges))
     return (*ends, *checks, *_unique_checks(program, ranges), *_position_checks(program, ranges))
 
@@ -384,9 +397,7 @@ def checks_at_zero(program: Program, ranges: Ranges, found: Preconditions) -> di
 
 def depends_on_data(access: Access, dimension: int) -> bool:
     """Whether elements of tensors decide where an access is in a dimension, or whether it takes place."""
-    return has_data(access.index[dimension]) or any(
-        not guard.meaning.alternatives()[1] or any(map(has_data, guard.meaning.exprs())) for guard in access.guards
-    )
+    return has_data(access.index[dimension]) or any(guard.is_on_data for guard in access.guards)
 
 
 def point_check(statement: Statement, ranges: Ranges, access: Access, dimension: int) -> PointCheck:
@@ -492,7 +503,7 @@ def check_data(item: AnyCheck, arrays: Mapping[str, Any], values: Mapping[str, i
         return None
     if isinstance(item, DataCheck):
         part = np.asarray(arrays[item.tensor])[item.region_at(values)]
-        if part.size == 0 or item.holds(values, *_extremes(part)):
+        if part.size == 0 or item.holds(values, *extremes_of(part)):
             return None
     return _first_failure(point, arrays, values)
 
@@ -564,7 +575,7 @@ def _not_unique(
     return Diagnostic(codes.NOT_UNIQUE, item.points.span, message, "not unique", (), help_text)
 
 
-def _extremes(part: np.ndarray[Any, Any]) -> tuple[float, float]:
+def extremes_of(part: np.ndarray[Any, Any]) -> tuple[float, float]:
     """Smallest and largest element as Python numbers; NaN if there is one."""
     if part.dtype.kind not in "iub":
         part = part.astype(np.float64)

@@ -85,9 +85,10 @@ class Precondition:
         subject: `access`, `write`, `range`, `number` (limits of a scalar), `window` (step, dilation and padding) or `points` (there
             must be some to combine).
         bound: the bound of an access or a write. range: the range, for the subjects `range` and `points`.
-        conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
+        conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA. POINTWISE with a
+            datum: where each is, no element leads outside, whatever conditions on data say.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
-        datum: DATA: the element whose extreme values decide.
+        datum: DATA, and POINTWISE with such conditions: the element whose extreme values they are about.
     """
 
     text: str
@@ -314,13 +315,17 @@ class _Checker:
         return found if found.kind in ("PROVED", "DATA") else None
 
     def whatever_data(self, bound: Bound) -> _Verdict | None:
-        """That a read is inside where the conditions hold that say nothing of data, and so under all of them."""
+        """That a read is inside where the conditions hold that say nothing of data, and so under all of them; or that it is where
+        the elements of an index tensor have limits, and that each point decides where they have not.
+        """
         guards = bound.access.guards
-        others = [guard for guard in guards if not any(map(has_data, guard.meaning.exprs()))]
+        others = [guard for guard in guards if not guard.is_on_data]
         if len(others) == len(guards):
             return None
         self.branches = 0
         found = self.classify(bound.expr, conjunction(guard.holds for guard in others))
+        if found.kind == "DATA":
+            return replace(found, kind="POINTWISE")
         return found if found.kind == "PROVED" else None
 
     def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:

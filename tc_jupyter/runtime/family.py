@@ -29,7 +29,10 @@ from .native_call import PLAIN, WRITABLE
 from .recipe import Likeness, Outline, Recipe
 
 _NO_NUMBERS: Mapping[str, Number] = {}
-SizeClass: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Fact], ...]]
+SizeFacts: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Fact], ...]]
+"""The constants of a class, and facts of other sizes."""
+SizeClass: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Fact], ...], tuple[int, ...]]
+"""Those, and the checks at points that pass."""
 
 
 class Code(Protocol):

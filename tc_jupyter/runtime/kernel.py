@@ -187,6 +187,7 @@ class Layout:
             runs every statement whole.
         facts: what holds of other sizes of all calls of the class: tiles are chosen by them, and the code may rely on them.
         most: sizes that no call of the class exceeds: the code may be for such calls only.
+        passed: numbers of the checks at points that pass with the sizes of all calls of the class, whatever the data.
     """
 
     strided: frozenset[str]
@@ -196,6 +197,7 @@ class Layout:
     facts: tuple[tuple[str, Fact], ...] = ()
     empty: bool = False
     most: tuple[tuple[str, int], ...] = ()
+    passed: tuple[int, ...] = ()
 
 
 def layout_of(

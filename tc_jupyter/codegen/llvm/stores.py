@@ -270,11 +270,16 @@ class Stores(SharedLoads):
 
     # --- past the caches ---
 
+    def may_stream(self, storage: Storage) -> bool:
+        """Whether the processor can write past its caches (x86), and that may be worth it: the last rows are not."""
+        stays = self.last_rows or self.stays_cached or storage.private
+        return self.target.arch.startswith("x86_64") and not stays
+
     def can_stream(self, storage: Storage, lanes: int) -> bool:
-        """Whether the processor can write past its caches (x86), and lines become whole soon; the last rows are not worth it."""
+        """`may_stream`, and lines become whole soon."""
         bits = lanes * storage.buffer.dtype.bits
         whole = bits % self.target.vector_bits == 0 and (bits >= 8 * LINE_BYTES or self.alone is not None)
-        return self.target.arch.startswith("x86_64") and not storage.private and whole and not self.last_rows
+        return whole and self.may_stream(storage)
 
     def streaming_store(self, stmt: Store, storage: Storage, stored: str, pointer: str) -> None:
         """Past the caches if the output is far larger than they are, its rows are long, and whole lines are written.
