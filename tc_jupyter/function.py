@@ -35,6 +35,7 @@ from tc_jupyter.compiler.cost import Counts, cost_of
 from tc_jupyter.compiler.definition import (
     ROW_MAJOR,
     Definition,
+    Derivative,
     Options,
     cpu_text,
     cuda_text,
@@ -400,20 +401,28 @@ class Function:
         return {name: each for name, each in known.items() if isinstance(each, Function) and name not in fixed}
 
     @property
+    def _beside(self) -> dict[str, Function]:
+        """What this one is derived from, and what computes its derivatives: it follows them, though its text does not call them."""
+        options = self._options
+        about = (options.derivative and options.derivative.function, options.rule) if options.follows else ()
+        return {each.written_name: each for each in about if each is not None}
+
+    @property
     def callees(self) -> dict[str, Function]:
-        """The functions of earlier cells that the def calls, by the names that the text uses."""
+        """The functions of earlier cells that the def calls, by the names that the text uses, and what it is the derivative of."""
         definition = self._definition
         alone = _alone(self._options, definition.name)
         known = alone.known or {}
         used = {name: each for name, each in known.items() if isinstance(each, Function)}
-        if not isinstance(definition, Definition):
-            return used
-        called = {site.callee.partition(".")[0] for site in definition.program.calls} | set(own_operators(alone.text))
-        return {name: each for name, each in used.items() if each.written_name in called}
+        if isinstance(definition, Definition):
+            called = {site.callee.partition(".")[0] for site in definition.program.calls}
+            called |= set(own_operators(alone.text))
+            used = {name: each for name, each in used.items() if each.written_name in called}
+        return used | self._beside
 
     def _follow(self) -> None:
-        """Be told when a function is defined again that this one calls."""
-        for callee in self._followed.values():
+        """Be told when a function is compiled again that this one calls, or is derived from."""
+        for callee in (*self._followed.values(), *self._beside.values()):
             callee._callers.add(self)
 
     def _relink(self, successors: Mapping[Function, Function]) -> None:
@@ -426,38 +435,66 @@ class Function:
         self._follow()
 
     def _rebuild(self, redefined: str) -> None:
-        """Compile the text again, which calls what is known now; where that is not possible, every call says why."""
-        options = _alone(self._options, self.written_name)
-        analysis = _analysis(options)
-        said, fresh = analysis.diagnostics, None
-        if analysis.ok:
-            try:
-                fresh = module_of(analysis, options)[self.written_name]._with_steps(*self._scheduled(), self._options)
-            except CompileError as problem:  # for the ranks and types that the schedule is for
-                said = problem.diagnostics
-        if fresh is None:
-            error = next(each for each in said if each.is_error)
-            between = next((each for each in self.callees.values() if each.stale is not None), None)
-            self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
-            self._call = self._write = self._refuse
-            return
+        """Make the function again of what is known now; where that is not possible, every call says why."""
+        try:
+            fresh = self._made_again()
+        except CompileError as problem:
+            return self._mark_stale(redefined, next(each for each in problem.diagnostics if each.is_error))
+        except CallError as problem:  # of a function that this one is derived from
+            return self._mark_stale(redefined, problem.diagnostic)
         self.__doc__, self._write, self._stale = fresh.__doc__, None, None
         self._definition, self._call = fresh._definition, self._call_first
+        if self._options.derivative is not None:  # its text is another one
+            self._options, self._source = fresh._options, fresh._source
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
+
+    def _made_again(self) -> Function:
+        """The function of the same text, or the same derivative, with the callees of now.
+
+        Raises:
+            CompileError: it has an error, also for the ranks and types that the schedule is for.
+            CallError: it is derived from a function that does not fit any more, or that has other parameters now.
+        """
+        about = self._options.derivative
+        if about is None:
+            options = _alone(self._options, self.written_name)
+            analysis = _analysis(options)
+            if not analysis.ok:
+                raise CompileError(analysis.diagnostics, analysis.source, analysis.render())
+            fresh = module_of(analysis, options)[self.written_name]
+            return fresh._with_steps(*self._scheduled(), self._options)
+        known = about.function._specialized(about.signature)
+        definition = known.derived(about.kind, about.wrt, about.save, about.ties)
+        options = replace(self._options, text=definition.options.text)
+        made = Definition(definition.found, options, self._scheduled()[0])
+        return Function(made, options, definition.program.source)
+
+    def _mark_stale(self, redefined: str, error: Diagnostic) -> None:
+        """Let every call say what is wrong."""
+        between = next((each for each in self.callees.values() if each.stale is not None), None)
+        self._stale = self._refusal(redefined, error) if between is None else self._refusal_of(between, error)
+        if self._options.derivative is not None:  # the error is about another text
+            assert isinstance(self._definition, Definition)
+            self._stale = replace(self._stale, span=self._definition.program.span, label="", labels=())
+        self._call = self._write = self._refuse
 
     def _refusal(self, redefined: str, error: Diagnostic) -> Diagnostic:
         """Why a call of this function fails: its own call of what was defined again does not fit."""
         name = self.written_name
         message = f"`{name}` calls `{redefined}`, which was defined again: {error.message}"
         help = f"run the cell of `{name}` again with a call that fits, or define `{redefined}` as before"
+        if redefined in self._beside:
+            message = f"`{name}` belongs to `{redefined}`, which calls what was defined again: {error.message}"
+            help = f"derive it from `{redefined}` again, or define what `{redefined}` calls as before"
         return Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
 
     def _refusal_of(self, callee: Function, error: Diagnostic) -> Diagnostic:
-        """The same where a function that it calls is the one that does not fit."""
+        """The same where a function that it calls, or is derived from, is the one that does not fit."""
         assert callee.stale is not None
         own = f"`{callee.written_name}`"
-        message = f"`{self.written_name}` calls {own}, which{callee.stale.message.removeprefix(own)}"
+        verb = "belongs to" if callee.written_name in self._beside else "calls"
+        message = f"`{self.written_name}` {verb} {own}, which{callee.stale.message.removeprefix(own)}"
         return replace(callee.stale, span=error.span, label=error.label, labels=error.labels, message=message)
 
     def _outdate(self, redefined: str) -> None:
@@ -572,7 +609,7 @@ class Function:
             from tc_jupyter.chunks.opened import definition_for  # noqa: PLC0415  (only for that language)
 
             definition = definition_for(definition, values)
-        options = replace(_alone(self._options, definition.name), rule=None, follows=False)
+        options = replace(_alone(self._options, definition.name), rule=None, follows=False, derivative=None)
         # every chunk begins somewhere else: code for each would be made anew
         return definition, replace(options, specialize=None) if options.specialize is True else options
 
@@ -623,9 +660,10 @@ class Function:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        definition = self._definition
+        definition = self._definition if self._options.derivative is None else self._current()
         # without its neighbours in the text: what they call may call this function in turn
-        return _restore, (_alone(self._options, definition.name), definition.name, *self._scheduled())
+        options = replace(_alone(self._options, definition.name), derivative=None)
+        return _restore, (options, definition.name, *self._scheduled())
 
     def _scheduled(self) -> tuple[tuple[Step, ...] | None, Signature | None]:
         """The steps of a schedule, and for what calls of a `%%sac` function they are."""
@@ -717,6 +755,8 @@ class Function:
     @property
     def options(self) -> Options:
         """The text and how it is compiled."""
+        if self._options.derivative is not None:
+            self._renew()  # the text
         return self._options
 
     @property
@@ -745,12 +785,15 @@ class Function:
     @property
     def source_text(self) -> SourceText:
         """The cell."""
+        if self._options.derivative is not None:
+            self._renew()
         return self._source
 
     @property
     def text(self) -> str:
         """The def as it is written."""
-        return self._source.slice(self.program.span).strip()
+        span = self.program.span  # which is of the source behind it
+        return self._source.slice(span).strip()
 
     @property
     def ranges(self) -> tuple[IndexRange, ...]:
@@ -866,10 +909,15 @@ class Function:
         """The function of a derived def; the same one as long as the def is the same."""
         if ties not in ("first", "split"):
             raise ValueError(f'{kind}: ties is "first" or "split", not {shown_value(ties)}')
-        definition = self._known().derived(kind, wrt, save, ties)
+        chosen, saved, known = None if wrt is None else one_or_more(wrt), one_or_more(save), self._known()
+        definition = known.derived(kind, chosen, saved, ties)
         found = self._derivatives.get(definition)
         if found is None:
             options = definition.options
+            if self._options.follows and definition is not known.rule:
+                signature = known.special and known.special.signature
+                about = Derivative(self, signature, kind, chosen, saved, ties)
+                options = replace(options, follows=True, derivative=about)
             found = self._derivatives[definition] = Function(definition, options, definition.program.source)
         return found
 
@@ -1132,7 +1180,7 @@ class Function:
         """
         if target not in TARGETS:
             raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
-        return _restore(replace(self._options, target=target), self._definition.name, *self._scheduled())
+        return _restore(replace(self.options, target=target), self._definition.name, *self._scheduled())
 
     def with_schedule(self, schedule: Schedule) -> Function:
         """A function that computes the same values in another order.
@@ -1397,19 +1445,21 @@ def redefine(
         if name in new and new[name] is not callee
     }
     changed = {each for each, now in successors.items() if not _is_same(each, now)}
+    again = set[Function]()
     present = {*{**old, **new}.values()}
     rebuilt: list[Function] = []
     with MAKING:
         for caller in _callers_first_to_last(successors):
             before = caller.callees
             caller._relink(successors)  # pyright: ignore[reportPrivateUsage]
-            known = caller.options.known or {}
+            known = caller._options.known or {}  # pyright: ignore[reportPrivateUsage]
             # a callee that is known by another name than its successor stays what it was
-            moved = {name for name, each in before.items() if each not in successors or known[name] is not each}
+            moved = {name for name, each in before.items() if each in again or known.get(name, each) is not each}
             reasons = [before[name] for name in moved if before[name] in changed]
             if not reasons:
                 continue
             changed.add(caller)
+            again.add(caller)
             if caller in present:
                 caller._rebuild(reasons[0].written_name)  # pyright: ignore[reportPrivateUsage]
                 rebuilt.append(caller)

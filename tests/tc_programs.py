@@ -893,6 +893,9 @@ def power_of(random):
     reads = [f"{name}({at})" for name in names for at in ("i, j", "wrap(i + 1), j", "i, clamp(j - 1)")]
     reads += [f"({name}(i - 1, j + 1) else 0.5)" for name in names] + ["u(j)", "T(i, j)", "K(j)", "s"]
     lines = ["K(j) = u(j) * 0.5", f"T(i, j) = 0.5 * {random.choice(reads[:3])} - 0.25 * u(j) where i in 0:N"]
+    if random.random() < 0.5:  # a sum of what the step before has made
+        lines.append(f"W(i, j) {window_of(random, names[0])}")
+        reads.append("W(i, j)")
     for name in names:
         value = " + ".join(f"{random.choice(('0.5', '-0.25', '0.125'))} * {random.choice(reads)}" for _ in range(3))
         lines.append(f"{new[name]}(i, j) = {value} where i in 0:N, j in 0:M")
@@ -909,6 +912,18 @@ def power_of(random):
     call = f"    {', '.join('PQ'[:count])} = g^{power}({given}, u, s)"
     head = f"def f({kind}(N, M) X, {kind}(N, M) Z, {kind}(M) u, {kind} s, int32 n) -> ({', '.join('PQ'[:count])}, Y) {{"
     return f"{inner}\n{head}\n{call}\n    Y(i, j) = P(i, j) + X(i, j) + Z(i, j) + n\n}}"
+
+
+def window_of(random, name):
+    """What a sum or maximum takes of a matrix: a window that goes beyond the ends, or rows and columns."""
+    borders = (f"{word}(i + a)" for word in ("wrap", "clamp", "reflect", "symmetric"))
+    row = random.choice((*borders, "(i + a) % N", "max(i - a, 0)"))
+    read = random.choice((f"{name}({row}, j)", f"{name}({row}, clamp(j + a))", f"({name}(i + a, j) else 1)"))
+    weight = random.choice(("1", "a", "u(j)", "u(max(a, 0))"))
+    window = f"0.25 * {weight} * {read} where i in 0:N, j in 0:M, a in {random.choice(('0:2', '0:3'))}"
+    product = f"0.125 * {name}(i, k) * {random.choice((f'{name}(clamp(k), j)', 'u(k)'))} where i in 0:N, j in 0:M"
+    whole = f"0.0625 * {name}(a, b) where i in 0:N, j in 0:M"
+    return f"{random.choice(('+=!', '+=!', 'max=!'))} {random.choice((window, window, window, product, whole))}"
 
 
 def drawn_powers(seed):

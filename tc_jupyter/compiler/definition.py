@@ -106,6 +106,23 @@ ROW_MAJOR = Layout(frozenset(), 32)
 
 
 @dataclass(frozen=True, slots=True)
+class Derivative:
+    """Of which function another one is the derivative, and which: its text is made anew when that function is compiled again.
+
+    Attributes:
+        signature: for which calls of a `%%sac` function.
+        kind, wrt, save, ties: as those of `Definition.derived`.
+    """
+
+    function: Any
+    signature: Signature | None
+    kind: Kind
+    wrt: tuple[str, ...] | None
+    save: tuple[str, ...]
+    ties: Ties
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How a text is compiled; with the text it is all that pickling keeps.
 
@@ -116,6 +133,7 @@ class Options:
         follows: a function of `known` that is defined again is called anew, as Python does (cells of a notebook).
         fixed: those of `known` that are not: they are of files that the text uses.
         file: the path of the file that the text is of.
+        derivative: what the text was derived from, which it follows.
     """
 
     text: str
@@ -132,6 +150,7 @@ class Options:
     rule: Any = None
     fixed: frozenset[str] = frozenset()
     file: str = ""
+    derivative: Derivative | None = None
 
 
 class Definition:
@@ -526,6 +545,7 @@ class Definition:
             strict=False,
             follows=False,
             rule=None,
+            derivative=None,
         )
         analysis = analyze(made.text)
         if not analysis.ok:  # a limit of the analysis, as TC508: the text is longer than that of this def

@@ -12,7 +12,7 @@ Worked example: `sub(add(N, 1), N)` is `Const(1)`; `minimum((N, add(N, 2)))` is 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -620,8 +620,8 @@ _COMPARED: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def is_decidable(condition: Expr) -> bool:
-    """Whether `evaluate` knows the value before a function runs: only sizes and integer or `bool` scalars occur."""
+def is_decidable(condition: Expr, arguments: Collection[str]) -> bool:
+    """Whether `evaluate` knows the value before a function runs: only sizes and integer or `bool` scalar arguments occur."""
     todo = [condition]
     while todo:
         node = todo.pop()
@@ -629,7 +629,7 @@ def is_decidable(condition: Expr) -> bool:
             case Size() | Const():
                 known = True
             case Read():
-                known = not node.indices
+                known = not node.indices and node.tensor in arguments
             case Cast() | Unary() | Select():
                 known = True
             case Binary():

@@ -353,7 +353,7 @@ class _Specializer(Loops):
     @contextmanager
     def where(self, test: Expr) -> Generator[None]:
         """What is demanded inside is demanded only where `test` holds, if a call can decide it."""
-        known = is_decidable(test)
+        known = is_decidable(test, self.out.inputs)
         if known:
             self.assumed.append(test)
         try:

@@ -43,7 +43,7 @@ from .infer_bound import SymbolicBounds, infer_symbolic, is_computed, scope_of, 
 from .inline import inject_inline, without_inlined
 from .lineage import Lineage, default_domain, lineage, steps_to
 from .stage import Attach, Fuse, Stage, StageGraph
-from .visits import Enumeration, TooManyPoints, evaluate, reached
+from .visits import Enumeration, TooManyPoints, evaluate, reached_reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _needed_points(symbolic: SymbolicBounds, stage: Stage, sizes: dict[str, int]
     """The first points of a stage whose result somebody reads; all of the first where that is not known."""
     outputs = [root.name for root in stage.roots if root.kind == "output"]
     try:
-        needed = {tuple(map(int, row)) for row in Enumeration(symbolic, sizes).run()[stage.name].elements}
+        needed = {tuple(map(int, row)) for row in Enumeration(symbolic, sizes).need(stage.name).elements}
     except (TooManyPoints, KeyError, ZeroDivisionError):
         needed = None
     for point in _first_points(stage, sizes):
@@ -205,10 +205,10 @@ def _read_at(
     storage = graph.storage_name(producer.target)
     known = {**sizes, **{name: value.evaluate(sizes) for name, value in scope_of(graph).sizes.items()}}
     columns = {name: np.array([value], np.int64) for name, value in point.items()}
-    for read in user.statement.reads():
+    for read, evaluated in reached_reads(user.statement.value, columns, known, 1).items():
         if graph.storage_name(read.tensor) != storage or any(is_computed(graph, at) for at in read.indices):
             continue
-        if reached(user.statement.value, read, columns, known, 1)[0]:
+        if evaluated[0]:
             shift = (by.evaluate(sizes) for by in view_shift(graph, read.tensor))
             values = (int(evaluate(subscript, columns, known, 1)[0]) for subscript in read.indices)
             return tuple(value + by for value, by in zip(values, shift, strict=True))

@@ -12,14 +12,28 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, bits, walk
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    bits,
+    children,
+    walk,
+)
 from tc_jupyter.program.integers import has_read, reads_elements
 from tc_jupyter.ranges import (
     Choice,
@@ -193,15 +207,17 @@ class Enumeration:
         if not users:
             return self._everything(stage)
         rows: list[Ints] = []
-        width = len(path)
+        width, sizes = len(path), self._all_sizes()
         for user in users:
             space = self.space(user.name, path)
             prefix = self._prefix(path, space)
-            for read in user.statement.reads():
+            evaluated = reached_reads(user.statement.value, space.roots, sizes, space.count)
+            for read in dict.fromkeys(user.statement.reads()):
                 if graph.storage_name(read.tensor) == graph.storage_name(stage.target):
                     self._take(space.count, f"`{user.name}` reads `{read.tensor}` at")
-                    elements, valid = self._elements(stage, read, user, space)
-                    rows.append(np.concatenate([prefix, elements], axis=1)[valid])
+                    elements = self._elements(stage, read, user, space, sizes)
+                    if read in evaluated:
+                        rows.append(np.concatenate([prefix, elements], axis=1)[evaluated[read]])
         visits = self._visits(path)
         wanted = distinct_rows(np.concatenate(rows)) if rows else np.zeros((0, width), np.int64)
         wanted = self._inside(stage, wanted, width)
@@ -329,21 +345,20 @@ class Enumeration:
             for theirs, mine in zip(shared, stage.leaves, strict=False):
                 loops[variable(other.name, theirs)] = value[mine]
 
-    def _elements(self, stage: Stage, read: Read, user: Stage, space: _Space) -> tuple[Ints, NDArray[np.bool_]]:
-        """The element of the stage's tensor that each point of the consumer reads, and whether it is evaluated there at all."""
+    def _all_sizes(self) -> dict[str, int]:
+        """The sizes of the call, and those that range inference knows."""
+        return {**self.sizes, **{name: each.evaluate(self.sizes) for name, each in scope_of(self.graph).sizes.items()}}
+
+    def _elements(self, stage: Stage, read: Read, user: Stage, space: _Space, sizes: Mapping[str, int]) -> Ints:
+        """The element of the stage's tensor that each point of the consumer reads, whether or not it is evaluated there."""
         if any(map(reads_elements, read.indices)):
             raise TooManyPoints(f"data decide where `{user.name}` reads `{read.tensor}`")
         there, here = view_shift(self.graph, read.tensor), view_shift(self.graph, stage.target)
-        scope = {
-            **self.sizes,
-            **{name: value.evaluate(self.sizes) for name, value in scope_of(self.graph).sizes.items()},
-        }
         columns = [
-            evaluate(index, space.roots, scope, space.count) + (by - own).evaluate(self.sizes)
+            evaluate(index, space.roots, sizes, space.count) + (by - own).evaluate(self.sizes)
             for index, by, own in zip(read.indices, there, here, strict=True)
         ]
-        elements = np.stack(columns, axis=1) if columns else np.zeros((space.count, 0), np.int64)
-        return elements, reached(user.statement.value, read, space.roots, scope, space.count)
+        return np.stack(columns, axis=1) if columns else np.zeros((space.count, 0), np.int64)
 
 
 MOST = 1 << 62
@@ -447,49 +462,73 @@ def reached(
     expr: Expr, read: Read, roots: Mapping[str, Ints], sizes: Mapping[str, int], count: int
 ) -> NDArray[np.bool_]:
     """Where the conditions around `read` (`? :`, `&&`, `||`) let it be evaluated; conditions on data count as true."""
-    found = _reached(expr, read, roots, sizes, count)
-    return np.zeros(count, bool) if found is None else found
+    found = (where for node, where in _evaluated(expr, roots, sizes, count) if node is read)
+    return next(found, np.zeros(count, bool))
 
 
-def _reached(
-    expr: Expr, read: Read, roots: Mapping[str, Ints], sizes: Mapping[str, int], count: int
-) -> NDArray[np.bool_] | None:
-    if expr is read:
-        return np.ones(count, bool)
+def reached_reads(
+    expr: Expr, roots: Mapping[str, Ints], sizes: Mapping[str, int], count: int
+) -> dict[Read, NDArray[np.bool_]]:
+    """The different reads of an expression, each with where it is evaluated in any of its places."""
+    found: dict[Read, NDArray[np.bool_]] = {}
+    for node, where in _evaluated(expr, roots, sizes, count):
+        if isinstance(node, Read):
+            before = found.get(node, where)
+            found[node] = where if before is where else before | where
+    return found
 
-    def inside(child: Expr) -> NDArray[np.bool_] | None:
-        return _reached(child, read, roots, sizes, count)
 
-    def holds(condition: Expr, positive: bool) -> NDArray[np.bool_]:
-        if has_read(condition) or any(node.dtype.is_float for node in walk(condition)):
-            return np.ones(count, bool)
-        value = evaluate(condition, roots, sizes, count) != 0
-        return value if positive else ~value
+def _evaluated(
+    expr: Expr, roots: Mapping[str, Ints], sizes: Mapping[str, int], count: int
+) -> Iterator[tuple[Expr, NDArray[np.bool_]]]:
+    """Every node, once, with where it is evaluated."""
+    places = {id(expr): np.ones(count, bool)}
+    for node in _parents_first(expr):
+        here = places.pop(id(node))
+        yield node, here
+        for child, condition, side in _entered(node):
+            inside = here if condition is None else here & _holds(condition, side, roots, sizes, count)
+            before = places.get(id(child), inside)
+            places[id(child)] = inside if before is inside else before | inside
 
+
+def _parents_first(expr: Expr) -> list[Expr]:
+    """All nodes, each object once and behind every node that it is an operand of."""
+    done, order, stack = set[int](), list[Expr](), [(expr, False)]
+    while stack:
+        node, is_left = stack.pop()
+        if is_left:
+            order.append(node)
+        elif id(node) not in done:
+            done.add(id(node))
+            stack.append((node, True))
+            stack.extend((child, False) for child in children(node))
+    return order[::-1]
+
+
+def _entered(expr: Expr) -> Iterator[tuple[Expr, Expr | None, bool]]:
+    """The operands, each with a condition under which it is evaluated and whether that has to hold or not to hold."""
     match expr:
         case Select():
-            parts = [(expr.condition, None), (expr.then, True), (expr.otherwise, False)]
-            found = [
-                where if side is None else where & holds(expr.condition, side)
-                for part, side in parts
-                if (where := inside(part)) is not None
-            ]
+            yield expr.condition, None, True
+            yield expr.then, expr.condition, True
+            yield expr.otherwise, expr.condition, False
         case Binary(op="&&") | Binary(op="||"):
-            left, right = inside(expr.left), inside(expr.right)
-            found = [] if left is None else [left]
-            if right is not None:
-                found.append(right & holds(expr.left, expr.op == "&&"))
-        case Read():
-            found = [where for child in expr.indices if (where := inside(child)) is not None]
-        case Binary():
-            found = [where for child in (expr.left, expr.right) if (where := inside(child)) is not None]
-        case Unary() | Cast():
-            found = [] if (where := inside(expr.operand)) is None else [where]
-        case Call():
-            found = [where for child in expr.arguments if (where := inside(child)) is not None]
+            yield expr.left, None, True
+            yield expr.right, expr.left, expr.op == "&&"
         case _:
-            found = []
-    return None if not found else np.logical_or.reduce(found)
+            for child in children(expr):
+                yield child, None, True
+
+
+def _holds(
+    condition: Expr, side: bool, roots: Mapping[str, Ints], sizes: Mapping[str, int], count: int
+) -> NDArray[np.bool_]:
+    """Where a condition holds, or does not hold; everywhere if data decide it."""
+    if has_read(condition) or any(node.dtype.is_float for node in walk(condition)):
+        return np.ones(count, bool)
+    value = evaluate(condition, roots, sizes, count) != 0
+    return value if side else ~value
 
 
 def distinct_rows(rows: Ints) -> Ints:

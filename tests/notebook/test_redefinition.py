@@ -202,6 +202,96 @@ def test_other_engines_and_schedules_follow(session):
         np.testing.assert_array_equal(session.names[name](X), 3 * X + 1)
 
 
+DERIVED = (
+    "g.jvp()",
+    "g.vjp(save='Z', ties='split')",
+    "g.vjp().with_schedule(g.vjp().schedule())",
+    "g.on('interpreter').vjp(wrt='X').jvp()",
+)
+
+
+@pytest.mark.parametrize("derived", DERIVED)
+def test_derivatives_follow_what_they_are_derived_from(session, derived):
+    """Those that were kept stayed those of the first def, and nothing said so."""
+    session(f("X(i) * X(i)"))
+    session(G)
+    session(f"kept = {derived}")
+    kept = session.names["kept"]
+    arguments = [(k + 1) * X for k in range(len(kept.program.parameters))]
+    before = kept(*arguments)
+    session(f("X(i) * X(i) * X(i)"))
+    assert f"`g`, `{kept.written_name}` of earlier cells" in session.out
+    session(f"fresh = {derived}")
+    fresh = session.names["fresh"]
+    np.testing.assert_array_equal(kept(*arguments), fresh(*arguments))
+    assert not np.array_equal(kept(*arguments), before)
+    assert kept.text == fresh.text
+    assert kept.source("loops") == fresh.source("loops")
+    assert pickle.loads(pickle.dumps(kept)).text == fresh.text
+    assert list(kept.callees) == list(fresh.callees)
+
+
+def test_what_calls_a_derivative_follows_too(session):
+    session(f("X(i) * X(i)"))
+    session(G)
+    session("down = g.vjp()")
+    session("%%tc\ndef step(float(N) X) -> (Y) {\n    D = down(X, X)\n    Y(i) = X(i) - D(i)\n}")
+    session(f("sin(X(i))"))
+    np.testing.assert_allclose(session.names["step"](X), X - X * np.cos(X), rtol=1e-6)
+    assert "TC214" in session.fails("%%tc\ndef f(float(N) X) -> (Y) { Y = down(X, X) }")
+
+
+def test_a_derivative_that_does_not_fit_any_more_says_so(session):
+    session(f("X(i) * X(i)"))
+    session(G)
+    session("down = g.vjp()")
+    down = session.names["down"]
+    session(f("X(i) * 2", "double"))
+    assert "`g_vjp` belongs to `g`, which calls `f`, which was defined again" in session.out
+    with pytest.raises(tc.CallError, match="TC615"):
+        down(X, X)
+    with pytest.raises(tc.CallError, match="TC615"):
+        pickle.dumps(down)
+    session(f("int32(X(i))"))
+    assert "`g_vjp` belongs to `g`, which calls what was defined again" in session.out
+    with pytest.raises(tc.CallError, match=r"TC615(.|\n)*has no gradient"):
+        down(X, X)
+    session(f("X(i) * 3"))
+    np.testing.assert_array_equal(down(X, X), 3 * X)
+
+
+def test_a_derivative_of_a_def_that_is_defined_again_itself_stays(session):
+    """As `other = f` does: the name `f` means something else now."""
+    session(f("X(i) * X(i)"))
+    session("down = f.vjp()")
+    session(f("X(i) * 7"))
+    assert "earlier cells" not in session.out
+    np.testing.assert_array_equal(session.names["down"](X, X), 2 * X * X)
+
+
+def test_a_derivative_of_ones_own_follows(session):
+    """Plain calls used the derivative that the def had when it got it."""
+    session(f("X(i) * 2"))
+    session(G)
+    session("%%tc\ndef rule(float(N) X, float(N) dZ) -> (dX) {\n    T = f(X)\n    dX(i) = T(i) * dZ(i)\n}")
+    session("own = g.with_vjp(rule, check=False)")
+    down = session.names["own"].vjp()
+    np.testing.assert_array_equal(down(X, X), 2 * X * X)
+    session(f("X(i) * 3"))
+    np.testing.assert_array_equal(down(X, X), 3 * X * X)
+    np.testing.assert_array_equal(session.names["own"].vjp()(X, X), 3 * X * X)
+
+
+@pytest.mark.parametrize("dims", [".", "*"])
+def test_derivatives_of_the_other_language_follow_for_their_ranks(session, dims):
+    session(f("X(i) * X(i)"))
+    session(f"%%sac\nfloat[{dims}] k(float[{dims}] a) {{ return f(a) + a; }}")
+    session.names["k"](X)
+    session("down = k.vjp()")
+    session(f("X(i) * 3"))
+    np.testing.assert_array_equal(session.names["down"](X, X), 4 * X)
+
+
 @pytest.mark.parametrize("dims", [".", "*"])
 def test_schedules_of_the_other_language_follow_for_their_ranks(session, dims):
     """The cell ended in an error of ours where ranks are open, and elsewhere the checks of calls were gone."""

@@ -37,7 +37,7 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     if stage.statement.operator != "=" or not target.free_masks:
         return None
     roles = _mixed(stage) or _planes(schedule, stage)
-    reads = [read for read in stage.statement.reads() if read.indices]
+    reads = dict.fromkeys(read for read in stage.statement.reads() if read.indices)
     if not roles or not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
         return None
     place, *values = roles

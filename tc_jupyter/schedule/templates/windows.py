@@ -26,7 +26,7 @@ def copied(schedule: Schedule, pays: Callable[[Schedule, str], bool] = lambda *_
     Args:
         pays: of a schedule with the copies of a stage, whether they are worth making.
     """
-    for name in schedule.stages:
+    for name in filter(schedule.graph.is_free, schedule.stages):
         found = schedule
         for tensor in _tensors(schedule.graph, schedule.graph.stage(name)):
             found = found.cache_read(tensor, name, reindex=True)
