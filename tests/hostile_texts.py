@@ -57,6 +57,10 @@ def _nested(opening: str, middle: str, closing: str, length: int, around: str) -
     return around.replace("@", opening * count + middle + closing * count)
 
 
+def _repeated(item: str, length: int, around: str) -> str:
+    return around.replace("@", item * max(1, (length - len(around)) // len(item)))
+
+
 def _doubling(first: str, let: str, last: str, length: int, around: str) -> str:
     """`v0 = first, v1 = let of v0, ...` where every let stands in the next one."""
     lets = _many(lambda n: f"v{n + 1} = {let.replace('@', f'v{n}')}", length - len(around), "@", ", ").split(", v")
@@ -191,6 +195,206 @@ _STATEMENTS = {
     "float subscripts": lambda n: f"T{n}(i) = A(A(i) + {n})",
 }
 
+_FOREIGN = (
+    *(
+        "[i]",
+        "[i",
+        "X[i] + ",
+        "X[:, i] + ",
+        "X[1:] - ",
+        "[1:]",
+        "[:, None]",
+        "X(:) + ",
+        "X(i, ...) + ",
+        "X(*) + ",
+        "X{i} + ",
+        "A_{i} ",
+    ),
+    *(
+        "{",
+        "}",
+        "(i",
+        ")",
+        "]",
+        "|",
+        "||",
+        "|A(i)| + ",
+        "|A(i) - ",
+        "A(i)| + ",
+        "A(i) |> ",
+        "'",
+        '"',
+        "A' * ",
+        "'i' ",
+        '"""',
+        "/*",
+        "//",
+        ";",
+    ),
+    *(
+        "A(i) if ",
+        "A(i) if s else ",
+        "if (s) i else ",
+        "if s then i else ",
+        "else ",
+        "A(i) else -",
+        "(s) ? ",
+        "i in range(",
+        "[i for i in A] ",
+    ),
+    *(
+        "not ",
+        "s and ",
+        "s or not ",
+        "s xor ",
+        "s mod ",
+        "s div ",
+        "A.T + ",
+        "A.sum() + ",
+        "A(i).exp()",
+        ".exp()",
+        "np.",
+        "np.exp(A(i)) + ",
+    ),
+    *(
+        "sum(A) + ",
+        "sum(",
+        "sum=! ",
+        "Y(i) mean=! ",
+        "A(i) as int + ",
+        "(float)",
+        "(float)A(i) + ",
+        "static_cast<float>(A(i)) + ",
+        "float16 ",
+    ),
+    *(
+        "A(i)**2 + ",
+        "A(i)**",
+        "A(i)^{2} + ",
+        "A(i)² + ",
+        "√A(i) + ",
+        "α + ",
+        "Σ",
+        "@",
+        "A @ ",
+        "\\frac{i}{s} + ",
+        "\\sqrt{i} + ",
+        "\\sum_i ",
+    ),
+    *(
+        "(x := s) + ",
+        "x := ",
+        "let x = s in ",
+        "exists i : ",
+        "forall i, ",
+        "over i ",
+        "lambda x: ",
+        "A(end) + ",
+        "end ",
+        "return ",
+        "print(s) ",
+    ),
+    *(
+        "A(i)++ ",
+        "Y(i) -= A(i) ",
+        "Y(i) = Y(i) = ",
+        "Y(i), Z(i) = ",
+        "Y_i = A_i ",
+        "float y = s ",
+        "for i in range(N): ",
+        "for (int i = 0; i < N; i++) ",
+    ),
+    *(
+        "if (s) { ",
+        "while (s) ",
+        "along i in 0:N { ",
+        "RDom r(0, 9) ",
+        "where i in 0:N ",
+        "where i < N, ",
+        "i = 0:N, ",
+        "i from 0 to N, ",
+        "i in 0:N:2, ",
+    ),
+    *(
+        "0 <= i < N, ",
+        "<> ",
+        "s <> ",
+        "s === ",
+        "+ ",
+        "=! ",
+        "+=! ",
+        "max= ",
+        "unsigned char ",
+        "numeric_limits<float>::max() + ",
+        "f(A)(i) + ",
+        "(A)",
+    ),
+    *(
+        "f^s(A) + ",
+        "1.5.5 ",
+        "08 ",
+        "1_000 + ",
+        "$",
+        "−",
+        "\u200b",
+        "None + ",
+        "A(i), ",
+        "i, j ",
+        "A.0.1 ",
+        "def ",
+        "reduce r(",
+        "const float ",
+    ),
+)
+"""What other languages write, and what is left of it where something is missing."""
+_FOREIGN_NESTED = {
+    "square reads": ("A[", "i", "]"),
+    "square reads beside": ("A[i, ", "i", "]"),
+    "slices": ("A[1:", "i", "]"),
+    "slices of slices": ("(", "A", ")[1:]"),
+    "square groups": ("[", "i", "]"),
+    "braces": ("{", "i", "}"),
+    "braced reads": ("A{", "i", "}"),
+    "subscripts of formulas": ("A_{", "i", "}"),
+    "bars": ("|s - ", "i", "|"),
+    "bars alone": ("|", "i", "|"),
+    "brackets of two kinds": ("A([", "i", "])"),
+    "brackets of three kinds": ("(A[{", "i", "}])"),
+    "crossed brackets": ("(A[", "i", ")]"),
+    "open round ones": ("A[(", "i", "]"),
+    "open square ones": ("A([", "i", ")"),
+    "open reads": ("A[", "i", ""),
+    "closed reads": ("A", "(i)", "]"),
+    "modules": ("np.exp(", "i", ")"),
+    "casts": ("(float)(", "i", ")"),
+    "casts of C++": ("static_cast<float>(", "i", ")"),
+    "methods": ("(", "A(i)", ").exp()"),
+    "roots": ("\\sqrt{", "i", "}"),
+    "fractions": ("\\frac{", "i", "}{s}"),
+    "named parts": ("(x := ", "s", ")"),
+    "choices behind": ("(", "i", " if s else 0)"),
+    "choices": ("if (s) (", "i", ") else 0"),
+    "lists": ("[", "i", " for i in A]"),
+    "negations": ("not (", "s", ")"),
+    "sums": ("sum(", "A(i)", ")"),
+    "named arguments": ("f(", "A", ", axis=0)"),
+    "powers": ("(", "A(i)", ")**2"),
+    "texts": ("'(", "i", ")'"),
+    "calls of calls": ("f(", "A", ")(i)"),
+}
+_AROUND_FOREIGN: dict[str, tuple[str, str]] = {
+    "value": (F, "@"),
+    "read": (F, "X@"),
+    "subscript": (I, "@"),
+    "clause": (F, "A(i) where @"),
+    "statements": (F.replace("Y(i) = @", "@"), "@"),
+    "target": (F.replace("Y(i) = @", "Y@ = A(i)"), "@"),
+    "parameters": ("def f(float(N) X, @) -> (Y) { Y(i) = X(i) }", "@"),
+    "results": ("def f(float(N) X) -> (@) { Y(i) = X(i) }", "@"),
+    "reducer": ("reduce r(float a, float b) = @ from 0", "@"),
+    "text": ("@", "@"),
+}
+
 
 def _def(n: int, body: str) -> str:
     return f"def f{n}(float(N) X) -> (Y) {{ {body} }}"
@@ -228,6 +432,14 @@ def constructs() -> dict[str, Construct]:
                 found[f"{let} lets as {last} of {limit}"] = lambda length, f=first, v=value, l=last, c=limit: _doubling(
                     f, v, l, min(length, c), F
                 )
+    for around, (text, part) in _AROUND_FOREIGN.items():
+        whole = text.replace("@", part)
+        for foreign in _FOREIGN:
+            found[f"foreign {foreign!r} in {around}"] = lambda length, f=foreign, w=whole: _repeated(f, length, w)
+        for nested, (opening, middle, closing) in _FOREIGN_NESTED.items():
+            found[f"foreign {nested} in {around}"] = lambda length, n=(opening, middle, closing), w=whole: _nested(
+                *n, length, w
+            )
     for name, statement in _STATEMENTS.items():
         for limit in (1000, 10_000_000):
             found[f"{name} of {limit}"] = lambda length, s=statement, c=limit: _many(
@@ -355,6 +567,131 @@ _SAC_NESTED = {
     "rotation": ("rotate([1], ", "a", ")"),
     "reshape": ("reshape([s], ", "a", ")"),
 }
+_SAC_FOREIGN = (
+    *(
+        "[s]",
+        "[s",
+        "a[s] + ",
+        "a[:, s] + ",
+        "a[1:] - ",
+        "[1:]",
+        "a(s) + ",
+        "a{s} + ",
+        "{",
+        "}",
+        "(s",
+        ")",
+        "]",
+        "|",
+        "||",
+        "|a| + ",
+        "'",
+        '"',
+    ),
+    *(
+        '"a" + ',
+        "/*",
+        "//",
+        "a if s else ",
+        "if (s) a else ",
+        "else ",
+        "s ? ",
+        "for i in a ",
+        "[i for i in a] ",
+        "not ",
+        "s and ",
+        "s xor ",
+        "s mod ",
+    ),
+    *(
+        "a.T + ",
+        "a.shape + ",
+        "a.sum() + ",
+        ".exp()",
+        "np.",
+        "np.abs(a) + ",
+        "sum(",
+        "map(abs, ",
+        "lambda x: ",
+        "x -> ",
+        "(float)",
+        "(float)a + ",
+    ),
+    *(
+        "a**2 + ",
+        "a**",
+        "a^2 + ",
+        "a² + ",
+        "α + ",
+        "Σ",
+        "@",
+        "a @ ",
+        "a .* ",
+        "a <> ",
+        "=== ",
+        "+= ",
+        "++ ",
+        "+ ",
+        "let x = s in ",
+        "return ",
+        "print(a); ",
+    ),
+    *(
+        "x = ",
+        "x, y = ",
+        "if (s) { ",
+        "while (s) ",
+        "for (i = 0; i < s; i++) { ",
+        "{ [i] -> ",
+        "[i] -> a[i] | ",
+        "with { ",
+        "genarray(",
+        "s : ",
+        "; ",
+        ", ",
+    ),
+    *(
+        "int x = s; ",
+        "def ",
+        "int f(",
+        "int[",
+        "1.5.5 ",
+        "08 ",
+        "$",
+        "−",
+        "\u200b",
+        "None + ",
+        "...",
+        "a[...] + ",
+        "a[[s] + ",
+        "a[[s]",
+    ),
+)
+_SAC_FOREIGN_NESTED = {
+    "slices": ("a[1:", "s", "]"),
+    "braces": ("{", "s", "}"),
+    "braced reads": ("a{", "s", "}"),
+    "bars": ("|s - ", "s", "|"),
+    "brackets of two kinds": ("a([", "s", "])"),
+    "crossed brackets": ("(a[", "s", ")]"),
+    "open round ones": ("a[(", "s", "]"),
+    "open square ones": ("a([", "s", ")"),
+    "open vectors": ("[[", "s", "]"),
+    "modules": ("np.abs(", "a", ")"),
+    "methods": ("(", "a", ").abs()"),
+    "choices behind": ("(", "a", " if s else 0)"),
+    "lists": ("[", "a", " for i in a]"),
+    "maps": ("map(abs, ", "a", ")"),
+    "powers": ("(", "a", ")**2"),
+    "calls of calls": ("f(", "a", ")(s)"),
+}
+_AROUND_SAC_FOREIGN = {
+    "value": _SAC_VALUE,
+    "statements": "int[.] f(int[.] a, int s) { @ return a; }",
+    "bound": _SAC_VALUE.replace("@", "{ [i] -> a[i] | [i] < @ }"),
+    "parameters": "int[.] f(int[.] a, @) { return a; }",
+    "text": "@",
+}
 _SAC_WIDE = {
     "sum": (lambda n: "a", " + "),
     "different": (lambda n: f"a * {n}", " + "),
@@ -391,6 +728,13 @@ def sac_constructs() -> dict[str, Construct]:
         for depth in (6, 20, 48, 95, 10_000_000):
             found[f"{name} {depth} deep"] = lambda length, o=opening, m=middle, c=closing, d=depth: _SAC_VALUE.replace(
                 "@", o * (n := min(d, max(1, (length - 60) // len(o + c)))) + m + c * n
+            )
+    for around, whole in _AROUND_SAC_FOREIGN.items():
+        for foreign in _SAC_FOREIGN:
+            found[f"foreign {foreign!r} in {around}"] = lambda length, f=foreign, w=whole: _repeated(f, length, w)
+        for name, (opening, middle, closing) in _SAC_FOREIGN_NESTED.items():
+            found[f"foreign {name} in {around}"] = lambda length, n=(opening, middle, closing), w=whole: _nested(
+                *n, length, w
             )
     for name, (item, separator) in _SAC_WIDE.items():
         for count in (20, 10_000_000):

@@ -37,6 +37,10 @@ KNOWN = [
     "300 dimensions",
     "products of 10000000",
     "doubled minimum lets as A(@) of 600",
+    "foreign '[i]' in read",
+    "foreign '[i]' in target",
+    "foreign 'f(A)(i) + ' in clause",
+    "foreign slices in value",
 ]
 
 
@@ -125,6 +129,14 @@ def test_calls_of_calls_are_counted_for_the_whole_text():
     assert "those of this cell are too many" in found.diagnostics[0].message
     assert found.functions["f40"].ok
     assert calls < 9_000_000
+
+
+@pytest.mark.parametrize("foreign", ["'[i]' in read", "'[i]' in target", "square reads in value"])
+def test_a_fix_with_many_edits_is_no_more_work_than_its_text_is_long(foreign):
+    text = LANGUAGES["tc"][f"foreign {foreign}"]
+    spent(text(100))  # imports what a message needs
+    calls, _ = spent(text(1_500))
+    assert calls < 900_000
 
 
 @pytest.mark.parametrize("language", ["tc", "sac"])

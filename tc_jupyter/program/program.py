@@ -180,11 +180,16 @@ class Statement:
                 pass
         return (self.value,)
 
-    @property
+    @cached_property
     def computed(self) -> tuple[tuple[Index, Expr], ...]:
         """The dimensions whose subscript is no index of its own: their output index, and the subscript."""
         pairs = zip(self.output_indices, self.left, strict=False)
         return tuple((index, at) for index, at in pairs if not (isinstance(at, IndexVar) and at.name == index.name))
+
+    @cached_property
+    def computed_indices(self) -> frozenset[str]:
+        """The names of the output indices of computed dimensions, which nobody has written."""
+        return frozenset(index.name for index, _ in self.computed)
 
     @cached_property
     def inside(self) -> tuple[Expr, ...]:

@@ -381,7 +381,7 @@ class _Writer:
         if item.statement != statement.name or item.subject != "write" or item.kind != "POINTWISE" or bound is None:
             return None
         name = statement.output_indices[bound.dimension].name
-        if bound.side != "upper" or name not in {index.name for index, _ in statement.computed}:
+        if bound.side != "upper" or name not in statement.computed_indices:
             return None
         return self.ranges.range(statement.name, name).extent
 
@@ -601,7 +601,7 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     low, high = r.lower.evaluate(values), r.upper.evaluate(values)
     statement = next(each for each in bind.program.statements if each.name == r.statement)
     given = _given((r.lower.names | r.upper.names), values)
-    if any(item.name == r.index for item, _ in statement.computed):
+    if r.index in statement.computed_indices:
         return _extent_message(bind, statement, r, high - low, given)
     block = statement.block
     if block.endswith(f"#{r.index}"):  # of `f^n`, whose steps have this index

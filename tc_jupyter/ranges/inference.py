@@ -205,7 +205,7 @@ class Ranges:
 
     def is_computed(self, found: IndexRange) -> bool:
         """Whether an index is that of a dimension whose subscript is computed, so that nobody has written it."""
-        return any(found.index == item.name for item, _ in self.program.statement(found.statement).computed)
+        return found.index in self.program.statement(found.statement).computed_indices
 
     def written(self, statement: str) -> tuple[IndexRange, ...]:
         """The ranges of the indices that stand in the text: all but that of the two parts of a complex number."""
@@ -427,10 +427,12 @@ class _Inference:
 
     def solved(self, statement: Statement) -> _Rounds:
         """The rounds of a statement, with what is known so far."""
-        others = [each for each in self.program.statements if each.target == statement.target and each.computed]
+        others = list[Statement]()
+        if statement.computed:
+            others = [each for each in self.program.statements if each.target == statement.target and each.computed]
         later = self.given.get(statement.target)
         scope = _index_scope(self.scope, statement)
-        solver = _Rounds(statement, scope, self.boxes, later, others if statement.computed else ())
+        solver = _Rounds(statement, scope, self.boxes, later, others)
         solver.run()
         return solver
 
@@ -788,7 +790,7 @@ class _Rounds:
     def report_negative(self, item: Index, found: IndexRange) -> None:
         if found.lower is None or found.upper is None or not nonnegative(found.lower - found.upper - 1):
             return
-        if any(each.name == item.name for each, _ in self.statement.computed):
+        if item.name in self.statement.computed_indices:
             target = self.statement.target
             message = f"nothing says how large `{target}` is: its subscript has no value for any size"
             help = "state its extent in the result list"
@@ -1101,7 +1103,7 @@ def _always_begun(statement: Statement, found: Iterable[Bound]) -> Iterator[Boun
     if statement.operator == "=" or not statement.initialize or not bounds:
         yield from bounds
         return
-    computed = {item.name for item, _ in statement.computed}
+    computed = statement.computed_indices
     everywhere = replace(bounds[0].access, guards=())
     for bound in bounds:
         plain = statement.output_indices[bound.dimension].name not in computed

@@ -259,13 +259,14 @@ class _Checker:
                 items.append(_ends_item(self.statement, r))
                 ends.append(_Told(_ends_message(r), ()))
         bounds = self.ranges.bounds[self.statement.name]
-        always: dict[tuple[object, ...], Bound] = {}
+        elements = _elements(bounds)
+        always: dict[_Place, Bound] = {}
         for each in sorted(bounds, key=lambda each: len(_one_by_one(each.access.guards))):
-            always.setdefault(_place(each), each)
+            always.setdefault(_place(each, elements), each)
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
-            other = self.read_anyway(bound, always)
+            other = self.read_anyway(bound, always[_place(bound, elements)])
             shapes = any(each is not None and (each.used or each.discharged) for each in (bound, other))
             if shapes or self.never_runs or inside:
                 verdict = _Verdict("PROVED")
@@ -328,9 +329,9 @@ class _Checker:
             return replace(found, kind="POINTWISE")
         return found if found.kind == "PROVED" else None
 
-    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
+    def read_anyway(self, bound: Bound, other: Bound) -> Bound | None:
         """An access under fewer conditions that needs the same; one that is checked at each point says nothing of the others."""
-        other, guards = always[_place(bound)], _one_by_one(bound.access.guards)
+        guards = _one_by_one(bound.access.guards)
         fewer = _one_by_one(other.access.guards)
         if len(fewer) >= len(guards) or fewer != guards[: len(fewer)]:
             return None
@@ -526,9 +527,19 @@ def conjuncts(e: SizeExpr) -> list[SizeExpr]:
     return [e]
 
 
-def _place(bound: Bound) -> tuple[object, ...]:
+_Place: TypeAlias = tuple[int, int, str]
+
+
+def _elements(bounds: Sequence[Bound]) -> dict[int, int]:
+    """A number for each access, by its `id`; those of the same element have the same one. An element has many bounds."""
+    numbers: dict[tuple[str, tuple[SizeExpr, ...]], int] = {}
+    accesses = {id(each.access): each.access for each in bounds}
+    return {key: numbers.setdefault((each.tensor, each.index), len(numbers)) for key, each in accesses.items()}
+
+
+def _place(bound: Bound, elements: Mapping[int, int]) -> _Place:
     """Which end of which dimension a bound is about, whatever guards the access."""
-    return bound.access.tensor, bound.access.index, bound.dimension, bound.side
+    return elements[id(bound.access)], bound.dimension, bound.side
 
 
 def _closed_form(pieces: Pieces) -> tuple[SizeExpr, ...]:
@@ -951,12 +962,7 @@ def _computes(statement: Statement, ranges: Ranges) -> bool:
 
 def _no_element(statement: Statement, r: IndexRange) -> list[Diagnostic]:
     """TC326 of a target without elements, whose subscript is an expression: no index that the text has runs over it."""
-    if (
-        all(r.index != item.name for item, _ in statement.computed)
-        or r.lower is None
-        or r.upper is None
-        or not nonnegative(-r.extent)
-    ):
+    if r.index not in statement.computed_indices or r.lower is None or r.upper is None or not nonnegative(-r.extent):
         return []
     message = f"`{statement.target}` has no element for any size, so nothing is computed"
     return [Diagnostic(codes.EMPTY_RANGE, r.span, message, "", (), "state another extent in the result list")]
@@ -1227,7 +1233,7 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
             shifted = f"begin the range of `{name}` there, and {_KEPT}"
     message = f"`{tensor.name}` does not start at 0: element 0 of the array that you get is `{tensor.name}({at})`"
     help_text = f"to start at 0, {shifted or f'{_KEPT} and add `where {name} in 0:{end}`'}"
-    if first is not None and any(each.name == name for each, _ in first.computed):  # it stands in no text
+    if first is not None and name in first.computed_indices:  # it stands in no text
         bounds = [(minimum(low, SizeExpr({}, 0)), high) for low, high in box.bounds]
         help_text = (
             f"to start at 0, give all elements a value first, as with {value_first(ranges, tensor.name, bounds)}"

@@ -46,6 +46,8 @@ from .size_expr import (
 )
 
 OPERATIONS = 100_000
+DIMENSIONS = 64
+"""Those of a set. What the library counts as one operation takes longer the more there are: with 150, one query took 8 s."""
 QUERY = 1_000
 """Steps that a query counts as: most take a millisecond."""
 T = TypeVar("T")
@@ -385,6 +387,8 @@ class IntegerSet:
         """
         inequalities = list(constraints)
         builder = _Builder(dims, [*inequalities, *equalities])
+        if len(builder.dims) > DIMENSIONS:
+            raise Unknown(_EXHAUSTED, True)
         return IntegerSet(builder.dims, _limited(lambda: builder.build(len(inequalities), limits)), builder.symbols)
 
     @staticmethod

@@ -12,7 +12,7 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import DECLARING, behind_declaration, closers, is_command, split_commas
+from .recovery import DECLARING, behind_declaration, closers, enclosed, is_command, split_commas
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
 
 _DERIVATIVES = ("vjp", "jvp", "grad", "gradient", "backward", "derivative")
@@ -347,7 +347,8 @@ def _spelled(clause: list[Token]) -> list[Edit] | None:
     if len(clause) < 5 or clause[0].type != "NAME":
         return None
     begins, pairs = clause[1], closers(clause)
-    outside = [i for i in range(2, len(clause)) if not any(start < i < end for start, end in pairs.items())]
+    inside = enclosed(pairs)
+    outside = [i for i in range(2, len(clause)) if i not in inside]
     ends = [i for i in outside if clause[i].type == "COLON" or clause[i].text in ("to", "until", "till")]
     known = begins.type in ("ASSIGN", "IN") or begins.text == "from"
     choice = any(clause[i].type == "QUESTION" for i in outside)

@@ -8,8 +8,10 @@ Worked example: `Y(i) = X(i) <> (float)2`; after the message about `<>` there is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText
 
@@ -17,14 +19,34 @@ from .tokens import Token, tokenize
 
 
 def mended(tokens: list[Token], fix: Fix) -> list[Token] | None:
-    """The tokens after a fix; `None` where it changes more than these tokens, or a part of one."""
-    found = tokens
-    for edit in sorted(fix.edits, key=lambda edit: edit.span, reverse=True):
-        taken = [token for other in fix.edits if other is not edit for token in _inside(tokens, other)]
-        after = _edited(found, edit, taken)
-        if after is None:
+    """The tokens after a fix; `None` where it changes more than these tokens, or a part of one.
+
+    Time is that of sorting tokens and edits: a fix may have thousands of edits, as that of `X[i][i]...` has.
+    """
+    if not tokens:
+        return None
+    starts, ends = [token.start for token in tokens], [token.end for token in tokens]
+    elsewhere = _Taken(fix.edits, tokens, starts, ends)
+    found, place = list[Token](), 0
+    for number, edit in sorted(enumerate(fix.edits), key=lambda each: each[1].span):
+        start, end = edit.span.start, edit.span.end
+        first = bisect_right(ends, start)
+        last = max(first, bisect_left(starts, end))
+        if start < starts[0] or end > ends[-1] or first < place:
             return None
-        found = after
+        if any(token.start < start or token.end > end for token in tokens[first:last]):
+            return None
+        written = _written(edit.text, first > 0 and ends[first - 1] == start)
+        if written is None:
+            return None
+        # the statement that `along` belongs to stands before it, which the edit does not have
+        made = [Token("ALONG" if text == "along" else kind, text, start, end) for kind, text in written]
+        elsewhere.say_where(made, number)
+        if last > first and made:
+            made[0].first = tokens[first].first
+        found += [*tokens[place:first], *made]
+        place = last
+    found += tokens[place:]
     return found if found and found != tokens else None
 
 
@@ -46,38 +68,41 @@ def writes_over(fix: Fix, written: Iterable[Edit]) -> bool:
     )
 
 
-def _inside(tokens: list[Token], edit: Edit) -> list[Token]:
-    return [token for token in tokens if edit.span.start <= token.start and token.end <= edit.span.end]
+class _Taken:
+    """The tokens that the edits of a fix take away, in the order of the edits."""
+
+    def __init__(self, edits: Sequence[Edit], tokens: list[Token], starts: list[int], ends: list[int]) -> None:
+        self.tokens: list[Token] = []
+        self.of_edit: list[tuple[int, int]] = []
+        self.places: dict[str, list[int]] = {}
+        for edit in edits:
+            begin = len(self.tokens)
+            self.tokens += tokens[bisect_left(starts, edit.span.start) : bisect_right(ends, edit.span.end)]
+            self.of_edit.append((begin, len(self.tokens)))
+        for place, token in enumerate(self.tokens):
+            self.places.setdefault(token.text, []).append(place)
+
+    def say_where(self, written: list[Token], edit: int) -> None:
+        """Say of tokens, if they are those that other edits took away, in their order, where they stood."""
+        first, (begin, end) = 0, self.of_edit[edit]
+        for token in written:
+            places = self.places.get(token.text, [])
+            i = bisect_left(places, first)
+            if i < len(places) and begin <= places[i] < end:
+                i = bisect_left(places, end)
+            if i < len(places):
+                token.stood, first = self.tokens[places[i]].stood or self.tokens[places[i]].span, places[i] + 1
 
 
-def _say_where(written: list[Token], taken: list[Token]) -> None:
-    """Say of tokens, if they are those that were taken elsewhere, in their order, where they stood."""
-    first = 0
-    for token in written:
-        found = next((i for i in range(first, len(taken)) if taken[i].text == token.text), None)
-        if found is not None:
-            token.stood, first = taken[found].stood or taken[found].span, found + 1
+@lru_cache(maxsize=1000)
+def _written(text: str, touches: bool) -> tuple[tuple[str, str], ...] | None:
+    """Types and texts of the tokens that an edit writes; `None` where a part of the text is no token.
 
-
-def _edited(tokens: list[Token], edit: Edit, elsewhere: list[Token]) -> list[Token] | None:
-    start, end = edit.span.start, edit.span.end
-    if not tokens or start < tokens[0].start or end > tokens[-1].end:
-        return None
-    before = [token for token in tokens if token.end <= start]
-    after = [token for token in tokens if token.start >= end and token.end > start]
-    taken = tokens[len(before) : len(tokens) - len(after)]
-    if any(token.start < start or token.end > end for token in taken):
-        return None
-    name = "_" if before and before[-1].end == start else ""  # behind which `.0` is a dimension
-    scanned = tokenize(SourceText(name + edit.text))
-    written = scanned.tokens[len(name) :]
+    Args:
+        touches: it stands right behind a token, where `.0` is a dimension.
+    """
+    name = "_" if touches else ""
+    scanned = tokenize(SourceText(name + text))
     if scanned.diagnostics or scanned.comments or (name and scanned.tokens[0].text != name):
         return None
-    for token in written:
-        token.start, token.end, token.first = start, end, False
-        if token.text == "along":  # its statement stands before it, which the edit does not have
-            token.type = "ALONG"
-    _say_where(written, elsewhere)
-    if taken and written:
-        written[0].first = taken[0].first
-    return [*before, *written, *after]
+    return tuple((token.type, token.text) for token in scanned.tokens[len(name) :])

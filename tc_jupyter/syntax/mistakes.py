@@ -23,7 +23,7 @@ from .foreign import (
     text_of,
     where_range,
 )
-from .recovery import closers, split_commas
+from .recovery import closers, enclosed, split_commas
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
 _RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "REDUCE", "CONST", "DEF", "SCALAR", "MINMAX"})
@@ -493,7 +493,7 @@ def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) 
 def _subscripts(tokens: list[Token]) -> set[str]:
     """The names that stand alone in brackets."""
     pairs = closers(tokens)
-    inside = {i for opening, closing in pairs.items() for i in range(opening + 1, closing)}
+    inside = enclosed(pairs)
     return {tokens[i].text for i in inside if tokens[i].type == "NAME" and i + 1 not in pairs}
 
 
@@ -595,9 +595,10 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
     is_empty = any(one.type == "LSQB" and other.type == "RSQB" for one, other in pairwise(piece))
     edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
     pairs = closers(piece)
-    inside = {i for i in pairs if piece[i].type == "LSQB" for i in range(i, pairs[i])}
+    square = {opening: closing for opening, closing in pairs.items() if piece[opening].type == "LSQB"}
+    inside = enclosed(square)
     number = any(
-        i in inside and one.type in ("LSQB", "COMMA") and other.type == "INTEGER"
+        (i in inside or i in square) and one.type in ("LSQB", "COMMA") and other.type == "INTEGER"
         for i, (one, other) in enumerate(pairwise(piece))
     )
     return Diagnostic(
@@ -663,7 +664,7 @@ def _type(tokens: list[Token]) -> tuple[list[Token], str] | None:
 
 def split_types(piece: list[Token]) -> tuple[list[list[Token]], list[Diagnostic]]:
     """The parameters in `float(N) X float(N) Z`, between which commas are missing, and a message about each."""
-    inside = {i for opening, closing in closers(piece).items() for i in range(opening, closing)}
+    inside = enclosed(closers(piece))
     first = next((i for i, token in enumerate(piece) if token.text not in _QUALIFIERS), 0)
     begins = bool(piece) and piece[first].type == "SCALAR"
     cuts = [

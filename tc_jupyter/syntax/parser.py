@@ -32,6 +32,7 @@ from .recovery import (
     ReducerTokens,
     bracket_depth,
     closers,
+    enclosed,
     is_constant,
     split_body,
     split_commas,
@@ -1032,13 +1033,11 @@ def _sizes(tokens: list[Token]) -> set[str]:
 
 def _left_side(value: list[Token]) -> str | None:
     """The indices of the result whose elements have this value: none, or the one that it has; `None` if that is not certain."""
-    pairs = closers(value)
+    inside_brackets = enclosed(closers(value))
     inside = [
         token.text
         for i, token in enumerate(value)
-        if token.type == "NAME"
-        and any(opening < i < closing for opening, closing in pairs.items())
-        and not (i + 1 < len(value) and value[i + 1].type == "LPAR")
+        if token.type == "NAME" and i in inside_brackets and not (i + 1 < len(value) and value[i + 1].type == "LPAR")
     ]
     found = list(dict.fromkeys(inside))
     if len(found) > 1 or not value:

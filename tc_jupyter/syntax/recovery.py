@@ -192,14 +192,25 @@ def closers(tokens: list[Token]) -> dict[int, int]:
     return pairs
 
 
+def enclosed(pairs: dict[int, int]) -> set[int]:
+    """The positions between brackets, whose pairs are those of `closers`."""
+    found, end = set[int](), 0
+    for opening, closing in sorted(pairs.items()):
+        found.update(range(max(opening + 1, end), closing))
+        end = max(end, closing)
+    return found
+
+
 def bracket_depth(tokens: list[Token]) -> int:
-    """How deep round brackets are nested."""
+    """How deep brackets are nested. Square ones count where they are a pair: `[` also closes a range, as in `k = [0, 2[`."""
+    pairs = closers(tokens)
+    closing = {*pairs.values()}
     depth = deepest = 0
-    for token in tokens:
-        if token.type == "LPAR":
+    for i, token in enumerate(tokens):
+        if token.type == "LPAR" or (token.type == "LSQB" and i in pairs):
             depth += 1
             deepest = max(deepest, depth)
-        elif token.type == "RPAR":
+        elif token.type == "RPAR" or (token.type == "RSQB" and i in closing):
             depth = max(0, depth - 1)
     return deepest
 
