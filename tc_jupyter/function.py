@@ -24,7 +24,7 @@ from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -380,7 +380,7 @@ class Function:
         self._write: Callable[..., Any] | None = None
         self._stale: Diagnostic | None = None
         self._outdated = ""
-        self._callers: WeakSet[Function] = WeakSet()
+        self._callers: WeakKeyDictionary[Function, None] = WeakKeyDictionary()
         self._derivatives: WeakKeyDictionary[Definition, Function] = WeakKeyDictionary()
         self._follow()
         name = definition.name
@@ -423,7 +423,7 @@ class Function:
     def _follow(self) -> None:
         """Be told when a function is compiled again that this one calls, or is derived from."""
         for callee in (*self._followed.values(), *self._beside.values()):
-            callee._callers.add(self)
+            callee._callers[self] = None
 
     def _relink(self, successors: Mapping[Function, Function]) -> None:
         """Know other functions from now on."""
@@ -447,7 +447,7 @@ class Function:
         if self._options.derivative is not None:  # its text is another one
             self._options, self._source = fresh._options, fresh._source
         for callee in fresh.callees.values():
-            callee._callers.discard(fresh)
+            callee._callers.pop(fresh, None)
 
     def _made_again(self) -> Function:
         """The function of the same text, or the same derivative, with the callees of now.
@@ -1487,14 +1487,14 @@ def _with_callees(functions: Iterable[Function]) -> dict[Function, None]:
 
 
 def _callers_first_to_last(functions: Iterable[Function]) -> tuple[Function, ...]:
-    """Everything that calls the functions, also through others, in an order in which callees come first."""
+    """Everything that calls the functions, also through others, callees first, and otherwise in the order they were made in."""
     order: dict[Function, None] = {}
     seen: set[Function] = (
         set()
     )  # also while it is looked at: defs of one cell may call, and be called by, those of another one
 
     def visit(function: Function) -> None:
-        for caller in tuple(function._callers):  # pyright: ignore[reportPrivateUsage]
+        for caller in reversed(tuple(function._callers)):  # pyright: ignore[reportPrivateUsage]
             if caller not in seen:
                 seen.add(caller)
                 visit(caller)
