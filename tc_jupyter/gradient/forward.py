@@ -16,6 +16,7 @@ from .draft import Derived, Draft, at_elements
 from .extremes import Ties, at_left, factor_of, found, product_of
 from .invariance import active_tensors
 from .partials import Underivable, tangent
+from .sharing import shared
 from .steps import Array, Bounds, Step, Steps, circles, refuse, root, version
 from .transpose import without_idle
 
@@ -29,7 +30,7 @@ def jvp(
     ties: Ties = "first",
 ) -> Derived:
     """The def of the results and their derivatives along those of some parameters; `alone`: of the derivatives."""
-    return _Forward(about, wrt, saved, alone, ties).run(name)
+    return _Forward(shared(about), wrt, saved, alone, ties).run(name)
 
 
 class _Forward:

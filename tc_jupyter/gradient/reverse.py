@@ -30,6 +30,7 @@ from .extremes import Found, Ties, at_left, factor_of, found, product_of
 from .invariance import active_tensors
 from .partials import MOST_TERMS, Part, Underivable, depends, parts
 from .residues import Residue, Stride, residues, stride_of
+from .sharing import shared
 from .steps import Array, Point, Step, Steps, circles, refuse, root, version
 from .transpose import Term, transposed, without_idle
 
@@ -70,7 +71,7 @@ def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = (), 
     Raises:
         CompileError: TC250, a function without a derivative, or an order that cannot be turned around.
     """
-    return _Reverse(about, wrt, saved, ties).run(name)
+    return _Reverse(shared(about), wrt, saved, ties).run(name)
 
 
 class _Reverse:

@@ -1,0 +1,142 @@
+"""Steps whose long values name what stands in them several times: else a derivative would go to it by way of each place.
+
+Worked example: `Y(i) = g(exp(X(i)), exp(X(i)))` is `V(i) = exp(X(i))  Y(i) = g(V(i), V(i))`, in which `X` gets one part of a
+derivative instead of two. Complex functions have dozens of such places, one inside the other: a quotient names its divisor eight
+times. Short values stay as they are: what is written by hand is read again in the derivative.
+
+A part becomes a temporary only where it is computed at every point and where no subscript leaves its array at any.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, Select, children, rebuild, walk
+from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.ranges import constant, nonnegative
+
+from .steps import Array, Bounds, Step, Steps, root, version
+
+LONG = 150
+"""Nodes of a value from which on its parts are named."""
+WORTH = 6
+"""Nodes of a part: fewer are as short as its name."""
+
+
+def shared(about: Steps) -> Steps:
+    """The steps with temporaries for what long values have several times."""
+    arrays, last, steps = dict(about.arrays), dict(about.last), list[Step]()
+    for step in about.steps:
+        for part in _named(step, arrays) if _is_long(step) else (step,):
+            if part is not step and root(part.target) != root(step.target):
+                name = root(part.target)
+                arrays[name] = Array(name, part.value.dtype, tuple(point.bounds for point in part.points))
+                last[name] = 1
+            steps.append(part)
+    return about if len(steps) == len(about.steps) else replace(about, arrays=arrays, last=last, steps=tuple(steps))
+
+
+def _is_long(step: Step) -> bool:
+    plain = not (step.order or step.block or step.conditions) and step.operator in ("=", "+")
+    return plain and sum(1 for _ in walk(step.value)) >= LONG
+
+
+def _named(step: Step, arrays: Mapping[str, Array]) -> Iterator[Step]:
+    """The steps of temporaries, and the step that reads them."""
+    always, uses = _always(step.value), _uses(step.value)
+    taken = {*arrays}
+    names: dict[Expr, Expr] = {}
+    made: list[Step] = []
+
+    def visit(node: Expr) -> Expr:
+        found = names.get(node)
+        if found is not None:
+            return found
+        below = children(node)
+        new = rebuild(node, tuple([visit(child) for child in below])) if below else node
+        if uses[node] > 1 and node in always and _is_worth_a_name(node, step, arrays):
+            points = tuple(point for point in step.points if point.name in index_names(node))
+            name = next(each for k in range(1, len(uses) + 1) if (each := f"{root(step.target)}.v{k}") not in taken)
+            taken.add(name)
+            left = tuple(IndexVar(point.name) for point in points)
+            made.append(Step(version(name, 1), "=", False, points, left, new, span=step.span))
+            new = Read(version(name, 1), left, node.dtype)
+        names[node] = new
+        return new
+
+    value = visit(step.value)
+    yield from made
+    yield replace(step, value=value)
+
+
+def _uses(expr: Expr) -> Counter[Expr]:
+    """In how many places of different nodes each node stands."""
+    uses: Counter[Expr] = Counter()
+    waiting, seen = [expr], {expr}
+    while waiting:
+        for child in children(waiting.pop()):
+            uses[child] += 1
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)
+    return uses
+
+
+def _always(expr: Expr) -> set[Expr]:
+    """What is computed at all values of its own indices: elsewhere a function may have no derivative, and there it gets none.
+
+    Behind `part == 0` it is what does not depend on `part`.
+    """
+    start = (expr, frozenset[str]())
+    waiting, seen, found = [start], {start}, {expr}
+    while waiting:
+        node, chosen = waiting.pop()
+        for child, names in _inside(node, chosen):
+            if (child, names) not in seen:
+                seen.add((child, names))
+                waiting.append((child, names))
+                found |= {child} if not names & index_names(child) else set()
+    return found
+
+
+def _inside(node: Expr, chosen: frozenset[str]) -> Iterator[tuple[Expr, frozenset[str]]]:
+    """The operands, each with the indices that decide whether it is computed; without those that elements or sizes decide about."""
+    inside = children(node)
+    if isinstance(node, Binary) and node.op in ("&&", "||"):
+        inside = (node.left,)
+    elif isinstance(node, Select):
+        yield node.condition, chosen
+        names = index_names(node.condition)
+        inside = (node.then, node.otherwise) if names and not has_read(node.condition) else ()
+        chosen = chosen | names
+    for each in inside:
+        yield each, chosen
+
+
+def _is_worth_a_name(node: Expr, step: Step, arrays: Mapping[str, Array]) -> bool:
+    nodes = list(walk(node))
+    reads = [each for each in nodes if isinstance(each, Read)]
+    if not node.dtype.is_float or isinstance(node, Read) or len(nodes) < WORTH or not reads:
+        return False
+    names, ranges = index_names(node), {point.name: point.bounds for point in step.points}
+    indices = [{at.name for at in read.indices if isinstance(at, IndexVar)} for read in reads]
+    small = names <= set(step.indices or ()) or any(names <= each for each in indices)  # as large as another array
+    fixed = not any(end.indices for name in names for end in ranges[name])
+    return small and fixed and all(_has_element(read, ranges, arrays) for read in reads)
+
+
+def _has_element(read: Read, ranges: Mapping[str, Bounds], arrays: Mapping[str, Array]) -> bool:
+    """Whether a subscript that is an index or a number is always one of the array."""
+    box = arrays[root(read.tensor)].box
+    for at, (first, end) in zip(read.indices, box, strict=True):
+        if isinstance(at, IndexVar):
+            low, high = ranges[at.name]
+        elif isinstance(at, Const):
+            low, high = constant(int(at.value)), constant(int(at.value) + 1)
+        else:
+            return False
+        if not (nonnegative(low - first) and nonnegative(end - high)):
+            return False
+    return True
