@@ -902,11 +902,12 @@ class ExpressionChecker:
         if name in TC_FUNCTIONS:
             self._two_meanings(node.function)
             return self._function(node, TC_FUNCTIONS[name])
+        values = list[Typed | None]()
         if name in elsewhere.POINTERS:
             self.names.mentioned |= {item.name for item in tree.walk(node) if isinstance(item, tree.Name)}
         else:
-            self._mention(node.arguments)
-        self._unknown(node)
+            values = self._mention(node.arguments)
+        self._unknown(node, values)
         return None
 
     def _two_meanings(self, function: tree.Name) -> None:
@@ -920,13 +921,16 @@ class ExpressionChecker:
             help = f"give the other one another name; {TC_FUNCTIONS[name].described}"
             scope.report(codes.DUPLICATE_NAME, function.span, message, help=help)
 
-    def _mention(self, arguments: Sequence[tree.Expression]) -> None:
+    def _mention(self, arguments: Sequence[tree.Expression]) -> list[Typed | None]:
         """Check arguments of what is no such function; of whole arrays it would be a def, or an operator."""
+        values = list[Typed | None]()
         for argument in arguments:
             if isinstance(argument, tree.Name) and argument.name in self.scope.tensors:
                 self.scope.tensors[argument.name].read = True
+                values.append(None)
             else:
-                self.value(argument)
+                values.append(self.value(argument))
+        return values
 
     def _not_a_tensor(self, node: tree.Apply[tree.Expression]) -> None:
         name = node.function.name
@@ -943,7 +947,7 @@ class ExpressionChecker:
             help="only tensors are read with `(...)`",
         )
 
-    def _unknown(self, node: tree.Apply[tree.Expression]) -> None:
+    def _unknown(self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]) -> None:
         name, scope, span = node.function.name, self.scope, node.function.span
         if name in self.names.mistaken:
             return
@@ -954,21 +958,23 @@ class ExpressionChecker:
             help = f"write a statement `T = {name}(...)` before this one and read `T` here"
             scope.report(codes.UNSUPPORTED, span, f"the def `{name}` is called inside an expression", help=help)
         elif name in _LATER_SPELLINGS:
-            help, fix = self._instead(node)
+            help, fix = self._instead(node, values)
             message = f"`{name}` is not part of this version"
             scope.report(codes.UNSUPPORTED, span, message, help=help if fix else _LATER_SPELLINGS[name], fix=fix)
         elif name[0].isdigit():
             self.names.mistaken.discard(name)
             self._digit_name(node.function)
         else:
-            help, fix = self._instead(node)
+            help, fix = self._instead(node, values)
             if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
                 help, fix = scope.did_you_mean(name, span, scope.readable())
             if not self.names.left:  # perhaps a def, of tensors that are no indices
                 self.names.mistaken |= {each.name for each in node.arguments if isinstance(each, tree.Name)}
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
 
-    def _instead(self, node: tree.Apply[tree.Expression]) -> tuple[str | None, Fix | None]:
+    def _instead(
+        self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]
+    ) -> tuple[str | None, Fix | None]:
         """Help and fix for a function that other libraries have."""
         name, source = node.function.name, self.scope.source
         self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
@@ -977,6 +983,9 @@ class ExpressionChecker:
         instead = elsewhere.INSTEAD.get(name)
         if instead is None:
             return None, None
+        known = [each.dtype is DType.BOOL for each in values if each is not None]
+        other = elsewhere.OF_TRUTHS if known and all(known) else elsewhere.OF_NUMBERS if known else {}
+        instead = other.get(name, instead)
         if (fix := self._reduction(node, name)) is not None:
             return instead.help, fix
         plain = [source.slice(argument.span) for argument in node.arguments]
@@ -988,7 +997,10 @@ class ExpressionChecker:
         if text is None:
             return instead.help, None
         text = self._outer(text)
-        edits = [Edit(node.span, text), *(edit for each in self._same_calls(node) if (edit := self._plain_edit(each)))]
+        edits = [
+            Edit(node.span, text),
+            *(edit for each in self._same_calls(node) if (edit := self._plain_edit(each, instead))),
+        ]
         return instead.help, Fix(f"write `{text}`", tuple(edits))
 
     def _same_calls(self, node: tree.Apply[tree.Expression]) -> list[tree.Apply[tree.Expression]]:
@@ -1003,13 +1015,12 @@ class ExpressionChecker:
                 end = each.span.end
         return [each for each in found if each.span.end <= node.span.start or each.span.start >= node.span.end]
 
-    def _plain_edit(self, node: tree.Apply[tree.Expression]) -> Edit | None:
+    def _plain_edit(self, node: tree.Apply[tree.Expression], instead: elsewhere.Instead) -> Edit | None:
         """The expression in the place of another call of a function whose call has such a fix."""
         arguments, source = node.arguments, self.scope.source
         plain = [source.slice(argument.span) for argument in arguments]
-        name = node.function.name
-        text = elsewhere.INSTEAD[name].text(plain, [self._bracketed(argument) for argument in arguments])
-        if name == "len" and len(plain) == 1 and self._is_tensor(arguments[0]):
+        text = instead.text(plain, [self._bracketed(argument) for argument in arguments])
+        if node.function.name == "len" and len(plain) == 1 and self._is_tensor(arguments[0]):
             text = f"{plain[0]}.0"
         return None if text is None else Edit(node.span, text)
 

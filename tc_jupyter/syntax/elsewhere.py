@@ -297,7 +297,7 @@ _SET_BITS = Instead("set bits are counted in a statement of their own, as in `Y(
 _SQUARE = Instead("a square is `x^2`", 1, "{1}^2")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
 _CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})")
-_XOR = Instead("of truth values it is `a != b`, of bits `a ^^ b`", 2, "({2} != {3})")
+_XOR = "of truth values it is `a != b`, of bits `a ^^ b`"
 POINTERS = ("load", "store", "deref")
 """Functions that take an address."""
 _POINTER = Instead("an element is read as `X(i)`; the ranges of the indices take the place of pointers and masks")
@@ -344,7 +344,8 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
     **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),
-    **dict.fromkeys(("xor", "logical_xor"), _XOR),
+    "xor": Instead(_XOR, 2, "({2} ^^ {3})"),
+    "logical_xor": Instead(_XOR, 2, "({2} != {3})"),
     **{
         f"bitwise_{name}": Instead(f"of bits it is `a {operator} b`", 2, f"({{2}} {operator} {{3}})")
         for name, operator in (("and", "&"), ("or", "|"), ("xor", "^^"), ("left_shift", "<<"), ("right_shift", ">>"))
@@ -369,6 +370,10 @@ INSTEAD: dict[str, Instead] = {
     "logical_not": Instead("a truth value is negated with `!`", 1, "!{1}"),
 }
 """Functions that are an expression, a statement, or nothing here."""
+OF_TRUTHS = {"xor": INSTEAD["logical_xor"]}
+"""Those that are another expression where the arguments are truth values."""
+OF_NUMBERS = {"logical_xor": Instead(_XOR, 2, "(({2} != 0) != ({3} != 0))")}
+"""And where they are not."""
 REDUCED = {
     **{name: (operator, "{0}") for name, operator in OPERATORS.items()},
     **{name: (operator, f"isnan({{0}}) ? {other} : {{0}}") for name, (operator, other) in _OF_NUMBERS.items()},

@@ -214,6 +214,8 @@ def _bracketed(clause: list[Token]) -> Diagnostic | None:
     return Diagnostic(codes.RANGE_BRACKETS, place, message, fix=Fix("leave out the brackets", edits))
 
 
+CHOOSING = ("if", "when", "unless")
+"""Words behind a value, before a condition."""
 _NEUTRAL = {"+=!": "0", "+=": "0", "*=!": "1", "*=": "1"}  # those of minima and maxima depend on the type
 
 
@@ -225,10 +227,18 @@ def chosen(piece: list[Token], word: int, condition: list[Token], message: str) 
     help, fix = "a choice is written `condition ? value : other`", None
     if other is not None and alone:
         value = piece[assign + 1 : word]
-        before = Edit(Span(value[0].start, value[0].start), f"{text_of(condition)} ? ")
+        before = Edit(Span(value[0].start, value[0].start), f"{condition_of(piece[word], condition)} ? ")
         fix = Fix("write it with `? :`", (before, Edit(Span(value[-1].end, condition[-1].end), f" : {other}")))
     place = Span(condition[0].start, condition[-1].end) if piece[word].type == "WHERE" else piece[word].span
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def condition_of(word: Token, condition: list[Token]) -> str:
+    """The text of a condition behind a word, which `unless` negates."""
+    text = text_of(condition)
+    if word.text != "unless":
+        return text
+    return f"!{text}" if operand_end(condition, 0) == len(condition) else f"!({text})"
 
 
 def behind(piece: list[Token], position: int) -> Diagnostic | None:
@@ -241,8 +251,8 @@ def behind(piece: list[Token], position: int) -> Diagnostic | None:
         != {i for i, each in enumerate(piece[:position]) if each.type in ("LPAR", "LSQB")}
     ):
         return None
-    if token.text == "if" and all(each.text != "else" for each in rest):
-        return chosen(piece, position, rest, "unexpected `if`")
+    if token.text in CHOOSING and all(each.text != "else" for each in rest):
+        return chosen(piece, position, rest, f"unexpected `{token.text}`")
     ranged = [each.type for each in rest[:2]] == ["NAME", "IN"]
     if not ranged or not (token.type == "COMMA" or token.text in ("for", "over", "forall")):
         return None

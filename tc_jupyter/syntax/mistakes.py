@@ -14,8 +14,10 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, ne
 
 from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TC_TYPES, TYPES, reducing
 from .foreign import (
+    CHOOSING,
     attribute,
     behind,
+    condition_of,
     operand_end,
     prefix_cast,
     prefix_choice,
@@ -96,7 +98,7 @@ def refused(
         help = _PYTHON_WORDS.get(token.text, "it begins with what it writes, as in `Y(i) = X(i)`")
         message = f"no statement begins with `{token.text}`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=help)
-    if token.text == "if" and (found := _choice(piece, position)):
+    if token.text in CHOOSING and (found := _choice(piece, position)):
         return found
     if what == "statement" and (found := _quantified(piece, position) or _combined_over(piece, position)):
         return found
@@ -498,7 +500,7 @@ def _subscripts(tokens: list[Token]) -> set[str]:
 
 
 def _choice(piece: list[Token], position: int) -> Diagnostic | None:
-    """`a if c else b`, which is `c ? a : b`; `None` if this is another `if`."""
+    """`a if c else b`, which is `c ? a : b`, and the same with `unless`; `None` if this is something else."""
     depth, middle, end = 0, None, len(piece)
     for i in range(position + 1, len(piece)):
         depth += (piece[i].type == "LPAR") - (piece[i].type == "RPAR")
@@ -517,12 +519,12 @@ def _choice(piece: list[Token], position: int) -> Diagnostic | None:
         return None
     then, condition = piece[start:position], piece[position + 1 : middle]
     edits = (
-        Edit(Span(then[0].start, then[-1].end), text_of(condition)),
+        Edit(Span(then[0].start, then[-1].end), condition_of(piece[position], condition)),
         Edit(Span(piece[position].start, condition[-1].end), f"? {text_of(then)}"),
         Edit(piece[middle].span, ":"),
     )
     help = "a choice is written `condition ? value : other`"
-    message = "unexpected `if`"
+    message = f"unexpected `{piece[position].text}`"
     return Diagnostic(
         codes.SYNTAX_ERROR, piece[position].span, message, help=help, fix=Fix("write it with `? :`", edits)
     )
@@ -770,7 +772,7 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
     before, token = piece[position - 1], piece[position]
     end = operand_end(piece, position)
     word = reducing(before.text)
-    if before.text == "if" and (found := _choice(piece, position - 1)):
+    if before.text in CHOOSING and (found := _choice(piece, position - 1)):
         return found
     if before.text == "let":
         return _let(piece, position)
@@ -810,10 +812,6 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         help = "a def ends with `}`"
         fix = Fix("delete it", (Edit(token.span, ""),))
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "there is no `end`", help=help, fix=fix)
-    if token.text == "xor" and position + 1 < len(piece):
-        fix = Fix("compare with `!=`", (Edit(token.span, "!="),))
-        message = "there is no operator `xor`"
-        return Diagnostic(codes.PYTHON_OPERATOR, token.span, message, help=INSTEAD["xor"].help, fix=fix)
     if token.text == "as" and position + 1 < len(piece) and piece[position + 1].type == "SCALAR":
         return suffix_cast(piece, position)
     fix = None

@@ -5,12 +5,14 @@ Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` becom
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .elsewhere import (
     CONSTANTS,
+    FUNCTION_WORDS,
     FUNCTIONS_OF_TYPES,
     INSTEAD,
     LIMITS,
@@ -28,7 +30,7 @@ from .elsewhere import (
 )
 from .foreign import text_of
 from .recovery import closers, split_commas, starts_statement
-from .tokens import ENDS_EXPRESSION, KEYWORDS, REDUCTIONS, STARTS_EXPRESSION, Token
+from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -36,7 +38,8 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _limits(_types_of_c(_dotted_words(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
-    tokens = _incremented(_negated_comparisons(tokens, diagnostics), diagnostics)
+    tokens = _infix_words(_negated_comparisons(tokens, diagnostics), diagnostics)
+    tokens = _incremented(tokens, diagnostics)
     tokens = _plain_targets(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _without_separators(_without_idle_bangs(tokens, diagnostics), diagnostics)
     return _last_elements(tokens, diagnostics)
@@ -228,6 +231,103 @@ def _negated(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[in
     return i - 1, compared
 
 
+_INFIX = {
+    **{word: meant for word, meant in _DOTTED.items() if word not in ("and", "or", "not")},
+    **dict.fromkeys(("mod", "rem"), ("FACTOR", "%")),
+    "div": ("FACTOR", "/"),
+    "shl": ("SHIFT", "<<"),
+    "shr": ("SHIFT", ">>"),
+    "xor": ("XOR", "^^"),
+}
+"""Words that are operators between two operands; those of truth values are replaced before."""
+_QUOTIENT = "`/` of two integers rounds down, that of two floats is rounded down with `floor`"
+
+
+def _infix_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`a mod b`, `a div b` and `a xor b` become `a % b`, `a / b` and `a ^^ b`, of truth values `a != b` (TC107)."""
+    if not any(token.text in _INFIX and token.type == "NAME" for token in tokens):
+        return tokens
+    pairs = closers(tokens)
+    openings, types = {close: opening for opening, close in pairs.items()}, dict[str, tuple[str, int]]()
+    behind: dict[int, list[Token]] = {}  # brackets around the operands of a token
+    before: dict[int, list[Token]] = {}
+    for i, token in enumerate(tokens):
+        if token.type == "DEF":
+            types = parameters(tokens[i : i + _MOST_IN_HEADER])
+        if token.type != "NAME" or token.text not in _INFIX or not _is_infix(tokens, i, pairs):
+            continue
+        (kind, plain), help, edits = _INFIX[token.text], None, list[Edit]()
+        sides = _kind_of(tokens, i - 1, openings, types), _kind_of(tokens, i + 1, openings, types)
+        if token.text == "xor":
+            help = INSTEAD["xor"].help
+            spans, is_chain = _compared_sides(tokens, i, pairs, openings)
+            plain = "!=" if (spans or "bool" in sides) and not is_chain else plain  # comparisons do not chain
+            for first, last in spans:
+                start, end = tokens[first].start, tokens[last].end
+                before.setdefault(first, []).append(Token("LPAR", "(", start, start, tokens[first].first))
+                behind.setdefault(last, []).append(Token("RPAR", ")", end, end))
+                edits += [Edit(Span(start, start), "("), Edit(Span(end, end), ")")]
+        fix = Fix(f"replace `{token.text}` by `{plain}`", (*edits, Edit(token.span, plain)))
+        if token.text == "div":
+            help, fix = _QUOTIENT, None if any(side in FLOATS for side in sides) else fix
+        message = f"there is no operator `{token.text}`"
+        diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, token.span, message, help=help, fix=fix))
+        token.type, token.text = kind, "^^" if kind == "XOR" else plain
+    return [each for i, token in enumerate(tokens) for each in (*before.get(i, []), token, *behind.get(i, []))]
+
+
+_MOST_IN_HEADER = 2000
+
+
+def _is_infix(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+    """Whether a word stands between two operands, and begins no statement."""
+    if not 0 < i < len(tokens) - 1 or tokens[i - 1].type not in ENDS_EXPRESSION or starts_statement(tokens, i, pairs):
+        return False
+    follows = tokens[i + 1].type
+    return follows in (*STARTS_EXPRESSION, "BANG", "TILDE", "MINUS") and not (tokens[i].first and follows == "LPAR")
+
+
+def _kind_of(tokens: list[Token], i: int, openings: dict[int, int], types: dict[str, tuple[str, int]]) -> str:
+    """The type of the operand that begins or ends at `i`, where it is a parameter, one of its elements, or a literal."""
+    if tokens[i].type == "RPAR":
+        i = openings.get(i, 1) - 1
+    if tokens[i].type == "BANG" or tokens[i].text in ("true", "false"):
+        return "bool"
+    return "float" if tokens[i].type == "NUMBER" else types.get(tokens[i].text, ("", 0))[0]
+
+
+def _compared_sides(
+    tokens: list[Token], i: int, pairs: dict[int, int], openings: dict[int, int]
+) -> tuple[list[tuple[int, int]], bool]:
+    """The sides of an `xor` that are comparisons: their first and last places; and whether a second `xor` is beside it."""
+    first, end, found = i, i + 1, list[tuple[int, int]]()
+    while first > 0 and tokens[first - 1].type not in _BEFORE_OPERAND:
+        first = openings.get(first - 1, first - 1)
+    while end < len(tokens) and tokens[end].type not in _AFTER_NOT and tokens[end].text != "xor":
+        if tokens[end - 1].type in ENDS_EXPRESSION and starts_statement(tokens, end, pairs):
+            break
+        end = pairs.get(end, end) + 1
+    behind_other = first > 0 and tokens[first - 1].type == "XOR"  # which has seen to its right side
+    for start, stop in ((i, i) if behind_other else (first, i), (i + 1, end)):
+        if any(tokens[k].type in ("RELATION", "EQUALITY") for k in _outside(start, stop, pairs)):
+            found.append((start, stop - 1))
+    return found, behind_other or (end < len(tokens) and tokens[end].text == "xor")
+
+
+def _outside(start: int, end: int, pairs: dict[int, int]) -> list[int]:
+    """The places of a part that stand in none of its brackets."""
+    found, i = list[int](), start
+    while i < end:
+        found.append(i)
+        i = pairs.get(i, i) + 1
+    return found
+
+
+_BEFORE_OPERAND = frozenset(
+    {"ASSIGN", "UPDATE", "LPAR", "LSQB", "COMMA", "WHERE", "QUESTION", "COLON", "AND", "OR", "LBRACE", "XOR"}
+)
+
+
 def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`np.exp` becomes `exp`; what has a message of its own, as `np.sum` has, is left to that message."""
     if not any(token.text in MODULES for token in tokens):
@@ -398,28 +498,40 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         return tokens
     openings = {close: opening for opening, close in closers(tokens).items()}
     kept: list[Token] = []
+    closing: dict[int, list[Token]] = {}  # behind a token
     i = 0
     while i < len(tokens):
         token, end = tokens[i], _operator_end(tokens, i)
         if end > i and _is_head(tokens, i, openings):
             mean = _mean(tokens, i, end, openings)
-            kept.append(_operator(tokens[i:end], diagnostics) if mean is None else mean[0])
-            diagnostics += [] if mean is None else [mean[1]]
+            kept += [_operator(tokens[i:end], diagnostics)] if mean is None else mean.opening
+            diagnostics += [] if mean is None else [mean.said]
+            closing |= {} if mean is None else {mean.last: mean.closing}
             i = end
             continue
-        kept.append(token)
+        kept += [token, *closing.pop(i, [])]
         i += 1
     return kept
 
 
-def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> tuple[Token, Diagnostic] | None:
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """The sum that stands for a mean: its operator and what opens a cast, what closes it behind the token `last`, the message."""
+
+    opening: list[Token]
+    last: int
+    closing: list[Token]
+    said: Diagnostic
+
+
+def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Mean | None:
     """`Y(i) mean=! X(i, j)` is a sum and a quotient by the extents of what is summed over; `None` where they are not seen."""
     start = openings.get(i - 1, i) - 1
     if reducing(tokens[i].text) != "mean" or tokens[start].type != "NAME":
         return None
     pairs, last = {opening: close for close, opening in openings.items()}, end
     while last < len(tokens) and tokens[last].type not in ("RBRACE", "WHERE", "ALONG"):
-        if tokens[last].type == "NAME" and last > end and starts_statement(tokens, last, pairs):
+        if tokens[last].type == "NAME" and last > end and _starts_any(tokens, last, pairs):
             break
         last += 1
     extents = _summed(tokens[end:last], {token.text for token in tokens[start + 1 : i]})
@@ -429,10 +541,53 @@ def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> tu
     quotient = f"{left} = {left} / {count}"
     place, behind = Span(tokens[i].start, tokens[end - 1].end), tokens[last - 1].end
     help = f"sum with `+=!`, and divide by the number of values in a second statement, `{quotient}`"
-    fix = Fix("sum, and divide", (Edit(place, "+=!"), Edit(Span(behind, behind), f"  {quotient}")))
+    edits = [Edit(place, "+=!"), Edit(Span(behind, behind), f"  {quotient}")]
+    if (cast := _cast_of_mean(tokens, start, tokens[end:last])) is not None:
+        help += "; quotients of integers are rounded down, those of floats are not"
+        before = Span(tokens[end].start, tokens[end].start)
+        edits = [edits[0], Edit(before, f"{cast}("), Edit(edits[1].span, f"){edits[1].text}")]
+    fix = None if cast in SCALAR_TYPES - FLOATS else Fix("sum, and divide", tuple(edits))
     message = f"there is no operator `{text_of(tokens[i:end]).replace(' ', '')}`"
     said = Diagnostic(codes.PYTHON_OPERATOR, place, message, help=help, fix=fix)
-    return Token("UPDATE", "+=!", place.start, place.end), said
+    opening, closing = [Token("UPDATE", "+=!", place.start, place.end)], list[Token]()
+    if cast is not None:
+        at = tokens[end].start
+        opening += [Token("SCALAR", cast, at, at), Token("LPAR", "(", at, at)]
+        closing = [Token("RPAR", ")", behind, behind)]
+    return _Mean(opening, last - 1, closing, said)
+
+
+def _starts_any(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+    """Whether a statement begins at `i`, also one whose operator is such a word."""
+    after = pairs.get(i + 1, i) + 1
+    return starts_statement(tokens, i, pairs) or (after < len(tokens) and _operator_end(tokens, after) > after)
+
+
+def _cast_of_mean(tokens: list[Token], target: int, value: list[Token]) -> str | None:
+    """The type to cast what is averaged to, that of a declared result or `double`; `None` where it is a float by itself."""
+    begin = next((i for i in range(target, -1, -1) if tokens[i].type == "DEF"), 0)
+    header = tokens[begin : next((i for i in range(begin, target) if tokens[i].type == "LBRACE"), target)]
+    types = parameters(header)
+    outside = _outside(0, len(value), closers(value))
+    choice = next((i for i in outside if value[i].type == "QUESTION"), None)
+    if choice is not None:
+        value = value[choice:]
+    elif any(value[i].type in ("RELATION", "EQUALITY", "AND", "OR", "BANG") for i in outside):
+        value = []  # it is a truth value, whatever it is made of
+    has_floats = any(kind in FLOATS for kind, _ in types.values())
+    for one, after in pairwise([*value, Token("END", "", -1, -1)]):
+        made = one.type == "NAME" and after.type == "LPAR" and one.text not in types
+        if types.get(one.text, ("", 0))[0] in FLOATS or one.text in FLOATS or one.type == "NUMBER":
+            return None
+        if made and (has_floats or one.text in FUNCTION_WORDS):
+            return None  # perhaps a temporary of floats
+    arrow = next((i for i, token in enumerate(header) if token.type == "ARROW"), len(header))
+    kind = None
+    for token in header[arrow:]:
+        kind = token.text if token.type == "SCALAR" else None if token.type == "COMMA" and kind is None else kind
+        if token.text == tokens[target].text and kind is not None:
+            return kind
+    return "double"
 
 
 def _summed(value: list[Token], left: set[str]) -> list[str]:

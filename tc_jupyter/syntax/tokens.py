@@ -287,6 +287,8 @@ class _Scanner:
                 position = self.reduction(word, start, position)
             elif kind == "name":
                 self.add(KEYWORDS.get(word, self.in_context(word, position)), word, start, position)
+            elif word == "||" and (after := self.absolute(start, start + 1)) is not None:
+                position = after
             elif kind == "symbol":
                 self.add(_SYMBOLS[word], word, start, position)
             elif kind == "number":
@@ -619,7 +621,7 @@ class _Scanner:
     def declared(self) -> dict[str, tuple[str, int]]:
         """Types and ranks of the parameters of the def that was begun last."""
         if self.parameters_of != self.def_place:
-            self.parameters, self.parameters_of = _parameters(self.tokens[self.def_place :]), self.def_place
+            self.parameters, self.parameters_of = parameters(self.tokens[self.def_place :]), self.def_place
             self.has_floats = any(kind not in _INTEGERS for kind, _ in self.parameters.values())
         return self.parameters
 
@@ -716,16 +718,16 @@ class _Scanner:
 
     def absolute(self, start: int, end: int) -> int | None:
         """`|X(i)|`. Returns where to go on; `None` if this is something else."""
-        before = self.tokens[-1].type if self.tokens else ""
-        inside = re.compile(r"[^|{}\n;]{1,80}\|").match(self.text, end)
-        if before in ENDS_EXPRESSION or inside is None or self.text[inside.end() : inside.end() + 1] == "|":
+        bars = _bars(self.text, start) if self.type_of(-1) not in ENDS_EXPRESSION else []
+        if not bars:
             return None
-        fix = Fix("write `abs(...)`", (Edit(Span(start, end), "abs("), Edit(Span(inside.end() - 1, inside.end()), ")")))
+        last = bars[-1][0] + 1
+        fix = Fix("write `abs(...)`", tuple(Edit(Span(at, at + 1), "abs(" if opens else ")") for at, opens in bars))
         help = "an absolute value is `abs(x)`"
         message = "bars are no absolute value: `|` combines bits"
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
-        self.add("ERROR", self.text[start : inside.end()], start, inside.end())
-        return inside.end()
+        self.add("ERROR", self.text[start:last], start, last)
+        return last
 
     def raised(self, exponent: str | None, start: int, end: int) -> int:
         """A power in another spelling: `x**2`, `x^{2}` and `x²`, the last two with their exponent. Returns where to go on."""
@@ -889,6 +891,40 @@ _WORD = re.compile(r"[ \t]*([\w.]*)", re.ASCII)
 _SIGN = re.compile(r"[ \t]*-")
 
 
+def _bars(text: str, start: int) -> list[tuple[int, bool]]:
+    """The bars of `|x - |y||` from the one at `start` on, and whether each opens; none where they are no absolute value.
+
+    A bar behind an operand closes; one behind an operator or an opening bracket opens.
+    """
+    found: list[tuple[int, bool]] = []
+    opened: list[int] = []  # the depth of brackets at each open bar
+    depth, before = 0, ""
+    for i in range(start, min(start + _MOST_IN_BARS, len(text))):
+        char = text[i]
+        if char in "{}\n;":
+            return []
+        depth += (char in "([") - (char in ")]")
+        if char == "|" and (before.isalnum() or before in tuple("_.)]")):
+            if opened.pop() != depth:
+                return []
+            found.append((i, False))
+            if not opened:
+                return found if text[i + 1 : i + 2] != "|" and not _COMBINES.match(text, i) else []
+            before = ")"
+        elif char == "|":
+            opened.append(depth)
+            found.append((i, True))
+            before = "("
+        elif not char.isspace():
+            before = char
+    return []
+
+
+_MOST_IN_BARS = 200
+_COMBINES = re.compile(r"(?<=\s)\|\s*[\w(][^|{}\n;]{,200}\|", re.ASCII)
+"""The first bar of `a | 3|`, which may combine bits."""
+
+
 def _operand_after(text: str, start: int) -> int | None:
     """Where the operand that begins at `start`, a word with or without brackets, ends; `None` if that is not near."""
     word = _WORD.match(text, start)
@@ -901,20 +937,12 @@ def _operand_after(text: str, start: int) -> int | None:
     return end if word and word.group(1) and depth == 0 else None
 
 
-_INTEGERS = SCALAR_TYPES - {
-    "half",
-    "float",
-    "double",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-}
+FLOATS = frozenset({"half", "float", "double", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
+"""Names of the types of floats, and of complex numbers, which are made of them."""
+_INTEGERS = SCALAR_TYPES - FLOATS
 
 
-def _parameters(tokens: list[Token]) -> dict[str, tuple[str, int]]:
+def parameters(tokens: list[Token]) -> dict[str, tuple[str, int]]:
     """Types and ranks of the parameters of a def that begins with these tokens."""
     found: dict[str, tuple[str, int]] = {}
     kind, rank, depth = "", 0, 0
