@@ -9,9 +9,10 @@ a NaN operand takes all. Conditions, indices and integers have none. So does PyT
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import assert_never
 
 from tc_jupyter.diagnostics.work import spend
@@ -158,8 +159,7 @@ def _of_operator(expr: Binary, active: Active) -> Iterator[Factor]:
             yield left, (), _same
             yield right, (), negative
         case "*":
-            yield left, (), lambda bar: times(bar, right)
-            yield right, (), lambda bar: times(bar, left)
+            yield from _of_product(expr, active)
         case "/":
             yield left, (), lambda bar: over(bar, right)
             yield right, (), lambda bar: negative(over(times(bar, expr), right))
@@ -170,6 +170,30 @@ def _of_operator(expr: Binary, active: Active) -> Iterator[Factor]:
             yield from _of_extreme(expr.op, left, right, (), active)
         case _:
             return
+
+
+def _of_product(expr: Binary, active: Active) -> Iterator[Factor]:
+    """The operands; equal ones of a chain at once, as in `s*s*s`: a derivative is written out for each place that it goes to."""
+    counts = Counter(_operands_of_product(expr))
+    if all(count == 1 or not depends(own, active) for own, count in counts.items()):
+        yield expr.left, (), lambda bar: times(bar, expr.right)
+        yield expr.right, (), lambda bar: times(bar, expr.left)
+        return
+    for own, count in counts.items():
+        others = [each for each, places in counts.items() for _ in range(places - (each is own))]
+        yield own, (), partial(_of_equal_operands, number(count, own.dtype), others)
+
+
+def _of_equal_operands(count: Expr, others: list[Expr], bar: Expr) -> Expr:
+    return times(count, reduce(times, others, bar))
+
+
+def _operands_of_product(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Binary) and expr.op == "*":
+        yield from _operands_of_product(expr.left)
+        yield from _operands_of_product(expr.right)
+    else:
+        yield expr
 
 
 def _of_extreme(op: str, left: Expr, right: Expr, needs: tuple[Expr, ...], active: Active) -> Iterator[Factor]:

@@ -505,10 +505,18 @@ def test_a_cell_calls_derivatives(module):
 @pytest.mark.parametrize("times", [5, 9, 5000])
 def test_many_derivatives_of_one_def_end(times):
     """Each is several times as long as the one before."""
-    def_ = "def f(float(N) X) -> (Y) { Y(i) = " + " * ".join(["sin(exp(X(i)))"] * 30) + " }"
+    def_ = "def f(float(N) X) -> (Y) { Y(i) = " + " * ".join(f"sin(exp({k}*X(i)))" for k in range(30)) + " }"
     found = tc.analyze(f"{def_} def g(float(N) X) -> (Y) {{ Y = f{'.vjp' * times}(X, X) }}")
     assert {item.code.number for item in found.diagnostics} <= {"TC250", "TC201"}
     assert found.diagnostics
+
+
+def test_a_power_that_is_written_out_has_a_derivative_as_short_as_itself():
+    part = "(1 / (X(i)*X(i) + 2))"
+    f = tc.compile(f"def f(double(N) X) -> (Y) {{ Y(i) = {' * '.join([part] * 9)} }}").f
+    assert len(f.vjp().text) < 12 * len(f.text)
+    x = np.array([0.5, -1.5])
+    assert np.allclose(f.vjp()(x, np.ones(2)), -18 * x / (x * x + 2) ** 10, rtol=1e-12)
 
 
 def test_long_sums_have_few_levels():
