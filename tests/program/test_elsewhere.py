@@ -24,7 +24,7 @@ def test_names_exist():
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_instead_is_legal(name):
-    kind = "bool" if name.startswith("logical") else "int" if name.startswith("bitwise") else "float"
+    kind = "bool" if name.startswith("logical") else "int" if name.startswith("bitwise") or name == "xor" else "float"
     arguments = ["X(i) > 1" if name in ("select", "ifelse", "iif", "np.where") else "X(i)", "Z(i)", "3"][
         : WRITTEN[name].count
     ]
