@@ -105,7 +105,7 @@ def test_two_steps_are_in_memory():
 
 def test_rows_of_a_step_have_parts_in_which_no_subscript_wraps():
     passes = tc.compile(JACOBI, target="cpu").solve.source("passes")
-    assert "-- partition" in passes
+    assert "-- row borders" in passes
     rows = [line for line in passes.splitlines() if "* j.outer + 1] =" in line]
     assert rows
     assert not any("% M" in line for line in rows)

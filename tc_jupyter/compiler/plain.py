@@ -1,16 +1,14 @@
 """A def as plain loops, without a schedule: what `f.source("c")` and `f.source("numba")` show.
 
-Worked example: `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }` becomes the functions in `codegen/c/emit.py`
-and `codegen/numba.py`.
+Worked example: `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }` becomes the functions in `codegen/plain/c.py`
+and `codegen/plain/numba.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tc_jupyter.codegen.c import emit_c
-from tc_jupyter.codegen.numba import NoForm, emit_numba
-from tc_jupyter.codegen.plain import PlainFunction
+from tc_jupyter.codegen.plain import NoForm, PlainFunction, emit_c, emit_numba
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer, lower, simplify, with_points
 from tc_jupyter.ranges import to_expr, to_python

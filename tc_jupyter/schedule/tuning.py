@@ -238,7 +238,7 @@ more."""
 STENCIL_POINTS = 1024
 """Points of a stencil that is looked at."""
 
-# --- GPU: cycles of a kernel, for `gpu.filling` -----------------------------------------------------------------------
+# --- GPU: cycles of a kernel, for `gpu.shared_sums` -----------------------------------------------------------------------
 
 START = 3000
 """Cycles until the first values have come from memory."""

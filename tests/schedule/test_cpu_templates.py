@@ -728,7 +728,7 @@ def test_a_condition_around_a_product_keeps_its_register_tile():
     f = tc.compile(TEMPLATES["convolution of the points inside"][0], target="cpu").f
     tile = f"Y.cache[{TILE.rows}, 1, {TILE.columns}]"
     assert f"register float32 {tile}" in f.source("loops")
-    last = f.source("passes").split("-- interiors:")[-1].split("\n\n")[0]
+    last = f.source("passes").split("-- tile borders:")[-1].split("\n\n")[0]
     sums = [line for line in last.splitlines() if " += " in line]
     assert ["?" in line for line in sums] == [False, True]
 

@@ -28,23 +28,23 @@ from .early_ends import early_ends
 from .first_places import first_places
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
-from .interiors import apart
 from .line_starts import LineStart, from_line_start
 from .module import Module
 from .multiples import whole_tiles
 from .narrow import narrow
 from .overlap import overlap
 from .packing import Scope, packed, written
-from .partition import partition
 from .parts import parts
 from .peeling import peel
 from .polynomial import constant_value
 from .prepare import Tasks, accumulate, full_tiles, tasks, without_short
 from .remainder import one_by_one
 from .reuse import reuse
+from .row_borders import split_rows
 from .row_tiles import row_tiles
 from .steps import native_steps
 from .strips import Flat, find, flat_dimensions, join, operation_lanes, row_ends, strip
+from .tile_borders import apart
 from .transpose import blocked, is_turned, under_masks
 from .whole_pixels import whole_pixels
 
@@ -179,7 +179,7 @@ def _only_read(work: Work) -> dict[str, Buffer]:
     return {name: buffer for name, buffer in work.inputs.items() if name not in written}
 
 
-def _interiors(work: Work) -> Work:
+def _tile_borders(work: Work) -> Work:
     """But for loops that `transpose` cuts, which it does not if points have an order."""
     own = {stmt.buffer.name: stmt.buffer for stmt in walk_statements(work.body) if isinstance(stmt, Allocate)}
     buffers = work.inputs | own
@@ -227,9 +227,9 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         lambda work: work.having(join(work.body, row_ends(work.kernel.buffers))),
     ),
     (
-        "partition",
+        "row borders",
         "a row whose condition changes along it is one loop for each part in which it does not",
-        lambda work: work.having(partition(work.body, work.kernel.ordered)),
+        lambda work: work.having(split_rows(work.body, work.kernel.ordered)),
     ),
     (
         "collapse",
@@ -279,7 +279,7 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         lambda work: work.having(full_tiles(work.body, frozenset(loop.var for loop in work.tasks.loops))),
     ),
     ("half tiles", "the last columns of a product are half a tile where these are enough", _half_tiles),
-    ("interiors", "a tile that meets no border has a version without any", _interiors),
+    ("tile borders", "a tile that meets no border has a version without any", _tile_borders),
     (
         "transpose",
         "what is read across rows is loaded along them and turned in registers",

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.codegen.c import CCheck, Names
+from tc_jupyter.codegen.plain import CCheck, Names
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import Block, Buffer, Check
 from tc_jupyter.program import Binary, Cast, Const, Expr, IndexVar, Read, Size, Unary, int64, rewrite, walk

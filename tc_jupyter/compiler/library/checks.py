@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc_jupyter.codegen.c import CCheck, emit_check
-from tc_jupyter.codegen.c.helpers import C_TYPES
+from tc_jupyter.codegen.plain import CCheck, emit_check
+from tc_jupyter.codegen.plain.c_helpers import C_TYPES
 from tc_jupyter.compiler.call_numbers import loop_check, points_of
 from tc_jupyter.compiler.function_analysis import FunctionAnalysis
 from tc_jupyter.loops import Block, Buffer, Check, For, If, Kernel, Stmt, Store, expressions, walk_statements

@@ -27,9 +27,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from tc_jupyter.codegen.c import Names
-from tc_jupyter.codegen.c.helpers import FUNCTIONS, function_text
 from tc_jupyter.codegen.llvm import EXTERNAL
+from tc_jupyter.codegen.plain import Names
+from tc_jupyter.codegen.plain.c_helpers import FUNCTIONS, function_text
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.compiler.text_form import function_text as described
 from tc_jupyter.diagnostics import Diagnostic, codes, shown_value, warn

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tc_jupyter.codegen.c import Names
-from tc_jupyter.codegen.c.helpers import C_TYPES
+from tc_jupyter.codegen.plain import Names
+from tc_jupyter.codegen.plain.c_helpers import C_TYPES
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.program import DType
 

@@ -10,7 +10,7 @@
 
 The row and the column are two indices of the result that different operands have; all other indices of the result are blocks, all
 other reduction loops run around the one that is split. Operands are any reads, windows too: what a tile reads is inferred. Which
-tile, and whether blocks have parts of the sum that a second kernel adds (`side_by_side.py`), says `filling`.
+tile, and whether blocks have parts of the sum that a second kernel adds (`side_by_side.py`), says `shared_sums`.
 
 Source: CUTLASS, "Efficient GEMM in CUDA"; S. Boehm, "How to optimize a CUDA matmul kernel for cuBLAS-like performance".
 """
@@ -33,9 +33,9 @@ from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.self_products import told_apart
 from tc_jupyter.schedule.templates.stages import added, copied_out, fused
 
-from . import filling, side_by_side
-from .filling import T, in_parts
+from . import shared_sums, side_by_side
 from .limits import fits_shared
+from .shared_sums import T, in_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def roles_of(stage: Stage, sizes: Mapping[str, int] | None = None) -> Roles | No
     The last indices that fit are taken, but for those that are known to fill no tile, where others do.
     """
     found = list(_all_roles(stage))
-    lengths = filling.extents(stage, "output", sizes or {}) if found else {}
+    lengths = shared_sums.extents(stage, "output", sizes or {}) if found else {}
     fill = (roles for roles in found if min(lengths[roles.row], lengths[roles.column]) > tuning.FEW)
     return next(fill, found[0] if found else None)
 
@@ -198,7 +198,7 @@ def cheapest(
         scheduled: the product with one tile, or `None` if it does not fit.
     """
     axes = (roles.row, roles.column, roles.inner)
-    for tile, length in filling.plans(schedule.graph.stage(name), axes, tiles, sizes, target):
+    for tile, length in shared_sums.plans(schedule.graph.stage(name), axes, tiles, sizes, target):
         for epilogue in dict.fromkeys((user, None)):
             with suppress(CompileError):
                 if length is None:

@@ -6,7 +6,8 @@
     S = sum of S.rf over the threads       # shuffles
 
 Loops along dimensions that lie side by side in memory become one first, which is read in vectors. How many threads share a row, and
-whether blocks have parts of it that a second kernel combines, says `filling`. A reduction to one number has parts of fixed length.
+whether blocks have parts of it that a second kernel combines, says `shared_sums`. A reduction to one number has parts of fixed
+length.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tc_jupyter.schedule.target import VECTOR_BYTES, WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.stages import added, fused
 
-from . import filling, side_by_side
+from . import shared_sums, side_by_side
 from .side_by_side import is_sum
 
 
@@ -41,12 +42,12 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     outer = next(leaf for leaf in schedule.leaves(name) if schedule.graph.stage(name).kind(leaf) == "reduction")
     length = share.length
     if outer != index and length is not None:  # a part is some steps of the outermost loop
-        steps = filling.extents(stage, "reduction", sizes)
-        length = max(1, length * steps[outer] // filling.steps_of(stage, sizes))
+        steps = shared_sums.extents(stage, "reduction", sizes)
+        length = max(1, length * steps[outer] // shared_sums.steps_of(stage, sizes))
         length = length if length < steps[outer] else None
     if length is None:
         return bind_rows(across_threads(schedule, name, index, share.threads, lanes), name, rows, share.threads)
-    schedule, part = filling.in_parts(schedule, name, outer, length)
+    schedule, part = shared_sums.in_parts(schedule, name, outer, length)
     index = f"{index}.inner" if outer == index else index
     schedule = across_threads(schedule, part, index, share.threads, lanes)
     schedule = bind_rows(schedule, part, [f"{outer}.outer", *rows], share.threads)
@@ -69,16 +70,16 @@ def lies_across(stage: Stage) -> bool:
     return any(step_of(from_expr(read.indices[-1]), index) == 1 for read in moved for index in outputs)
 
 
-def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling.Shares:
+def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> shared_sums.Shares:
     """Threads that share a row: a warp if it is known to be short, else a block, of more threads where there are few rows."""
     root = stage.root(stage.statement.reduction_indices[-1].name)
     if not root.extent.names <= sizes.keys():
-        return filling.Shares(tuning.THREADS, None)
-    steps = filling.steps_of(stage, sizes)
+        return shared_sums.Shares(tuning.THREADS, None)
+    steps = shared_sums.steps_of(stage, sizes)
     if steps <= tuning.THREADS:
-        return filling.Shares(WARP, None)
-    sums = filling.Sums(filling.results_of(stage, sizes), steps, filling.bytes_of_step(stage))
-    return filling.shares(sums, target, lambda count: count in (tuning.THREADS, tuning.BLOCKS[-1]))
+        return shared_sums.Shares(WARP, None)
+    sums = shared_sums.Sums(shared_sums.results_of(stage, sizes), steps, shared_sums.bytes_of_step(stage))
+    return shared_sums.shares(sums, target, lambda count: count in (tuning.THREADS, tuning.BLOCKS[-1]))
 
 
 def in_one_loop(schedule: Schedule, name: str) -> tuple[Schedule, str]:

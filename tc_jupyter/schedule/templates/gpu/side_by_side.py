@@ -8,7 +8,7 @@
       O.cache[4] = sum over p of O.rf[p][...]
       O(...) = O.cache[...]             # the statement, or the pointwise statement that uses it
 
-How many threads share a sum, and whether blocks have parts of it, says `filling`.
+How many threads share a sum, and whether blocks have parts of it, says `shared_sums`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.stages import added, copied_out, fused
 from tc_jupyter.schedule.templates.streaming import steps_along
 
-from . import filling
+from . import shared_sums
 from .limits import fits_shared
 
 
@@ -45,7 +45,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     stage = schedule.graph.stage(name)
     if not is_sum(stage) or not stage.statement.output_indices:
         return None
-    if _shares(schedule, stage, target, sizes) == filling.Shares(1, None) and lanes_of(schedule, stage) == 1:
+    if _shares(schedule, stage, target, sizes) == shared_sums.Shares(1, None) and lanes_of(schedule, stage) == 1:
         return None
     return summed(schedule, name, epilogue_of(schedule, name), target, sizes)
 
@@ -61,20 +61,20 @@ def summed(schedule: Schedule, name: str, user: str | None, target: Target, size
     share = _shares(schedule, stage, target, sizes)
     if share.length is None:
         return combined(schedule, name, user, index, block_of(stage, share.threads, lanes, target, sizes))
-    schedule, part = filling.in_parts(schedule, name, index, share.length)
+    schedule, part = shared_sums.in_parts(schedule, name, index, share.length)
     block = block_of(schedule.graph.stage(part), share.threads, lanes, target, sizes)
     schedule = combined(schedule, part, None, f"{index}.inner", block)
     return summed(schedule, name, user, target, sizes)
 
 
-def _shares(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling.Shares:
-    steps = filling.extents(stage, "reduction", sizes)[shared_index(stage, sizes)]
-    results, lanes = filling.results_of(stage, sizes), lanes_of(schedule, stage)
-    *_, columns = filling.extents(stage, "output", sizes).values()
+def _shares(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> shared_sums.Shares:
+    steps = shared_sums.extents(stage, "reduction", sizes)[shared_index(stage, sizes)]
+    results, lanes = shared_sums.results_of(stage, sizes), lanes_of(schedule, stage)
+    *_, columns = shared_sums.extents(stage, "output", sizes).values()
     side = columns / -(-columns // (WARP * lanes))
-    around = filling.steps_of(stage, sizes) // steps
-    sums = filling.Sums(results, steps, filling.bytes_of_step(stage), around, lanes, side)
-    return filling.shares(sums, target, lambda count: count <= WARP)
+    around = shared_sums.steps_of(stage, sizes) // steps
+    sums = shared_sums.Sums(results, steps, shared_sums.bytes_of_step(stage), around, lanes, side)
+    return shared_sums.shares(sums, target, lambda count: count <= WARP)
 
 
 def is_sum(stage: Stage) -> bool:
@@ -85,7 +85,7 @@ def is_sum(stage: Stage) -> bool:
 
 def shared_index(stage: Stage, sizes: Mapping[str, int]) -> str:
     """The longest reduction index, the outermost of those that are as long."""
-    lengths = filling.extents(stage, "reduction", sizes)
+    lengths = shared_sums.extents(stage, "reduction", sizes)
     return max(lengths, key=lambda index: lengths[index])
 
 
@@ -99,14 +99,14 @@ def lanes_of(schedule: Schedule, stage: Stage) -> int:
     )
     if not plain or any(step not in (0, 1) or others for step, others in steps_along(stage, last)):
         return 1
-    widest = max(program.tensor(stage.target).dtype.compute.bytes, filling.bytes_of_step(stage))
+    widest = max(program.tensor(stage.target).dtype.compute.bytes, shared_sums.bytes_of_step(stage))
     fixed = constant_extent(stage, last)
     return 1 if fixed is not None and fixed % (VECTOR_BYTES // widest) else max(1, VECTOR_BYTES // widest)
 
 
 def block_of(stage: Stage, parts: int, lanes: int, target: Target, sizes: Mapping[str, int]) -> Block:
     """As many threads along the columns as there are, up to a warp, and rows, as long as there are blocks for the whole device."""
-    *rows, columns = filling.extents(stage, "output", sizes).values()
+    *rows, columns = shared_sums.extents(stage, "output", sizes).values()
     wide = 1
     while wide < WARP and wide * lanes < columns:
         wide *= 2

@@ -23,7 +23,7 @@ from tc_jupyter.schedule.target import WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.stages import added
 
-from . import filling, side_by_side
+from . import shared_sums, side_by_side
 from .product import extent_of, roles_of
 from .reduction import bind_rows
 
@@ -40,14 +40,14 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     length, operand = lengths[few], _operand(stage, long, few, roles.inner)
     if length is None or length > tuning.FEW or not operand:
         return None
-    rows = filling.results_of(stage, sizes) // max(1, length)
-    steps = filling.extents(stage, "reduction", sizes)[roles.inner]
+    rows = shared_sums.results_of(stage, sizes) // max(1, length)
+    steps = shared_sums.extents(stage, "reduction", sizes)[roles.inner]
     counts = (WARP,) if rows >= tuning.WARPS * target.multiprocessors else (WARP, tuning.THREADS)
-    sums = filling.Sums(rows, steps, filling.bytes_of_step(stage))
-    share = filling.shares(sums, target, lambda count: count in counts)
+    sums = shared_sums.Sums(rows, steps, shared_sums.bytes_of_step(stage))
+    share = shared_sums.shares(sums, target, lambda count: count in counts)
     if share.length is None:
         return _scheduled(schedule, name, long, few, roles.inner, operand, max(1, length), share.threads)
-    schedule, part = filling.in_parts(schedule, name, roles.inner, share.length)
+    schedule, part = shared_sums.in_parts(schedule, name, roles.inner, share.length)
     inner = f"{roles.inner}.inner"
     schedule = _scheduled(schedule, part, long, few, inner, operand, max(1, length), share.threads)
     return side_by_side.summed(schedule, name, epilogue_of(schedule, name), target, sizes)

@@ -14,8 +14,8 @@ Worked example: a sum of three neighbours, in tiles of 64,
 Where a tile is a sum and a short loop decides which of its terms meet a border, a version is of the loop inside of that: one of the
 three columns of a window meets the first element.
 
-Rows of one tile are split where it begins and ends instead (`partition`), and loops that are turned (`transpose`) stay as they are:
-a product with the second version of a copy of a matrix had gathers in both. Source: "loop partitioning" of Halide.
+Rows of one tile are split where it begins and ends instead (`row_borders`). Loops that are turned (`transpose`) stay as they are: a
+product with the second version of a copy of a matrix had gathers in both. Source: "loop partitioning" of Halide.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from tc_jupyter.ranges import (
 )
 from tc_jupyter.schedule import tuning
 
-from .partition import is_copy
 from .polynomial import constant_value, mentions
 from .prepare import SHORT, upper_limit
+from .row_borders import is_copy
 
 
 def apart(block: Block, inputs: Mapping[str, Buffer], turned: Callable[[Stmt], bool]) -> Block:

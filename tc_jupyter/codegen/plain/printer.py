@@ -1,6 +1,6 @@
 """What plain loops have in common, whatever the language they are printed in: the walk, names, sizes, and which loop is parallel.
 
-Comes in: the kernels of a schedule in which nothing is transformed. `codegen/c` and `codegen/numba.py` add the syntax.
+Comes in: the kernels of a schedule in which nothing is transformed. `c` and `numba` add the syntax.
 
 Worked example: `T(i) +=! A(i) - B(i)` is a loop over `i`, whose body is two stores; `Printer.binary` gives `A[i] - B[i]` in both.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, assert_never
 
+from tc_jupyter.codegen.source import Argument
 from tc_jupyter.loops import (
     Allocate,
     Barrier,
@@ -31,8 +32,6 @@ from tc_jupyter.loops import (
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.ranges import from_expr
-
-from .source import Argument
 
 PAD = "    "
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))

@@ -23,14 +23,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tc_jupyter.codegen.plain import PAD, PlainFunction, Printer, one_line, signature
-from tc_jupyter.codegen.plain import Names as PlainNames
 from tc_jupyter.codegen.source import Argument
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, For, If, Kernel, Store
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, Read, Select, bits, random_numbers
 
-from . import helpers
-from .helpers import C_TYPES, FUNCTIONS, LIBRARY, literal, suffix_of
+from . import c_helpers as helpers
+from .c_helpers import C_TYPES, FUNCTIONS, LIBRARY, literal, suffix_of
+from .printer import PAD, PlainFunction, Printer, one_line, signature
+from .printer import Names as PlainNames
 
 _WORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict

@@ -88,7 +88,7 @@ def test_values_are_those_of_padded_arrays(name: str, mode: str) -> None:
 def test_a_tile_away_from_the_border_has_plain_reads(mode: str) -> None:
     """It has no copy either."""
     passes = tc.compile(text("filter", mode), target="cpu").f.source("passes")
-    tile = passes.split("-- interiors")[1].split("else\n")[0]
+    tile = passes.split("-- tile borders")[1].split("else\n")[0]
     assert "X[u + i - 1, Y.cache.j.inner + v + 64 * j.outer - 1] * K[u, v]" in tile
     assert "X.cache[" not in tile.split("if min")[1]
 
@@ -109,7 +109,7 @@ def test_a_limit_of_rows_alone_makes_no_versions() -> None:
     passes = tc.compile(
         "def f(float(H, W) X) -> (Y) { Y(i, j) = X(clamp(i - 1), j) where i in 0:H }", target="cpu"
     ).f.source("passes")
-    assert "-- interiors" not in passes
+    assert "-- tile borders" not in passes
 
 
 def test_parts_of_a_row_of_known_length_keep_their_own_borders():

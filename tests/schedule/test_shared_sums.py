@@ -13,7 +13,7 @@ from tc_jupyter.function import compile
 from tc_jupyter.ranges import Fact
 from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import Schedule, default_schedule, infer_symbolic, schedule_of, size_class
-from tc_jupyter.schedule.templates.gpu import filling
+from tc_jupyter.schedule.templates.gpu import shared_sums
 from tc_jupyter.schedule.zeros import adds_zeros
 from tests.gpu.cases import kernels
 from tests.running import number, program_of, run
@@ -187,10 +187,10 @@ def test_sums_that_read_nothing_along_their_loops(text):
 def test_costs():
     """A second kernel has to save more than it takes; a sum that the device is full of is not shared."""
 
-    def shared(results: int, steps: int) -> filling.Shares:
-        return filling.shares(filling.Sums(results, steps, 4, side=32), TARGET, lambda count: count <= 32)
+    def shared(results: int, steps: int) -> shared_sums.Shares:
+        return shared_sums.shares(shared_sums.Sums(results, steps, 4, side=32), TARGET, lambda count: count <= 32)
 
-    assert shared(1 << 22, 4096) == filling.Shares(1, None)
+    assert shared(1 << 22, 4096) == shared_sums.Shares(1, None)
     assert shared(64, 1 << 20).length is not None
     assert shared(64, 16).length is None
-    assert list(filling.lengths(100, 16)) == [100, 16, 32, 64]
+    assert list(shared_sums.lengths(100, 16)) == [100, 16, 32, 64]

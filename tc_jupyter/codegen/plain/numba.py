@@ -44,7 +44,7 @@ from tc_jupyter.program import (
     random_numbers,
 )
 
-from .plain import COMPARISONS, PAD, Names, PlainFunction, Printer, is_scalar, one_line, signature
+from .printer import COMPARISONS, PAD, Names, PlainFunction, Printer, is_scalar, one_line, signature
 
 _LEVELS = ({"||"}, {"&&"}, {"!"}, COMPARISONS, {"+", "-"}, {"*", "/", "//", "%"})
 _UNARY, _PRIMARY = 8, 9

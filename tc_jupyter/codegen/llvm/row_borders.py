@@ -49,12 +49,12 @@ from .prepare import upper_limit
 from .strips import assigns_neighbours, is_reduction, is_stream, one_loop
 
 
-def partition(block: Block, ordered: bool = False) -> Block:
-    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`interiors`).
+def split_rows(block: Block, ordered: bool = False) -> Block:
+    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`tile_borders`).
 
     Of an `ordered` kernel rows alone are split: the points stay one behind the other.
     """
-    return _partitioned(block, _Around(ordered=ordered))
+    return _split_block(block, _Around(ordered=ordered))
 
 
 def is_copy(store: Store) -> bool:
@@ -85,11 +85,11 @@ class _Around:
         return replace(self, numbers={**self.numbers, stmt.var: of_atom(Name("size", stmt.var, (0, None)))})
 
 
-def _partitioned(block: Block, around: _Around) -> Block:
-    return with_body(block, (part for stmt in block.body for part in _partition(stmt, around)))
+def _split_block(block: Block, around: _Around) -> Block:
+    return with_body(block, (part for stmt in block.body for part in _split_statement(stmt, around)))
 
 
-def _partition(stmt: Stmt, around: _Around) -> tuple[Stmt, ...]:
+def _split_statement(stmt: Stmt, around: _Around) -> tuple[Stmt, ...]:
     inside = around.of(stmt)
     own = inside.own
     stores = [each for each in walk_statements(Block((stmt,))) if isinstance(each, Store)] if own else []
@@ -98,7 +98,7 @@ def _partition(stmt: Stmt, around: _Around) -> tuple[Stmt, ...]:
     row = rule(stmt) if isinstance(stmt, For) and not copies else None
     parts, if_long = ((), False) if row is None else _parts(row, around.numbers)
     if row is None or not parts or (len(parts) == 1 and (if_long or not parts[0].known)):
-        return (with_blocks(stmt, lambda block: _partitioned(block, inside)),)
+        return (with_blocks(stmt, lambda block: _split_block(block, inside)),)
     apart = tuple(row.part(part) for part in parts)
     if not if_long:
         return apart
