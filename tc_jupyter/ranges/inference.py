@@ -889,20 +889,31 @@ class _Rounds:
     def report_together(self, items: list[Index]) -> None:
         names = ", ".join(f"`{item.name}`" for item in items)
         bound = next(b for b in self.bounds if items[0].name in b.expr.indices)
+        needed = self.enough_of(items)
         message = f"the ranges of {names} are ambiguous: they occur only together"
         labels = tuple(
             Label(a.span, f"`{a.text}` mixes {names}")
             for a in self.accesses
             if any(len(e.indices & {i.name for i in items}) > 1 for e in a.index)
         )[1:]
-        last = items[-1].name
-        help_text = f"give the range of one of them: `where {_where(last)}`"
+        some = "range of one" if len(needed) == 1 else f"ranges of {len(needed)}"
+        help_text = f"give the {some} of them: `where {', '.join(_where(name) for name in needed)}`"
         if factor := self.factor_among(items):
             help_text = f"if `{factor}` is a number, make it a parameter, as in `int32 {factor}`; else {help_text}"
-        label = f"`{bound.access.text}` has more than one open index"
+        label = f"in `{bound.access.text}` more than one range is unknown"
         self.diagnostics.append(
             Diagnostic(codes.UNRESOLVED_RANGE, bound.access.span, message, label, labels, help_text)
         )
+
+    def enough_of(self, items: list[Index]) -> list[str]:
+        """Indices whose ranges give those of all others, the last ones if there is a choice: `q` of `X(y + q)`."""
+        together = [b.expr.indices & {item.name for item in items} for b in self.bounds]
+        missing, chosen = [item.name for item in items], list[str]()
+        while missing:
+            chosen.insert(0, missing.pop())
+            while alone := {name for each in together if len(left := each & set(missing)) == 1 for name in left}:
+                missing = [name for name in missing if name not in alone]
+        return chosen
 
     def factor_among(self, items: list[Index]) -> str | None:
         """An index on the right alone that multiplies another one, as a step does: `S` in `X(S*t + k)`."""

@@ -348,6 +348,22 @@ def test_help_names_the_index():
     assert message.help == "give the range of one of them: `where j in 0:...`"
 
 
+@pytest.mark.parametrize(
+    ("left", "read", "given"),
+    [
+        ("S(y,x)", "X(y+p, x+q)", "p in 0:..., q in 0:..."),
+        ("S(y)", "X(y+p+q, y-p)", "p in 0:..., q in 0:..."),
+        ("S(y,x)", "X(y+p, p+x)", "p in 0:..."),
+        ("S", "X(y+p, x+y)", "x in 0:..."),
+    ],
+)
+def test_help_names_as_many_indices_as_are_needed(left, read, given):
+    (message,) = infer_ranges(define("float(H,W) X", f"{left} +=! {read}")).diagnostics
+    assert f"`where {given}`" in message.help
+    clause = given.replace("...", "3")
+    assert not infer_ranges(define("float(H,W) X", f"{left} +=! {read} where {clause}")).diagnostics
+
+
 def test_one_sided_bound():
     found = infer_ranges(define("float(N) X", "A(i) = X(max(i, 0))"))
     assert [d.code.number for d in found.diagnostics] == ["TC303"]
