@@ -1204,7 +1204,11 @@ def expand(graph: StageGraph, stage: str) -> StageGraph:
         ->
         for i: S(i) = 0 + f(i, 0) + f(i, 1) + f(i, 2)
 
-    The terms are added in the order of the indices. Such a stage may be inlined.
+    The terms are added in the order of the indices. Such a stage may be inlined. An update is an assignment then:
+
+        for i: Y(i) += f(i)
+        ->
+        for i: Y(i) = Y(i) + f(i)
 
     Example:
         def f(float(N) X) -> (Y) { Y(i) +=! X(k) * X(i) where k in 0:2 }
@@ -1275,8 +1279,8 @@ def is_plain(graph: StageGraph, stage: Stage) -> bool:
 def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
     """The terms of a sum over few points, in order, or the only value of another reduction; none where `expand` refuses."""
     statement = stage.statement
-    continues = not statement.reduction_indices and graph.stages_on(stage.target)[0].name != stage.name
-    if not (statement.initialize or continues) or statement.operator == "=" or not is_plain(graph, stage):
+    updates = not statement.reduction_indices  # each element once
+    if not (statement.initialize or updates) or statement.operator == "=" or not is_plain(graph, stage):
         return ()
     ends = [root.dom for root in stage.roots if root.kind != "output"]
     if not all(low.is_constant and high.is_constant for low, high in ends) or (ends and statement.operator != "+"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.runtime import cpu
 
 pytest.importorskip("llvmlite")
 
@@ -21,6 +22,10 @@ ROWS = {
     "interleaved": "e % 2 == 0 ? X(t, e / 2) : -X(t, (N - 1) - e / 2) where e in 0:2*N, t in 0:T",
     "not from 0": "X(t, (e + 5) / 2) where e in -5:2*N - 5, t in 0:T",
     "two numbers": "X(t, e / 2) + X(t, e / 4) where e in 0:2*N, t in 0:T",
+    "pairs and halves": "X(t, e) - X(t, e / 2) where e in 0:N, t in 0:T",
+    "pairs turned": "X(t, e) + (e % 2 == 0 ? (X(t, e + 1) else 7) : X(t, e - 1)) * X(t, e / 2) where e in 0:N, t in 0:T",
+    "threes": "X(t, e) + X(t, e / 3) * X(t, e / 3 * 3) where e in 0:N, t in 0:T",
+    "fours and halves": "X(t, e / 4) * X(t, e / 2) - X(t, e) where e in 0:N, t in 0:T",
     "every third": "e % 3 == 0 ? 2*X(t, e) : X(t, e) where e in 0:N, t in 0:T",
     "signs": "(t + e) % 2 == 0 ? X(t, e) : -X(t, e) where e in 0:N, t in 0:T",
     "factors": "X(t, e) * (1 - 2*((t + e) % 2)) where e in 0:N, t in 0:T",
@@ -62,6 +67,20 @@ def test_residues_have_plain_subscripts() -> None:
     text = "def f(float(N) A, float(N) B) -> (Y) { Y(i) = i % 2 == 0 ? A(i / 2) : B(i / 2) where i in 0:2*N }"
     loops = tc.compile(text, target="cpu").f.source("loops")
     assert "? A[i.outer.inner + 16 * i.outer.outer]" in re.sub(r"\b(8|32|4)\b", "16", loops)
+
+
+@pytest.mark.skipif(not cpu.cpu_target().free_masks, reason="vectors of residues are for processors with masks")
+@pytest.mark.parametrize("value", ["X(i, j) - M(j % 3)", "X(i, j) * M(j / 2)", "X(i, j) * M(j % 4) + M(j / 2)"])
+def test_what_goes_along_the_row_is_read_once_for_all_residues(value: str) -> None:
+    """And taken apart: a row less the means of three colours was computed element by element."""
+    f = tc.compile(f"def f(float(N, L) X, float(K) M) -> (Y) {{ Y(i, j) = {value} }}", target="cpu").f
+    steps = f.default_schedule().to_python()
+    assert ".unroll('Y', 'j.inner')" in steps
+    assert ".vectorize('Y', 'j.outer.inner')" in steps
+    x, m = np.random.default_rng(0).random((5, 131), np.float32), np.arange(66, dtype=np.float32)
+    i, j = np.indices(x.shape)
+    want = eval(re.sub(r"\b([XM])\(([^()]*)\)", r"\1[\2]", value).replace("/", "//"), {"X": x, "M": m, "i": i, "j": j})
+    np.testing.assert_allclose(f(x, m), want, rtol=1e-6)
 
 
 def test_remainders_of_neighbours_take_no_division() -> None:

@@ -86,3 +86,17 @@ def test_rows_beyond_the_last_one_are_turned_like_the_others(columns):
     sources = definition.build(AVX512, replace(ROW_MAJOR, facts=facts)).sources
     assert sources
     assert not any("gather" in source.text for source in sources)
+
+
+@pytest.mark.parametrize("columns", [5, 6, 7, 9, 12, 15, 20, 24])
+def test_short_rows_are_turned_too(columns: int) -> None:
+    """Rows of 7 were gathered: their block was cut for vectors of 4, and printed with vectors of 8."""
+    text = f"def f(float({columns},N) X) -> (Y) {{ Y(i,c) = X(c,i) }}"
+    f = tc.compile(text, target="cpu").f
+    for n in (1, 7, 8, 9, 127, 128, 129, 300):
+        x = np.random.default_rng(n).random((columns, n), dtype=np.float32)
+        np.testing.assert_array_equal(f(x), x.T)
+    if columns < 16:
+        (source,) = sources(text, AVX512, (columns, 300))
+        assert "%turn" in source.text
+        assert "masked.gather" not in source.text

@@ -35,7 +35,7 @@ from tc_jupyter.schedule import Target
 
 from .polynomial import constant_value, mentions
 from .prepare import accesses, natural
-from .strips import cut, is_stream, native_lanes
+from .strips import cut, is_stream, is_update, native_lanes
 
 Buffers = Mapping[str, Buffer]
 
@@ -44,7 +44,7 @@ def collapse(kernel: Kernel, target: Target) -> Kernel:
     """Apply the rule to a kernel that is one nest of loops around assignments."""
     around = _nest(kernel.body)
     inner = around.pop() if around else None
-    if inner is None or inner.kind != "vectorize" or not is_stream(inner):
+    if inner is None or inner.kind != "vectorize" or not (is_stream(inner) or is_update(inner)):
         return kernel
     buffers: Buffers = {buffer.name: buffer for buffer in kernel.buffers}
     merged = inner

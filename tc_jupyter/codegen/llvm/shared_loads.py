@@ -43,7 +43,7 @@ class SharedLoads(Loads):
         inner = stmt.body.body[0]
         if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(self.resolve(inner.min)) != 0:
             return
-        lanes = upper_limit(self.resolve(inner.extent))
+        lanes = self.lanes_of_row(inner)
         if lanes is None or lanes & (lanes - 1) or lanes > tuning.VECTOR_REGISTERS * native_lanes(inner, self.target):
             return
         if any(
@@ -59,12 +59,18 @@ class SharedLoads(Loads):
             self.turns = True
             self.turn_block(read, stmt, inner.var, extent, lanes, inner.extent)
 
+    def lanes_of_row(self, inner: For) -> int | None:
+        """How many lanes a vectorised loop has; a few iterations are one vector, whose last lanes may be masked."""
+        limit = upper_limit(self.resolve(inner.extent))
+        is_one = limit is not None and limit <= native_lanes(inner, self.target) and self.masks(inner.body)
+        return 1 << (limit - 1).bit_length() if limit is not None and is_one else limit
+
     def turn_block(self, read: Read, stmt: For, lane: str, extent: int, lanes: int, length: Expr) -> None:
         """Load `lanes` pieces of `extent` elements and transpose them; beyond `length` lanes the last piece again."""
         storage, start = self.storages[read.tensor], self.resolve(stmt.min)
         vector = Vector(lane, int64(0), lanes, 0)
         count = self.resolve(length)
-        tail = None if constant_value(count) is not None else self.inside(count, lanes, self.value(count))
+        tail = None if constant_value(count) == lanes else self.inside(count, lanes, self.value(count))
 
         def offset_at(row: Expr, column: Expr) -> Polynomial:
             values = {stmt.var: column, lane: row}

@@ -241,7 +241,7 @@ def _find(stmt: Stmt, flat: Flat) -> Stmt:
         and not any(isinstance(s, For) for s in walk_statements(stmt.body))
     ):
         reduces = is_reduction(stmt)
-        if (reduces or is_stream(stmt)) and _worth_while(stmt, flat):
+        if (reduces or is_stream(stmt) or is_update(stmt)) and _worth_while(stmt, flat):
             return replace(stmt, kind="vectorize")
         return _where_long(stmt) if reduces and _worth_while(stmt, flat, far=True) else stmt
     return with_blocks(stmt, lambda block: find(block, flat))
@@ -378,6 +378,14 @@ def is_stream(loop: For) -> bool:
             if any(isinstance(node, Read) and node.tensor in written for node in walk(expr)):
                 return False
     return True
+
+
+def is_update(loop: For) -> bool:
+    """Whether neighbouring elements are assigned, once each, by what they were at most: `Y[i] = Y[i] + X[i]`."""
+    stores = {store.buffer: store for store in _stores(loop.body)}
+    nodes = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
+    own = all(n.indices == stores[n.tensor].indices for n in nodes if isinstance(n, Read) and n.tensor in stores)
+    return own and assigns_neighbours(loop) and len(stores) == sum(1 for _ in _stores(loop.body))
 
 
 def assigns_neighbours(loop: For) -> bool:

@@ -147,7 +147,9 @@ def turned_width(loop: For, inner: For, buffers: Mapping[str, Buffer], target: T
     if not reads or limit is None or (count is not None and count < tuning.ABREAST):
         return None
     width = target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads))
-    width = min(width, 1 << limit.bit_length() - 1)
+    least = limit.bit_length() - 1
+    whole = least if limit == 1 << least or not target.free_masks else least + 1  # a row of 7 has a masked vector of 8
+    width = min(width, 1 << whole)
     return None if width < 2 or width & (width - 1) else width
 
 
