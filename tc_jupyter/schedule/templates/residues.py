@@ -10,7 +10,8 @@ Measured with AVX-512 (Zen 5), one thread: an image of 400 x 400 made twice as l
 two arrays of 500,000 interleaved 365 and 167 us.
 
 What goes along the row itself is read once for all residues, and taken apart. Measured with AVX-512 (Zen 5), one thread, 1024 x
-1024 elements: pairs turned by angles of `j / 2` 566 and 184 us, `X(i, j) - M(j % 3)` 775 and 119, `X(i, j) * S(i, j / 2)` 303 and 138.
+1024 elements: pairs turned by angles of `j / 2` 566 and 184 us, `X(i, j) - M(j % 3)` 775 and 119, `X(i, j) * S(i, j / 2)` 303 and
+138.
 
 By a number that is larger, and less than a row, vectors go along the residues: an image of 64 x 64 blocks of 8 x 8, written as
 `X(y / 8, x / 8, y % 8, x % 8)`, 91 and 23 us.
