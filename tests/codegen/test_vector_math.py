@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from llvm_kernels import F32, ISAS, execute, pointwise
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.llvm import coefficients, emit_llvm
 from tc_jupyter.codegen.llvm.known import KNOWN
 from tc_jupyter.program import Call, Const, DType, Unary
@@ -345,7 +346,30 @@ def literal(value, dtype):
 
 
 @pytest.mark.parametrize(
-    "exponent", [0.5, 1.5, 2.5, 3.5, 5.0, 7.5, -0.5, -1.0, -1.5, -2.0, -2.5, -7.5, 8.5, 12.0, -12.0, 0.75]
+    "exponent",
+    [
+        0.0,
+        0.5,
+        1.5,
+        2.5,
+        3.5,
+        5.0,
+        7.0,
+        7.5,
+        -0.5,
+        -1.0,
+        -1.5,
+        -2.0,
+        -2.5,
+        -3.0,
+        -7.5,
+        8.5,
+        12.0,
+        16.0,
+        -6.0,
+        -12.0,
+        0.75,
+    ],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_powers_of_halves(exponent, dtype):
@@ -371,3 +395,13 @@ def test_powers_of_halves(exponent, dtype):
         assert ulps(out, want).max() <= 2
     zeros = (out == 0) & np.isfinite(want)
     np.testing.assert_array_equal(np.signbit(out[zeros]), np.signbit(want[zeros]))
+
+
+def test_powers_of_a_sum_that_is_written_out_are_products():
+    """`Y(i) +=! C(k) * pow(X(i), float(k))`, a polynomial of five terms, took 16 times as long as its loops in C."""
+    text = "def f(float(N) X, float({terms}) C) -> (Y) {{ Y(i) +=! C(k) * pow(X(i), float(k)) }}"
+    polynomial, any_length = (tc.compile(text.format(terms=terms), target="cpu").f for terms in ("5", "K"))
+    assert "fcmp" in any_length.source("llvm")  # special values of a power
+    assert "fcmp" not in polynomial.source("llvm")
+    x, c = np.linspace(-2, 2, 70, dtype=np.float32), np.array([1, -2, 0.5, 3, -1], np.float32)
+    np.testing.assert_allclose(polynomial(x, c), np.polynomial.polynomial.polyval(x, c), rtol=1e-5, atol=1e-5)

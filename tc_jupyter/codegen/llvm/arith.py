@@ -340,6 +340,17 @@ def pick(b: Builder, left: Value, right: Value, lanes: list[int], hint: str) -> 
     return b.op(text, left.dtype, len(lanes), hint)
 
 
+def picked(b: Builder, vectors: list[Value], sources: list[tuple[int, int]], hint: str) -> Value:
+    """Any lanes of several vectors: for each lane the number of a vector and the lane in it."""
+    found, lanes = vectors[0], vectors[0].lanes
+    for number, vector in enumerate(vectors[1:], 1):
+        # what earlier vectors had is in its place already, except for what the first one still has where it lies
+        kept = [at if number == 1 else lane for lane, (_, at) in enumerate(sources)]
+        picks = [lanes + at if source == number else kept[lane] for lane, (source, at) in enumerate(sources)]
+        found = pick(b, found, vector, picks, hint)
+    return found
+
+
 def joined(b: Builder, parts: list[Value]) -> Value:
     """Vectors one after the other."""
     if len(parts) == 1:

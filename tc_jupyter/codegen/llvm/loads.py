@@ -1,7 +1,8 @@
 """Reads -> operands: one element for all lanes, or one element per lane.
 
 Comes in: a `Read`. Goes out: a `Value`. How lanes are read depends on how their positions differ: neighbours, reversed neighbours,
-every second element, neighbours in pieces (`pieces.py`), or a gather. What this kernel only reads is loaded once per scope.
+every n-th element for a small n, neighbours in pieces (`pieces.py`), or a gather. What this kernel only reads is loaded once per
+scope.
 
 Worked example: with 16 lanes of `j`, `X[j]` is a vector, `X[15 - j]` a vector and a shuffle, `X[i]` a scalar, `X[I[j]]` a gather.
 """
@@ -16,6 +17,7 @@ from tc_jupyter.loops import is_inside
 from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
 from tc_jupyter.program.integers import maximum, plus
+from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
 from .builder import Value, constant, index, mangle, memory_type, vector_type
@@ -105,8 +107,8 @@ class Loads(Fetches):
         if change == -1:
             start = add(self.first_lane(offset), Polynomial((((), 1 - lanes),)))
             return self.reversed_load(storage, self.address(storage, start), mask)
-        if change == 2:
-            return self.strided_load(storage, self.first_lane(offset), mask)
+        if change is not None and change in PIXEL:
+            return self.strided_load(storage, self.first_lane(offset), change, mask)
         pieces = in_pieces(offset, self.vector.var, lanes)
         if pieces is not None:
             return self.pieces_load(storage, pieces, mask)

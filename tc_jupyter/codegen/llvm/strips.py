@@ -38,6 +38,7 @@ from tc_jupyter.program import (
 from tc_jupyter.program.integers import has_read, minimum, plus, times
 from tc_jupyter.ranges import floor_div, from_expr, interior, to_expr
 from tc_jupyter.schedule import Target, tuning
+from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from .known import KNOWN
 from .polynomial import Polynomial, Product, as_expr, constant_value, mentions, polynomial, step
@@ -316,13 +317,13 @@ def _is_far(read: Read, var: str) -> bool:
 
 
 def in_order(read: Read, var: str, flat: Flat) -> bool:
-    """Whether neighbouring iterations read the same element, neighbours, or neighbours in reverse or every second one; away from
-    where a subscript wraps around, stops or turns back.
+    """Whether neighbouring iterations read the same element, neighbours, neighbours in reverse, or every n-th one for a small n,
+    away from where a subscript wraps around, stops or turns back.
     """
     indices = read.indices[: len(read.indices) - flat.get(read.tensor, 0)]
     if any(mentions(where, var) for where in indices[:-1]):
         return False
-    if not indices or step(polynomial(indices[-1]), var)[0] in (0, 1, 2, -1):
+    if not indices or step(polynomial(indices[-1]), var)[0] in (-1, 0, 1, *PIXEL):
         return True
     inside = None if has_read(indices[-1]) else interior(from_expr(indices[-1]), var)
     return inside is not None and step(polynomial(to_expr(inside.value)), var)[0] == 1

@@ -292,22 +292,11 @@ def apart(b: Builder, vectors: list[Value]) -> tuple[Value, Value]:
 def every(b: Builder, vectors: list[Value], first: int) -> Value:
     """Of n vectors of neighbours, one after the other, every n-th element from number `first` on, as one vector."""
     n, lanes = len(vectors), vectors[0].lanes
-    return _picked(b, vectors, [divmod(first + n * lane, lanes) for lane in range(lanes)], "every")
+    return arith.picked(b, vectors, [divmod(first + n * lane, lanes) for lane in range(lanes)], "every")
 
 
 def alternating(b: Builder, vectors: list[Value], number: int) -> Value:
     """Of what n vectors have, a lane of each in turn, the piece with that number as one vector: the opposite of `every`."""
     n, lanes = len(vectors), vectors[0].lanes
     at_lanes = range(number * lanes, (number + 1) * lanes)
-    return _picked(b, vectors, [(at % n, at // n) for at in at_lanes], "mixed")
-
-
-def _picked(b: Builder, vectors: list[Value], sources: list[tuple[int, int]], hint: str) -> Value:
-    """Any lanes of several vectors: for each lane the number of a vector and the lane in it."""
-    found, lanes = vectors[0], vectors[0].lanes
-    for number, vector in enumerate(vectors[1:], 1):
-        # what earlier vectors had is in its place already, except for what the first one still has where it lies
-        kept = [at if number == 1 else lane for lane, (_, at) in enumerate(sources)]
-        picks = [lanes + at if source == number else kept[lane] for lane, (source, at) in enumerate(sources)]
-        found = arith.pick(b, found, vector, picks, hint)
-    return found
+    return arith.picked(b, vectors, [(at % n, at // n) for at in at_lanes], "mixed")

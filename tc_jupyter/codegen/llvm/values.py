@@ -69,6 +69,20 @@ def _is_narrow(expr: Expr) -> bool:
             return all(_is_narrow(child) for child in children(expr))
 
 
+def _number(expr: Expr) -> float | None:
+    """What a float is that no size, element or loop decides, as `-2.0` is, and `float(k)` in a loop that is written out."""
+    match expr:
+        case Const(value=value):
+            return float(value)
+        case Cast(operand=Const(value=value), dtype=dtype) if dtype.is_float and abs(value) < MOST_FACTOR:
+            return float(value)
+        case Unary(op="-", operand=operand):
+            number = _number(operand)
+            return None if number is None else -number
+        case _:
+            return None
+
+
 class Values(Counters, ABC):
     """Prints expressions."""
 
@@ -165,10 +179,8 @@ class Values(Counters, ABC):
             case Call() if expr.function.startswith((PREFIX, LAST, SOUND)):
                 across = Across(self.b, self.target.features, self.once)
                 return across.call(expr.function, [self.value(each) for each in expr.arguments], self.vector_lanes)
-            case Call(function="pow", arguments=(base, Const(value=exponent))):
+            case Call(function="pow", arguments=(base, power)) if (exponent := _number(power)) is not None:
                 return emit_power(self.b, self.value(base), exponent, self.target)
-            case Call(function="pow", arguments=(base, Unary(op="-", operand=Const(value=exponent)))):
-                return emit_power(self.b, self.value(base), -exponent, self.target)
             case Call():
                 arguments = tuple(self.value(argument) for argument in expr.arguments)
                 return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)
