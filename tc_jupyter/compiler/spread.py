@@ -36,6 +36,7 @@ from tc_jupyter.program import (
     Size,
     Statement,
     at_part,
+    children,
     component_of,
     keeps,
     walk,
@@ -68,6 +69,8 @@ LARGEST, OTHERS = 256, 64
 """Those are one of so many, the largest ones, and one of so many others, at random; each of these stands for those left out."""
 _LEVELS = np.concatenate([np.linspace(-2, -0.5, 128), np.linspace(0.5, 2, 128)])
 """Random errors: of sizes that differ little, so that few samples are accidents, and large: some results move only then."""
+ORDERS = 3.0
+"""Units by which another order of some additions may disturb them, of the root of the squares of what is added."""
 _PICKED: dict[str, Callable[[Array], Array]] = {"+": np.abs, "max": np.positive, "min": np.negative}
 """Reductions of which some terms tell enough, and what is large for those that tell most."""
 _COMBINED: dict[str, np.ufunc] = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -407,6 +410,7 @@ class _Point(OnArrays):
         self.indices: dict[str, Array] = {}
         self.sums = self.statement.operator == "+" and self.dtype.is_float and bool(self.statement.reduction_indices)
         self.cost, self.picks = self._cost()
+        self.chains = {top: terms for top, terms in _chains(self.statement.value) if not self.keeps(top)}
 
     def _cost(self) -> tuple[float, bool]:
         """Operations on an element that a term takes, those on its samples counted each, and whether less of them can do."""
@@ -603,6 +607,15 @@ class _Point(OnArrays):
 
     # --- expressions
 
+    def _binary(self, expr: Binary) -> Array:
+        """As written; the last addition of several also has the errors of other orders, whose sums on the way may be larger."""
+        result = super()._binary(expr)
+        terms = self.chains.get(expr)
+        if terms is None or len(result) == 1:  # nothing is rounded
+            return result
+        squares = sum(self.of(term)[:1] ** 2 for term in terms)
+        return self.spread.disturbed(result, 0.0, ORDERS * UNIT[expr.dtype.compute] * np.sqrt(squares))
+
     def leaf(self, expr: Size | IndexVar | Read) -> Array:
         match expr:
             case Size():
@@ -623,6 +636,26 @@ class _Point(OnArrays):
         for subscript, (low, high) in zip(read.indices, self.spread.box(read.tensor), strict=True):
             result = result * (high - low) + (self.of(subscript).astype(np.int64) - low)
         return result
+
+
+def _chains(value: Expr) -> Iterator[tuple[Binary, tuple[Expr, ...]]]:
+    """The last additions of three or more floats, and these: `(a + b) - c` of `((a + b) - c) * d`."""
+    waiting = [value]
+    while waiting:
+        expr = waiting.pop()
+        terms = tuple(_terms(expr))
+        if isinstance(expr, Binary) and len(terms) > 2:
+            yield expr, terms
+        waiting += terms if terms != (expr,) else children(expr)
+
+
+def _terms(expr: Expr) -> Iterator[Expr]:
+    """What is added or subtracted; an expression is its only term where it is neither."""
+    if isinstance(expr, Binary) and expr.op in ("+", "-") and expr.dtype.is_float:
+        yield from _terms(expr.left)
+        yield from _terms(expr.right)
+    else:
+        yield expr
 
 
 def _lanes(count: int) -> Iterator[Array]:

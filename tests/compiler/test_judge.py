@@ -307,6 +307,19 @@ def test_large_arrays_are_looked_at_in_places():
     assert not judge(result, result_off)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_another_order_of_a_few_terms_agrees_at_all_of_many_elements(seed):
+    """Where the sums on the way are small by accident, as at some of a million elements, those of another order are not."""
+    text = "def f(float(H,W) U) -> (Y) { Y(i,j) = U(i-1,j) + U(i+1,j) + U(i,j-1) + U(i,j+1) - 4*U(i,j) }"
+    f = tc.compile(text).f
+    u = np.random.default_rng(2 * seed).standard_normal((1024, 1024)).astype(np.float32)
+    judge, result = f.judge(u), f(u)
+    other = ((u[1:-1, :-2] + u[1:-1, 2:]) - 4 * u[1:-1, 1:-1]) + (u[:-2, 1:-1] + u[2:, 1:-1])
+    assert judge(result, other)
+    other[17, 29] += np.float32(1e-4)
+    assert not judge(result, other)
+
+
 EDGE = np.random.default_rng(0).random(4096, np.float32)
 NEAR = np.float32(EDGE.sum(dtype=np.float64))
 CLOSE = np.zeros((2, 50), np.float32)
