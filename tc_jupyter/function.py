@@ -112,7 +112,8 @@ def compile(
         target: `None` (the GPU when there is one, else the CPU), `cpu`, `cuda` or `interpreter`.
         strict: size preconditions of accesses are errors.
         allow: codes of warnings and notes that are not reported.
-        check: `all`; `sizes`: index values are not looked at; `none`: preconditions neither.
+        check: `all`; `sizes`: index values are not looked at; `none`: nothing is, and a call that does not fit reads or writes
+            outside of its arrays, which may end the process.
         specialize: sizes to fix, `True` for all; code is then made for every new combination.
         known: functions that the text may call.
         tf32: products of `float32` matrices may use tensor cores on a GPU, with operands rounded to 10 bits of mantissa; errors are

@@ -1063,7 +1063,10 @@ def _cut_messages(r: IndexRange, ranges: Ranges) -> list[Diagnostic]:
     equal = _equal_sizes(ranges)
     names = [frozenset(equal.get(n, n) for n in argument.names) for argument in atom.arguments if argument.names]
     narrow = _narrowed_by_where(r, ranges) if r.kind == "reduction" else None
-    if narrow is None and (len(names) < 2 or all(other == names[0] for other in names)):
+    first, *others = atom.arguments
+    numbers = frozenset(ranges.scope.scalars or ())
+    moved = all((first - other).names <= numbers for other in others)  # `min(S, S - D + 1)`: what a window leaves of one extent
+    if narrow is None and (len(names) < 2 or moved or all(other == names[0] for other in names)):
         return []
     labels = [Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.side == "upper" and b.access.span.end]
     sizes = ", ".join(f"`{name}`" for name in sorted(frozenset().union(*names)))
