@@ -1065,7 +1065,7 @@ def _cut_messages(r: IndexRange, ranges: Ranges) -> list[Diagnostic]:
     narrow = _narrowed_by_where(r, ranges) if r.kind == "reduction" else None
     first, *others = atom.arguments
     numbers = frozenset(ranges.scope.scalars or ())
-    moved = all((first - other).names <= numbers for other in others)  # `min(S, S - D + 1)`: what a window leaves of one extent
+    moved = all((first - other).names <= numbers for other in others)  # `S - D + 1`: what a window leaves of `S`
     if narrow is None and (len(names) < 2 or moved or all(other == names[0] for other in names)):
         return []
     labels = [Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.side == "upper" and b.access.span.end]
