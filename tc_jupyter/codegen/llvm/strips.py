@@ -389,6 +389,15 @@ def is_update(loop: For) -> bool:
     return own and assigns_neighbours(loop) and len(stores) == sum(1 for _ in _stores(loop.body))
 
 
+def changes_row(loop: For) -> bool:
+    """Whether neighbouring elements are assigned by what they were, and by elements along the row or the same for all of it."""
+    if is_stream(loop) or not is_update(loop):
+        return False
+    nodes = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
+    reads = [n for n in nodes if isinstance(n, Read)]
+    return not any(mentions(where, loop.var) for read in reads for where in read.indices[:-1])
+
+
 def assigns_neighbours(loop: For) -> bool:
     """Whether iterations assign neighbouring elements, and do nothing else."""
     stores = tuple(_stores(loop.body))
