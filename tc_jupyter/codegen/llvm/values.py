@@ -36,6 +36,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.program.integers import conjunction, has_read, maximum, minimum, plus
+from tc_jupyter.schedule import tuning
 
 from . import arith
 from .builder import Value, constant, index, register_type
@@ -74,7 +75,7 @@ def _number(expr: Expr) -> float | None:
     match expr:
         case Const(value=value):
             return float(value)
-        case Cast(operand=Const(value=value), dtype=dtype) if dtype.is_float and abs(value) < MOST_FACTOR:
+        case Cast(operand=Const(value=value), dtype=dtype) if dtype.is_float and abs(value) <= tuning.EXPONENT:
             return float(value)
         case Unary(op="-", operand=operand):
             number = _number(operand)
