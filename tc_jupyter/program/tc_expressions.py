@@ -64,6 +64,8 @@ MAX_DEPTH = 160
 
 BOOL, INT32, INT64, FLOAT32 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32
 _BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
+_SIZES = "NMKLPQ"
+"""Sizes of an example."""
 _LATER_SPELLINGS = {
     "pad": "say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`",
     "sort": "no statement sorts: pass `numpy.sort(X)`",
@@ -667,8 +669,11 @@ class ExpressionChecker:
         text = self.scope.source.slice(node.left.span)
         if number is None:
             help = f"write `pow(double({text}), ...)`" + ", or `1 << n` for `2^n`" * (base.exact == 2)
+            both = f"({text} ^^ {self.scope.source.slice(node.right.span)})"
+            fix = None if base.weak else Fix(f"write `{both}`", (Edit(node.span, both),))
+            help = help if base.weak else f"exclusive or is `{both}`; for a power, {help}"
             message = "the exponent of an integer is a literal"
-            self.scope.report(codes.TYPE_MISMATCH, node.right.span, message, help=help)
+            self.scope.report(codes.TYPE_MISMATCH, node.right.span, message, help=help, fix=fix)
             return None
         if number < 0:
             fix = Fix("make it a float", (Edit(node.left.span, f"float({text})"),))
@@ -968,9 +973,20 @@ class ExpressionChecker:
             help, fix = self._instead(node, values)
             if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
                 help, fix = scope.did_you_mean(name, span, scope.readable())
+            help = help or self._declared(node)
             if not self.names.left:  # perhaps a def, of tensors that are no indices
                 self.names.mistaken |= {each.name for each in node.arguments if isinstance(each, tree.Name)}
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
+
+    def _declared(self, node: tree.Apply[tree.Expression]) -> str:
+        """How what nobody knows is declared: an array, if its arguments are positions, or a def."""
+        name, count = node.function.name, len(node.arguments)
+        indices = [
+            each for each in node.arguments if isinstance(each, tree.Name) and each.name not in self.scope.tensors
+        ]
+        if len(indices) == count <= len(_SIZES):
+            return f"if it is an array, make it a parameter, as in `float({', '.join(_SIZES[:count])}) {name}`"
+        return f"if it is a function, write it as a def before this one: `def {name}(float(N) x) -> (y) {{ ... }}`"
 
     def _instead(
         self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]
