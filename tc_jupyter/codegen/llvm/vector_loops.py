@@ -81,10 +81,12 @@ class Function(Statements):
         as long as those that only read other arrays (Zen 5).
         """
         resolved = replace(stmt, min=self.resolve(stmt.min))
-        while count:
+        while count > 1:
             lanes = 1 << count.bit_length() - 1
             self.lanes(replace(resolved, extent=int64(lanes)), lanes, None)
             resolved, count = replace(resolved, min=plus(resolved.min, int64(lanes))), count - lanes
+        if count:
+            self.serial(replace(resolved, extent=int64(1), kind="serial"))
 
     def strip_mined(self, stmt: For, lanes: int) -> None:
         """Cut a loop into vectors of `lanes` iterations."""
