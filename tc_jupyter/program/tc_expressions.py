@@ -986,7 +986,7 @@ class ExpressionChecker:
         known = [each.dtype is DType.BOOL for each in values if each is not None]
         other = elsewhere.OF_TRUTHS if known and all(known) else elsewhere.OF_NUMBERS if known else {}
         instead = other.get(name, instead)
-        if (fix := self._reduction(node, name)) is not None:
+        if (fix := self._reduction(node, name) or self._running(node)) is not None:
             return instead.help, fix
         plain = [source.slice(argument.span) for argument in node.arguments]
         text = instead.text(plain, [self._bracketed(argument) for argument in node.arguments])
@@ -1052,6 +1052,31 @@ class ExpressionChecker:
         value = template.format(text, self._bracketed(argument))
         edits = Edit(statement.operator_span, operator), Edit(node.span, value)
         return Fix(f"replace `=` by `{operator}`", edits)
+
+    def _running(self, node: tree.Apply[tree.Expression]) -> Fix | None:
+        """`Y(i) = (Y(i - 1) else 0) + X(i) along i` instead of `Y(i) = cumsum(X(i))`, and of the like with whole arrays."""
+        running, statement, scope = elsewhere.RUNNING.get(node.function.name), self.names.statement, self.scope
+        if running is None or statement.operator != "=" or statement.value.span != node.span or not node.arguments:
+            return None
+        argument = node.arguments[0]
+        info = scope.tensors.get(argument.name) if isinstance(argument, tree.Name) else None
+        left, rank = self.names.left, info and info.rank
+        if statement.indices is None:
+            free = [each for each in "ijklmn" if scope.taken(each) is None and each not in self.names.lets]
+            left = tuple(free[: rank or 0])
+        place = orders.place_of_axis(node.arguments[1:], len(left))
+        fits = len(left) == len(statement.indices or left) == (rank or len(left))
+        known = {*left, *self.names.lets, *scope.sizes, *scope.tensors}
+        names = {item.name for item in tree.walk(argument) if isinstance(item, tree.Name)}
+        if place is None or not fits or statement.along or not names <= known:
+            return None
+        at = f"({', '.join(left)})"
+        text, target = scope.source.slice(argument.span) + at * bool(rank), statement.target
+        is_open = not rank and self._bracketed(argument) != text
+        edits = [Edit(node.span, running.text(target.name, left, place, text, is_open))]
+        if statement.indices is None:
+            edits.append(Edit(Span(target.span.end, target.span.end), at))
+        return Fix("go on from the element before", tuple(edits))
 
     def _is_index(self, node: tree.Expression) -> bool:
         return isinstance(node, tree.Name) and self.scope.taken(node.name) is None and node.name not in self.names.lets

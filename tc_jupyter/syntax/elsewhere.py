@@ -230,6 +230,57 @@ OPERATORS = {
 """Those of `REDUCING` that are one operator."""
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What is combined along an index, each element with the one before it.
+
+    Attributes:
+        noun: `sum`, `product` and so on.
+        operator: `+`, `*`, `max` or `min`.
+        start: what stands before the first element; `None` where that is the first value itself.
+        value: what is combined, for an argument.
+    """
+
+    noun: str
+    operator: str
+    start: str | None
+    value: str = "{}"
+
+    @property
+    def help(self) -> str:
+        """In words."""
+        return f"a running {self.noun} is a statement of its own, as in `Y(i) = {self.text('Y', ['i'], 0, 'X(i)')}`"
+
+    def text(self, target: str, indices: Sequence[str], place: int, argument: str, is_open: bool = False) -> str:
+        """What stands behind `=`.
+
+        Args:
+            indices: those of the target.
+            place: of the index along which it goes.
+            is_open: operators beside the argument could take it apart.
+        """
+        value, is_open = self.value.format(argument), is_open or self.value != "{}"
+        bracketed = f"({value})" if is_open else value
+        before = ", ".join(f"{index} - 1" if k == place else index for k, index in enumerate(indices))
+        former = f"{target}({before}) else {self.start or bracketed}"
+        pair = (
+            f"{self.operator}({former}, {value})" if self.start is None else f"({former}) {self.operator} {bracketed}"
+        )
+        return f"{pair} along {indices[place]}"
+
+
+_RUNNING_SUM, _RUNNING_PRODUCT = Running("sum", "+", "0"), Running("product", "*", "1")
+RUNNING = {
+    **dict.fromkeys(("cumsum", "cumulative_sum", "prefix_sum", "inclusive_scan", "partial_sum"), _RUNNING_SUM),
+    **dict.fromkeys(("cumprod", "cumulative_prod"), _RUNNING_PRODUCT),
+    "nancumsum": Running("sum", "+", "0", "isnan({0}) ? 0 : {0}"),
+    "nancumprod": Running("product", "*", "1", "isnan({0}) ? 1 : {0}"),
+    "cummax": Running("maximum", "max", None),
+    "cummin": Running("minimum", "min", None),
+}
+"""Functions that are a recurrence here."""
+
+
 _COUNT = "there is none: count with `+=!`, as in `n(i) +=! int32(B(i, j))`, and take `n(i) % 2`"
 WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("sum", "add", "plus"), ("+=!", None)),
@@ -245,6 +296,7 @@ WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(
         ("std", "var"), ("", "sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")
     ),
+    **{name: ("", running.help) for name, running in RUNNING.items()},
 }
 """Words that are written before `=!` as operators are: the operator that is meant, if there is one, and a help."""
 
@@ -285,7 +337,9 @@ _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
 _COUNT_OF = Instead("count with `+=!`, as in `n(i) +=! X(i, j) != 0 ? 1 : 0`")
-_RUNNING = "a running {} is `Y(i) {} X(j) where i in 0:N, j in 0:i + 1`, which {} N*N/2 times"
+_STEPS = Instead(
+    "what goes on step by step reads the element before, as the running sum `Y(i) = (Y(i - 1) else 0) + X(i) along i` does"
+)
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")
@@ -311,12 +365,8 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
     **dict.fromkeys(("zeros", "ones", "full", "empty", "zeros_like", "ones_like"), _FILLED),
     **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
-    **dict.fromkeys(("cumsum", "scan", "nancumsum", "cumulative_sum"), Instead(_RUNNING.format("sum", "+=!", "adds"))),
-    **dict.fromkeys(
-        ("cumprod", "nancumprod", "cumulative_prod"), Instead(_RUNNING.format("product", "*=!", "multiplies"))
-    ),
-    "cummax": Instead(_RUNNING.format("maximum", "max=!", "compares")),
-    "cummin": Instead(_RUNNING.format("minimum", "min=!", "compares")),
+    **{name: Instead(running.help) for name, running in RUNNING.items()},
+    **dict.fromkeys(("scan", "accumulate", "associative_scan"), _STEPS),
     **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
     **{name: Instead(_WITHOUT_NAN.format(operator, other)) for name, (operator, other) in _OF_NUMBERS.items()},
     "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),

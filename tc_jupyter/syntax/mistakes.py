@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
-from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TC_TYPES, TYPES, reducing
+from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, RUNNING, TC_TYPES, TYPES, reducing
 from .foreign import (
     CHOOSING,
     attribute,
@@ -787,8 +787,8 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         )
         message = f"what `{called.text}(...)` gives has no elements here"
         help = instead or f"write a statement `T = {called.text}(...)` before this one and read `T` here"
-        place = Span(called.start, before.end)
-        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
+        place, fix = Span(called.start, before.end), _running(piece, position, called)
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
     if before.text in _PYTHON_WORDS:
         return Diagnostic(
             codes.SYNTAX_ERROR, before.span, f"unexpected `{before.text}`", help=_PYTHON_WORDS[before.text]
@@ -830,6 +830,23 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         help = f"how often a def is applied is a size, an integer scalar or a literal, as in `{name.text}^3(X)`"
         fix = None
     return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)
+
+
+def _running(piece: list[Token], position: int, called: Token) -> Fix | None:
+    """`Y(i) = (Y(i - 1) else 0) + X(i) along i` instead of `Y(i) = cumsum(X)(i)`, whose second bracket opens at `position`."""
+    running = RUNNING.get(called.text)
+    if running is None:
+        return None
+    start, end = piece.index(called), operand_end(piece, position - 1)
+    kinds = [token.type for token in piece]
+    named = kinds[start + 1 : position] == ["LPAR", "NAME", "RPAR"] and kinds[:2] == ["NAME", "LPAR"]
+    whole = kinds[start - 2 : start] == ["RPAR", "ASSIGN"] and (end == len(piece) or kinds[end] == "WHERE")
+    left = [text_of(each) for each in split_commas(piece[2 : start - 2])]
+    same = left == [text_of(each) for each in split_commas(piece[position + 1 : end - 1])]
+    if not (named and whole and same) or len(left) != 1 or "ALONG" in kinds:
+        return None
+    text = running.text(piece[0].text, left, 0, f"{piece[start + 2].text}({left[0]})")
+    return Fix("go on from the element before", (Edit(Span(called.start, piece[end - 1].end), text),))
 
 
 def _let(piece: list[Token], position: int) -> Diagnostic:

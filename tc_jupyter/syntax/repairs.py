@@ -21,6 +21,7 @@ from .elsewhere import (
     OPERATORS,
     REDUCING,
     RENAMED,
+    RUNNING,
     TYPES,
     WORD_OPERATORS,
     WORDS_OF_TYPES,
@@ -28,7 +29,7 @@ from .elsewhere import (
     limit,
     reducing,
 )
-from .foreign import text_of
+from .foreign import operand_end, text_of
 from .recovery import closers, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
@@ -503,10 +504,10 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     while i < len(tokens):
         token, end = tokens[i], _operator_end(tokens, i)
         if end > i and _is_head(tokens, i, openings):
-            mean = _mean(tokens, i, end, openings)
-            kept += [_operator(tokens[i:end], diagnostics)] if mean is None else mean.opening
-            diagnostics += [] if mean is None else [mean.said]
-            closing |= {} if mean is None else {mean.last: mean.closing}
+            meant = _mean(tokens, i, end, openings) or _running(tokens, i, end, openings)
+            kept += [_operator(tokens[i:end], diagnostics)] if meant is None else meant.opening
+            diagnostics += [] if meant is None else [meant.said]
+            closing |= {} if meant is None else {meant.last: meant.closing}
             i = end
             continue
         kept += [token, *closing.pop(i, [])]
@@ -515,8 +516,8 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class _Mean:
-    """The sum that stands for a mean: its operator and what opens a cast, what closes it behind the token `last`, the message."""
+class _Meant:
+    """What a word before `=!` stands for: an operator and what opens a cast, what closes it behind `last`, the message."""
 
     opening: list[Token]
     last: int
@@ -524,16 +525,12 @@ class _Mean:
     said: Diagnostic
 
 
-def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Mean | None:
+def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Meant | None:
     """`Y(i) mean=! X(i, j)` is a sum and a quotient by the extents of what is summed over; `None` where they are not seen."""
     start = openings.get(i - 1, i) - 1
     if reducing(tokens[i].text) != "mean" or tokens[start].type != "NAME":
         return None
-    pairs, last = {opening: close for close, opening in openings.items()}, end
-    while last < len(tokens) and tokens[last].type not in ("RBRACE", "WHERE", "ALONG"):
-        if tokens[last].type == "NAME" and last > end and _starts_any(tokens, last, pairs):
-            break
-        last += 1
+    last = _value_end(tokens, end, {opening: close for close, opening in openings.items()})
     extents = _summed(tokens[end:last], {token.text for token in tokens[start + 1 : i]})
     if not extents or (last < len(tokens) and tokens[last].type in ("WHERE", "ALONG")):
         return None
@@ -554,7 +551,33 @@ def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _M
         at = tokens[end].start
         opening += [Token("SCALAR", cast, at, at), Token("LPAR", "(", at, at)]
         closing = [Token("RPAR", ")", behind, behind)]
-    return _Mean(opening, last - 1, closing, said)
+    return _Meant(opening, last - 1, closing, said)
+
+
+def _value_end(tokens: list[Token], start: int, pairs: dict[int, int]) -> int:
+    """The place behind the value of a statement that begins at `start`."""
+    last = start
+    while last < len(tokens) and tokens[last].type not in ("RBRACE", "WHERE", "ALONG"):
+        if tokens[last].type == "NAME" and last > start and _starts_any(tokens, last, pairs):
+            break
+        last += 1
+    return last
+
+
+def _running(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Meant | None:
+    """`Y(i) cumsum=! X(i)` is a recurrence along the only index; `None` where that is not seen."""
+    running, start = RUNNING.get(tokens[i].text), openings.get(i - 1, i) - 1
+    last = _value_end(tokens, end, {opening: close for close, opening in openings.items()})
+    value, left = tokens[end:last], [token.text for token in tokens[start + 2 : i - 1] if token.type == "NAME"]
+    follows = tokens[last].type if last < len(tokens) else ""
+    if running is None or len(left) != 1 or not value or follows == "ALONG" or _summed(value, set(left)):
+        return None
+    right = running.text(tokens[start].text, left, 0, text_of(value), operand_end(value, 0) != len(value))
+    place, whole = Span(tokens[i].start, tokens[end - 1].end), Span(tokens[i].start, value[-1].end)
+    message = f"there is no operator `{text_of(tokens[i:end]).replace(' ', '')}`"
+    fix = Fix("go on from the element before", (Edit(whole, f"= {right}"),))
+    said = Diagnostic(codes.PYTHON_OPERATOR, place, message, help=running.help, fix=fix)
+    return _Meant([Token("ASSIGN", "=", place.start, place.end)], last - 1, [], said)
 
 
 def _starts_any(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
