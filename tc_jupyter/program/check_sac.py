@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.diagnostics.work import allowed, in_turn
+from tc_jupyter.syntax import elsewhere, tree
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -445,6 +446,9 @@ class _Checker:
                     self.expression(clause.body, scope | {name.name for name in clause.pattern.bound}, used)
             case WithLoop():
                 self.with_loop(node, scope, used)
+            case tree.Binary(op="==" | "!=" | "<" | "<=" | ">" | ">="):
+                for child in self.without_nan(node, scope):
+                    self.expression(child, scope, used)
             case Apply():
                 self.call(node, scope)
                 for argument in node.arguments:
@@ -461,7 +465,36 @@ class _Checker:
                 for child in sac_children(node):
                     self.expression(child, scope, used)
 
+    def without_nan(self, node: tree.Binary[SacExpression], scope: set[str]) -> list[SacExpression]:
+        """The operands of a comparison; tell of one that is NaN, which says the same about every value."""
+        for nan, other in ((node.right, node.left), (node.left, node.right)):
+            number = nan.operand if isinstance(nan, tree.Unary) else nan
+            named = (
+                isinstance(number, Name) and number.name not in scope and elsewhere.CONSTANTS.get(number.name) == "nan"
+            )
+            if not named and not (isinstance(number, Number) and number.text == "nan"):
+                continue
+            truth, equal = "always" if node.op == "!=" else "never", node.op in ("==", "!=")
+            text = f"{'!' * (node.op == '!=')}isnan({sac_to_text(other)})"
+            fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if equal and len(text) < 200 else None
+            why = "equal to nothing" if equal else "neither less nor greater"
+            message = f"`{sac_to_text(node)}` is {truth} true: NaN is {why}"
+            help = "`isnan(x)` says whether `x` is NaN"
+            if named and isinstance(number, Name):
+                self.say(codes.UNKNOWN_NAME, nan.span, f"`{number.name}` is not known", help=help, fix=fix)
+            else:
+                self.say(codes.NAN_COMPARED, node.op_span, message, help=help, fix=fix)
+            return [other]
+        return [node.left, node.right]
+
     def unknown(self, node: Name, scope: set[str]) -> None:
+        number = elsewhere.CONSTANTS.get(node.name)
+        if number is not None:
+            fix = Fix(f"write `{number}`", (Edit(node.span, number),))
+            self.say(
+                codes.UNKNOWN_NAME, node.span, f"`{node.name}` is not known", help="numbers are written out", fix=fix
+            )
+            return
         near = nearest(node.name, sorted(scope))
         help = f"did you mean `{near}`?" if near else known_names(scope)
         if is_builtin(node.name) or node.name in self.cell.defined:

@@ -48,6 +48,7 @@ from .typing import (
     common,
     convert,
     explicit_cast,
+    is_nan,
     mixes_signs,
     number_literal,
     settle,
@@ -585,6 +586,10 @@ class ExpressionChecker:
         if self._is_power_of_nothing(node):
             assert isinstance(node.left, tree.Name)
             return self.scope.unknown_def(node.left.name, node.left.span)
+        if node.op in COMPARISONS and (name := self._named_nan(node)) is not None:
+            self._mention([each for each in (node.left, node.right) if each is not name])
+            help, fix = self._nan_test(node, name)
+            return self._mistaken(name, codes.UNKNOWN_NAME, f"there is no `{name.name}`", (), help, fix)
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             return self._logical(node, node.op, left, right)
@@ -598,6 +603,7 @@ class ExpressionChecker:
         if node.op in COMPARISONS:
             self._levels(node, left, right)
             self._tighter(node)
+            self._with_nan(node, left, right)
             return self._comparison(node, left, right)
         if node.op == "/" and left.dtype is BOOL and right.dtype.is_integer and not self.in_bound:
             self._truth_quotient(node)
@@ -759,6 +765,33 @@ class ExpressionChecker:
         message = f"`{self._short_text(node.span)}` is compared: `{node.op}` binds tighter than `{comparison}`"
         help = f"conditions are joined with `{JOINING[node.op]}`"
         self.scope.report(codes.BITS_COMPARED, node.op_span, message, help=help, fix=self._joining(node))
+
+    def _named_nan(self, node: tree.Binary[tree.Expression]) -> tree.Name | None:
+        """The operand of a comparison that is `nan` in another language, where the statement gives its name no meaning."""
+        for each in (node.left, node.right):
+            if isinstance(each, tree.Name) and elsewhere.CONSTANTS.get(each.name) == "nan":
+                names = self.names
+                known = each.name in names.lets or each.name in names.left or each.name in names.placed
+                return None if known or self.scope.taken(each.name) is not None else each
+        return None
+
+    def _with_nan(self, node: tree.Binary[tree.Expression], *operands: Typed) -> None:
+        """Warn of a comparison with `nan`, which says the same about every value."""
+        for each, value in zip((node.left, node.right), operands, strict=True):
+            if is_nan(value):
+                truth = "always" if node.op == "!=" else "never"
+                why = "equal to nothing" if node.op in ("==", "!=") else "neither less nor greater"
+                message = f"`{self._short_text(node.span)}` is {truth} true: NaN is {why}"
+                help, fix = self._nan_test(node, each)
+                self.scope.report(codes.NAN_COMPARED, node.op_span, message, help=help, fix=fix)
+                return
+
+    def _nan_test(self, node: tree.Binary[tree.Expression], nan: tree.Expression) -> tuple[str, Fix | None]:
+        """Help and fix for a comparison with NaN."""
+        other = node.left if nan is node.right else node.right
+        text = f"{'!' * (node.op == '!=')}isnan({self.scope.source.slice(other.span)})"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if node.op in ("==", "!=") and len(text) < 200 else None
+        return "`isnan(x)` says whether `x` is NaN", fix
 
     def _joined(self, text: str) -> str:
         return text if self.level <= 2 else f"({text})"

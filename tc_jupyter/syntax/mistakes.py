@@ -808,6 +808,10 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         return Diagnostic(
             codes.SYNTAX_ERROR, before.span, f"`{before.text}` is no operator", help=REDUCING[word], fix=fix
         )
+    if before.type == "NUMBER" and [each.type for each in piece[position : position + 2]] == ["LPAR", "RPAR"]:
+        fix = Fix("delete them", (Edit(Span(token.start, piece[position + 1].end), ""),))
+        message = f"`{shorten(before.text)}` is a number, and takes no argument"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span | piece[position + 1].span, message, fix=fix)
     if token.text == "end" and position + 1 == len(piece):
         help = "a def ends with `}`"
         fix = Fix("delete it", (Edit(token.span, ""),))
