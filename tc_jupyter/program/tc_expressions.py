@@ -708,6 +708,9 @@ class ExpressionChecker:
             if op is not None:
                 return self._logical(node, op, left, right)
             return Typed(Binary("!=", left.expr, right.expr, BOOL, node.span), BOOL)
+        if node.op in bits.SHIFTS and left.dtype.is_float and right.dtype.is_integer:
+            self._shifted_float(node, left)
+            return None
         for each, typed, other in ((node.left, left, right), (node.right, right, left)):
             if typed.dtype.part.is_float:
                 return self._not_an_integer(f"`{node.op}`", each, typed, node if other.dtype is BOOL else None)
@@ -726,6 +729,14 @@ class ExpressionChecker:
         if self.in_bound and isinstance(expr, Call):
             return self._not_in_bound(f"`{node.op}` of these operands", node.op_span)
         return Typed(expr, dtype)
+
+    def _shifted_float(self, node: tree.Binary[tree.Expression], value: Typed) -> None:
+        """Tell of `x << n` for a float, which is times a power of 2."""
+        sign, kind = "*" if node.op == "<<" else "/", settle(value).dtype.value
+        text = f"{self._bracketed(node.left)} {sign} exp2({self.scope.source.slice(node.right.span)})"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
+        message, help = f"`{node.op}` takes integers, not `{kind}`", f"a float is shifted as `x {sign} exp2(n)`"
+        self.scope.report(codes.TYPE_MISMATCH, node.left.span, message, f"this is `{kind}`", help=help, fix=fix)
 
     def _levels(self, node: tree.Binary[tree.Expression], *operands: Typed) -> None:
         """Warn of `a == b < c`, where the truth value of `b < c` is compared: in other languages comparisons have one level."""
@@ -1000,7 +1011,7 @@ class ExpressionChecker:
         else:
             help, fix = self._instead(node, values)
             if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
-                help, fix = scope.did_you_mean(name, span, scope.readable())
+                help, fix = scope.did_you_mean(name, span, scope.readable(len(node.arguments)))
             if not self.names.left:  # perhaps a def, of tensors that are no indices
                 self.names.mistaken |= {each.name for each in node.arguments if isinstance(each, tree.Name)}
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
@@ -1013,16 +1024,21 @@ class ExpressionChecker:
         self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
         if (word := elsewhere.reducing(name)) is not None:
             return elsewhere.REDUCING[word], self._reduction(node, word)
-        instead = elsewhere.INSTEAD.get(name)
+        if name not in elsewhere.INSTEAD:
+            name = elsewhere.plain_name(name, elsewhere.INSTEAD) or name
+        kinds = [_kind(each) for each in values]
+        instead = elsewhere.instead_of(name, kinds)
         if instead is None:
             return None, None
-        known = [each.dtype is DType.BOOL for each in values if each is not None]
-        other = elsewhere.OF_TRUTHS if known and all(known) else elsewhere.OF_NUMBERS if known else {}
-        instead = other.get(name, instead)
-        if (fix := self._reduction(node, name) or self._running(node)) is not None:
+        fix = self._reduction(node, name) or self._running(node) or self._over_bits(node, values)
+        if fix is not None:
             return instead.help, fix
         plain = [source.slice(argument.span) for argument in node.arguments]
-        text = instead.text(plain, [self._bracketed(argument) for argument in node.arguments])
+        bracketed = [self._bracketed(argument) for argument in node.arguments]
+        for place, kind in enumerate(kinds[: instead.truths]):
+            if kind in ("number", "float"):
+                bracketed[place] = f"({bracketed[place]} != 0)"
+        text = instead.text(plain, bracketed)
         if name == "len" and len(plain) == 1 and self._is_tensor(node.arguments[0]):
             text = f"{plain[0]}.0"
         if name == "load":
@@ -1030,10 +1046,8 @@ class ExpressionChecker:
         if text is None:
             return instead.help, None
         text = self._outer(text)
-        edits = [
-            Edit(node.span, text),
-            *(edit for each in self._same_calls(node) if (edit := self._plain_edit(each, instead))),
-        ]
+        others = [] if elsewhere.depends_on_types(name) else self._same_calls(node)
+        edits = [Edit(node.span, text), *(edit for each in others if (edit := self._plain_edit(each, instead)))]
         return instead.help, Fix(f"write `{text}`", tuple(edits))
 
     def _same_calls(self, node: tree.Apply[tree.Expression]) -> list[tree.Apply[tree.Expression]]:
@@ -1085,6 +1099,28 @@ class ExpressionChecker:
         value = template.format(text, self._bracketed(argument))
         edits = Edit(statement.operator_span, operator), Edit(node.span, value)
         return Fix(f"replace `=` by `{operator}`", edits)
+
+    def _over_bits(self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]) -> Fix | None:
+        """`Y(i) +=! X(i) >> b & 1 where b in 0:32` instead of `Y(i) = popcount(X(i))`."""
+        template, statement = elsewhere.OF_BITS.get(node.function.name), self.names.statement
+        whole = statement.operator == "=" and statement.value.span == node.span
+        value = values[0] if len(values) == 1 else None
+        if template is None or not whole or value is None or not value.dtype.is_integer or statement.along:
+            return None
+        names = {item.name for item in tree.walk(node) if isinstance(item, tree.Name)} | self.names.lets.keys()
+        bit = next(
+            (each for each in ("b", "bit", "bits") if each not in names and self.scope.taken(each) is None), None
+        )
+        if bit is None or not names <= {*self.names.left, *self.names.lets, *self.scope.sizes, *self.scope.tensors}:
+            return None
+        count = f"uint64({bit})" if value.dtype is DType.UINT64 else bit
+        end, clause = statement.span.end, f"{bit} in 0:{value.dtype.bits}"
+        edits = (
+            Edit(statement.operator_span, "+=!"),
+            Edit(node.span, template.format(self._bracketed(node.arguments[0]), count)),
+        )
+        where = Edit(Span(end, end), f"{', ' if statement.clauses else ' where '}{clause}")
+        return Fix("count bits", (*edits, where))
 
     def _running(self, node: tree.Apply[tree.Expression]) -> Fix | None:
         """`Y(i) = (Y(i - 1) else 0) + X(i) along i` instead of `Y(i) = cumsum(X(i))`, and of the like with whole arrays."""
@@ -1468,6 +1504,13 @@ def _fold(op: str, left: int, right: int) -> int:
             return min(left, right)
         case _:
             return max(left, right)
+
+
+def _kind(value: Typed | None) -> str:
+    """What an argument is, for a function that depends on it; empty where that is not known."""
+    if value is None:
+        return ""
+    return "truth" if value.dtype is BOOL else "float" if value.dtype.part.is_float else "number"
 
 
 def _numeric(name: str, value: Typed, span: Span) -> Typed:

@@ -263,12 +263,22 @@ def _infix_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Tok
             help = INSTEAD["xor"].help
             spans, is_chain = _compared_sides(tokens, i, pairs, openings)
             plain = "!=" if (spans or "bool" in sides) and not is_chain else plain  # comparisons do not chain
+            if not is_chain and not spans and any(side in FLOATS for side in sides):
+                plain = "!="
+                for first, last in _numbers_beside(tokens, i, sides, pairs, openings):
+                    start, end = tokens[first].start, tokens[last].end
+                    before.setdefault(first, []).append(Token("LPAR", "(", start, start, tokens[first].first))
+                    zero = ("EQUALITY", "!="), ("INTEGER", "0"), ("RPAR", ")")
+                    behind.setdefault(last, []).extend(Token(*each, end, end) for each in zero)
+                    edits += [Edit(Span(start, start), "("), Edit(Span(end, end), " != 0)")]
             for first, last in spans:
                 start, end = tokens[first].start, tokens[last].end
                 before.setdefault(first, []).append(Token("LPAR", "(", start, start, tokens[first].first))
                 behind.setdefault(last, []).append(Token("RPAR", ")", end, end))
                 edits += [Edit(Span(start, start), "("), Edit(Span(end, end), ")")]
         fix = Fix(f"replace `{token.text}` by `{plain}`", (*edits, Edit(token.span, plain)))
+        if token.text in ("shl", "shr") and sides[0] in FLOATS:
+            fix = None  # which the message about the shift has
         if token.text == "div":
             help, fix = _QUOTIENT, None if any(side in FLOATS for side in sides) else fix
         message = f"there is no operator `{token.text}`"
@@ -295,6 +305,17 @@ def _kind_of(tokens: list[Token], i: int, openings: dict[int, int], types: dict[
     if tokens[i].type == "BANG" or tokens[i].text in ("true", "false"):
         return "bool"
     return "float" if tokens[i].type == "NUMBER" else types.get(tokens[i].text, ("", 0))[0]
+
+
+def _numbers_beside(
+    tokens: list[Token], i: int, sides: tuple[str, str], pairs: dict[int, int], openings: dict[int, int]
+) -> list[tuple[int, int]]:
+    """The operands of an `xor` that are no truth values: their first and last places."""
+    first, last = openings.get(i - 1, i - 1), pairs.get(i + 1, i + 1)
+    first -= first > 0 and tokens[first].type == "LPAR" and tokens[first - 1].type == "NAME"
+    last = pairs.get(last + 1, last) if tokens[last].type == "NAME" else last
+    places = (first, i - 1), (i + 1, last)
+    return [place for place, side in zip(places, sides, strict=True) if side != "bool"]
 
 
 def _compared_sides(
