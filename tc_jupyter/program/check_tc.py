@@ -371,6 +371,8 @@ class _DefChecker:
         self.types = types
         self.adopted: dict[str, DType] = {}
         self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
+        comprehensions = [each for each in node.statements if isinstance(each, tree.Comprehension)]
+        self.first_on = {each.target.name: each for each in reversed(comprehensions)}
         broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
         self.broken_targets = frozenset(target for targets in broken for target in targets)
         self.told = set[str]()  # numbers that are meant as elements, after a message
@@ -3093,13 +3095,42 @@ class _StatementChecker:
         into = into or f"`{self.node.target.name}`, which is"
         message = f"`{own.value}` does not fit into {into} `{dtype.value}`, without loss"
         help = None
-        if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
-            help = "its first statement made it an integer; write a float there, as in `0.0`"
+        if dtype.is_integer and into.startswith(f"`{self.node.target.name}`, which") and self.is_open():
+            divides = own.is_integer and self.divides_itself()
+            kind = DType.FLOAT64 if divides else own
+            if own.is_float:
+                help = "its first statement made it an integer; write a float there, as in `0.0`"
+            if divides:
+                help = "a quotient of integers is rounded down; one of floats is not"
+            first = self.first_as(kind) if own.is_float or divides else None
+            fix = first or fix
         if own.is_complex and not dtype.is_complex:
             help, fix = complexes.TAKE_A_REAL, None
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
+
+    def is_open(self) -> bool:
+        """Whether no declaration says of which type the target is."""
+        return self.node.target.name not in self.owner.typed_results
+
+    def divides_itself(self) -> bool:
+        """Whether the value has a quotient of an element of the target, as a mean has."""
+        quotients = (each for each in tree.walk(self.node.value) if isinstance(each, tree.Binary) and each.op == "/")
+        divided = (each.left.function if isinstance(each.left, tree.Apply) else each.left for each in quotients)
+        return any(isinstance(each, tree.Name) and each.name == self.node.target.name for each in divided)
+
+    def first_as(self, dtype: DType) -> Fix | None:
+        """Make the target a float in its first statement, where this is another one."""
+        name = self.node.target.name
+        first = self.owner.first_on.get(name)
+        if first is None or first is self.node or len(first.targets) != 1:
+            return None
+        if first.operator.rstrip("!") not in ("=", "+=", "*=", "min=", "max="):
+            return None
+        text = self.scope.source.slice(first.value.span)
+        edit = Edit(first.value.span, f"{dtype.value}({text})")
+        return Fix(f"make `{name}` a `{dtype.value}`", (edit,)) if len(text) < 200 else None
 
 
 def _sum(start: Expr, extent: Expr) -> Expr:
