@@ -2103,7 +2103,8 @@ class _StatementChecker:
         ]  # no text shows the step of a block
         in_block = len(written) != len(node.indices or ())
         steps = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
-        free = [each for each in "ijklmnpqrs" if scope.taken(each) is None and each not in steps][:rank]
+        letters_left = [each for each in "ijklmnpqrs" if scope.taken(each) is None and each not in steps]
+        free = letters_left[:rank]
         left = [index.name for index in written if isinstance(index, tree.Name)]
         used = left if len(left) == len(written) == rank else free
         fix = None
@@ -2116,6 +2117,10 @@ class _StatementChecker:
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
             edits += [] if used is left else [Edit(Span(node.target.span.end, node.target.span.end), text)]
+            fix = Fix("read elements", tuple(edits))
+        elif fits and not written and not in_block and (spread := _repeated(infos.values(), letters_left)) is not None:
+            edits = [Edit(Span(span.end, span.end), spread[info.name]) for info, span in whole]
+            edits.append(Edit(Span(node.target.span.end, node.target.span.end), max(spread.values(), key=len)))
             fix = Fix("read elements", tuple(edits))
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
@@ -3040,13 +3045,13 @@ class _StatementChecker:
             dtype, dims = declared
             self.narrows(value, own, dtype)
             if len(dims) != self.rank:
-                message = f"`{name}` is declared with {len(dims)} dimensions, but written with {self.rank}"
-                self.scope.report(
-                    codes.RESULT_TYPE,
-                    node.target.span,
-                    message,
-                    labels=(Label(self.owner.result_spans[name], "declared here"),),
-                )
+                message = f"`{name}` is declared with {len(dims)} dimension{'s' * (len(dims) != 1)}, but written with {self.rank}"
+                help, fix = "state its sizes, or write only its name: the statements say what it is", None
+                result = next((each for each in self.owner.node.results if each.name.name == name), None)
+                if not dims and own is dtype and result is not None:
+                    fix = Fix(f"write only `{name}`", (Edit(result.span, name),))
+                labels = (Label(self.owner.result_spans[name], "declared here"),)
+                self.scope.report(codes.RESULT_TYPE, node.target.span, message, "", labels, help, fix)
                 dims = None
         rank = self.rank
         info.dtype, info.rank = dtype, rank
@@ -3131,6 +3136,19 @@ class _StatementChecker:
         text = self.scope.source.slice(first.value.span)
         edit = Edit(first.value.span, f"{dtype.value}({text})")
         return Fix(f"make `{name}` a `{dtype.value}`", (edit,)) if len(text) < 200 else None
+
+
+def _repeated(infos: Iterable[TensorInfo], letters: Sequence[str]) -> dict[str, str] | None:
+    """The indices of tensors of different ranks, by their sizes, where those of the largest rank have all sizes once.
+
+    Worked example: of `float(N, M) A` and `float(M) b` they are `(i, j)` and `(j)`.
+    """
+    known = list(infos)
+    widest = max(known, key=lambda info: info.rank or 0)
+    at = dict(zip(widest.dims, letters, strict=False))
+    if len(at) < len(widest.dims) or not all(dim in at for info in known for dim in info.dims):
+        return None
+    return {info.name: f"({', '.join(at[dim] for dim in info.dims)})" for info in known if info.rank}
 
 
 def _sum(start: Expr, extent: Expr) -> Expr:

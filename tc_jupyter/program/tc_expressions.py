@@ -17,7 +17,7 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
-from . import bits, complexes, orders, random_numbers
+from . import bits, combining, complexes, orders, random_numbers
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -66,7 +66,7 @@ MAX_DEPTH = 160
 BOOL, INT32, INT64, FLOAT32 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32
 _BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
 _LATER_SPELLINGS = {
-    "pad": "say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`",
+    "pad": elsewhere.INSTEAD["pad"].help,
     "sort": "no statement sorts: pass `numpy.sort(X)`",
     "argsort": "no statement sorts: pass `numpy.argsort(X)`",
     "topk": "no statement sorts: pass `numpy.sort(X)[..., -k:]`; the largest element alone is `V(n) max=! X(n, m)`",
@@ -1023,14 +1023,19 @@ class ExpressionChecker:
         name, source = node.function.name, self.scope.source
         self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
         if (word := elsewhere.reducing(name)) is not None:
-            return elsewhere.REDUCING[word], self._reduction(node, word)
+            return elsewhere.REDUCING[word], self._reduction(node, word, values)
         if name not in elsewhere.INSTEAD:
             name = elsewhere.plain_name(name, elsewhere.INSTEAD) or name
         kinds = [_kind(each) for each in values]
         instead = elsewhere.instead_of(name, kinds)
         if instead is None:
             return None, None
-        fix = self._reduction(node, name) or self._running(node) or self._over_bits(node, values)
+        fix = (
+            self._product(node)
+            or self._reduction(node, name, values)
+            or self._running(node)
+            or self._over_bits(node, values)
+        )
         if fix is not None:
             return instead.help, fix
         plain = [source.slice(argument.span) for argument in node.arguments]
@@ -1079,26 +1084,48 @@ class ExpressionChecker:
         info = self.scope.tensors.get(left.name) if isinstance(left, tree.Name) else None
         return f"{info.name}({self.scope.source.slice(right.span)})" if info is not None and info.rank == 1 else None
 
-    def _reduction(self, node: tree.Apply[tree.Expression], word: str) -> Fix | None:
-        """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`, and the like where a function is one statement."""
-        statement, scope = self.names.statement, self.scope
-        whole = statement.operator == "=" and statement.value.span == node.span
+    def _reduction(
+        self, node: tree.Apply[tree.Expression], word: str, values: Sequence[Typed | None] = ()
+    ) -> Fix | None:
+        """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`, and the like where a function is one statement, or two."""
+        statement, scope, source = self.names.statement, self.scope, self.scope.source
         arguments = [item for item in node.arguments if not self._is_index(item)]  # `sum(j, X(i, j))`
         axes = [item for item in arguments[1:] if isinstance(item, tree.Number)]
-        if not whole or len(arguments) != 1 + len(axes):
+        if len(arguments) != 1 + len(axes) or combining.is_nested(statement, node):
             return None
-        argument = arguments[0]
-        known = {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors}
-        names = {item.name for item in tree.walk(argument) if isinstance(item, tree.Name)}
-        if isinstance(argument, tree.Name) or not names - known:
+        argument, dtype = arguments[0], values[0].dtype if values and values[0] is not None else None
+        whole = statement.operator == "=" and statement.value.span == node.span
+        if isinstance(argument, tree.Name):
+            info = scope.tensors.get(argument.name)
+            used = {*self.names.left, *self.names.lets, *self.names.indices}
+            free = [each for each in "ijklmn" if scope.taken(each) is None and each not in used]
+            found = None if info is None or axes or (whole and statement.indices) else combining.of_tensor(info, free)
+        else:
+            text, known = (
+                source.slice(argument.span),
+                {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors},
+            )
+            bracketed = self._bracketed(argument)
+            found = combining.of_elements(argument, text, bracketed, known, self.names.left, dtype)
+        if found is None:
             return None
-        text = scope.source.slice(argument.span)
-        if word not in elsewhere.REDUCED:
+        if whole:
+            return combining.whole(word, statement, node, found, source)
+        return combining.apart(word, statement, node, found, source)
+
+    def _product(self, node: tree.Apply[tree.Expression]) -> Fix | None:
+        """`C(i, j) +=! A(i, k) * B(k, j)` instead of `C = matmul(A, B)`."""
+        statement, names = self.names.statement, [each.name for each in node.arguments if isinstance(each, tree.Name)]
+        infos = [info for name in names if (info := self.scope.tensors.get(name)) is not None]
+        subscripts = elsewhere.subscripts_of(node.function.name, [info.rank or 0 for info in infos])
+        whole = statement.indices is None and statement.operator == "=" and statement.value.span == node.span
+        if subscripts is None or not whole or len(infos) != len(node.arguments) or statement.clauses:
             return None
-        operator, template = elsewhere.REDUCED[word]
-        value = template.format(text, self._bracketed(argument))
-        edits = Edit(statement.operator_span, operator), Edit(node.span, value)
-        return Fix(f"replace `=` by `{operator}`", edits)
+        if any(self.scope.taken(letter) is not None for letter in subscripts if letter.isalpha()):
+            return None
+        text = elsewhere.einsum(subscripts, names, statement.target.name)
+        place = Span(statement.target.span.start, node.span.end)
+        return Fix(f"write `{text}`", (Edit(place, text),)) if text is not None else None
 
     def _over_bits(self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]) -> Fix | None:
         """`Y(i) +=! X(i) >> b & 1 where b in 0:32` instead of `Y(i) = popcount(X(i))`."""
@@ -1365,7 +1392,7 @@ class ExpressionChecker:
     def _function(self, node: tree.Apply[tree.Expression], function: Function) -> Typed | None:
         count = len(node.arguments)
         if count < function.arity if function.variadic else count != function.arity:
-            self._mention(node.arguments)
+            values = self._mention(node.arguments)
             least = "at least " if function.variadic else ""
             message = (
                 f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {count}"
@@ -1373,7 +1400,7 @@ class ExpressionChecker:
             help = function.described
             known = count == 1 and function.name in elsewhere.REDUCING
             self.names.foreign |= known
-            fix = self._reduction(node, function.name) if known else None
+            fix = self._reduction(node, function.name, values) if known else None
             if known and (fix or self._is_tensor(node.arguments[0])):
                 help = elsewhere.REDUCING[function.name]
             self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help, fix=fix)

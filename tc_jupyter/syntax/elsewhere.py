@@ -438,7 +438,7 @@ _OPERATIONS = {
 }
 """Functions that are an operator between two operands."""
 INSTEAD: dict[str, Instead] = {
-    **dict.fromkeys(("matmul", "mm", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
+    **dict.fromkeys(("matmul", "mm", "mv", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
     **dict.fromkeys(("T", "transpose", "permute", "swapaxes"), _TRANSPOSE),
     **dict.fromkeys(("len", "size", "shape", "numel"), _EXTENT),
     **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
@@ -537,6 +537,7 @@ INSTEAD: dict[str, Instead] = {
     "norm": Instead("sum the squares with `S +=! X(i) * X(i)`, and write `sqrt(S)` in a later statement"),
     "outer": Instead("write both indices, as in `C(i, j) = A(i) * B(j)`"),
     "eye": Instead("choose by the indices, as in `Y(i, j) = i == j ? 1.0 : 0.0 where i in 0:N, j in 0:N`"),
+    "pad": Instead("say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`"),
     "roll": Instead("the remainder wraps an index around, as in `Y(i) = X((i - 1) % N) where i in 0:N`"),
     "gelu": Instead("`gelu(x)` is `x * normcdf(x)`", 1, "({1} * normcdf({0}))"),
     "softplus": Instead("`softplus(x)` is `log(1 + exp(x))`", 1, "(max({0}, 0) + log1p(exp(-abs({0}))))"),
@@ -636,6 +637,20 @@ REDUCED = {
     **dict.fromkeys(("count_nonzero", "count"), ("+=!", "{1} != 0 ? 1 : 0")),
 }
 """Functions that are one statement: its operator, and its value for an argument, without and with brackets."""
+
+
+def subscripts_of(name: str, ranks: Sequence[int]) -> str | None:
+    """What `einsum` would get for a product of arrays of these ranks; `None` where that is no such product.
+
+    Worked example: `subscripts_of("matmul", [2, 1])` is `"ik,k->i"`.
+    """
+    known: dict[tuple[int, ...], str] = {(1, 1): "k,k->", (2, 2): "ik,kj->ij", (2, 1): "ik,k->i", (1, 2): "k,kj->j"}
+    if name in ("matmul", "mm", "dot", "mv"):
+        return known.get(tuple(ranks)) if name != "mv" or tuple(ranks) == (2, 1) else None
+    one = {"inner": "k,k->", "vdot": "k,k->", "outer": "i,j->ij"}
+    if name == "bmm":
+        return "bik,bkj->bij" if tuple(ranks) == (3, 3) else None
+    return one.get(name) if tuple(ranks) == (1, 1) else None
 
 
 def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:

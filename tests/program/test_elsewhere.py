@@ -96,6 +96,26 @@ def test_bits_are_counted(dtype):
     assert repaired(x).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Y(i) = (X(i, 0) - min(X)) / (max(X) - min(X))", lambda x: (x[:, 0] - x.min()) / (x.max() - x.min())),
+        ("Y(i, j) = exp(X(i, j)) / sum(exp(X(i, k)))", lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+        ("Y(i) = 2 * mean(X(i, j)^2)", lambda x: 2 * (x**2).mean(1)),
+        ("Y = mean(X)", np.mean),
+        ("Y(i) = count(X(i, j)) / M", lambda x: np.count_nonzero(x, 1) / x.shape[1]),
+        ("Y = sqrt(sum(X(i, j)^2)) + 1", lambda x: np.sqrt((x**2).sum()) + 1),
+    ],
+)
+def test_what_is_combined_apart(text, expected):
+    program = f"def f(float(N, M) X) -> (Y) {{ {text} }}"
+    while (found := [each for each in tc.analyze(program).diagnostics if each.is_error]) and found[0].fix:
+        program = found[0].fix.applied(program)
+    x = np.random.default_rng(0).integers(-2, 3, (4, 5)).astype(np.float32)
+    repaired = tc.compile(program, target="interpreter", allow=["TC322"]).f
+    np.testing.assert_allclose(repaired(x), expected(x), rtol=1e-5)
+
+
 def test_the_logarithm_of_a_sum_of_infinities():
     program = "def f(float(N, M) X) -> (Y) { Y(i) = logsumexp(X(i, j)) }"
     (found,) = tc.analyze(program).diagnostics
