@@ -113,4 +113,7 @@ def test_fences(case, update_golden):
         return
     for expectation in case.expectations:
         assert actual(case, expectation) == expectation.text
-        assert expectation.kind in ("rewrites", "demands") or "help: " in expectation.text
+        helps = (
+            expectation.kind in ("rewrites", "demands", "diagnostics", "helps", "fixed") or "help: " in expectation.text
+        )
+        assert helps

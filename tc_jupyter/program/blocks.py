@@ -121,7 +121,7 @@ class _Block:
         for each in self.inside:
             called = (node for node in _reads(each) if node.function.name.partition(".")[0] in callees)
             own = each.value if each.called and isinstance(each.value, tree.Apply) else None
-            for node in (node for node in called if node.function.name not in targets and node is not own):
+            for node in _apart(node for node in called if node.function.name not in targets and node is not own):
                 help = "call it with whole arrays in a statement of its own, as in `Z = cell(P, W)`, or write its statements here"
                 if node is each.value and self.step in tree.names_in(node.arguments):
                     what = f"an argument that has the step `{self.step}` in it"
@@ -358,6 +358,16 @@ def _circles(needs: Sequence[set[int]]) -> list[list[int]]:
 
 def _made(statement: tree.TcStatement) -> tuple[tree.Name, ...]:
     return tuple(name for name, _ in statement.targets) if isinstance(statement, tree.Comprehension) else ()
+
+
+def _apart(calls: Iterable[tree.Apply[tree.Expression]]) -> Iterator[tree.Apply[tree.Expression]]:
+    """One call of each def, and none inside of another one: what is written instead of that says what becomes of them."""
+    names, end = set[str](), 0
+    for call in calls:
+        if call.function.name not in names and call.span.start >= end:
+            yield call
+            end = call.span.end
+        names.add(call.function.name)
 
 
 def _reads(node: tree.Comprehension) -> Iterator[tree.Apply[tree.Expression]]:

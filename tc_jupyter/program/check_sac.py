@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.diagnostics.work import allowed, in_turn
+from tc_jupyter.syntax import elsewhere, tree
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -284,6 +285,7 @@ class _Checker:
         self.said: set[Diagnostic] = set()
         self.demands = Demands(cell.defined)
         self.partly: set[str] = set()  # names that have a value on some ways only
+        self.unread: set[str] = set()  # names whose value was refused
         self.depths, self.recursive, self.deepest = self._calls()
 
     def say(
@@ -377,7 +379,8 @@ class _Checker:
         """Every name and every call in the text of a function."""
         scope = {param.name.name for param in function.params}
         used: set[str] = set()
-        self.partly: set[str] = set()
+        self.partly = set()
+        self.unread = set()
         before = len(self.diagnostics)
         self.statements(function.body, scope, used)
         for result in function.results:
@@ -415,6 +418,7 @@ class _Checker:
                     self.expression(statement.condition, inside, used)
                     self.partly |= inside - scope
                 case BrokenAssign():
+                    self.unread |= set(statement.names)
                     scope.update(statement.names)
                     used.update(statement.names)
 
@@ -445,10 +449,15 @@ class _Checker:
                     self.expression(clause.body, scope | {name.name for name in clause.pattern.bound}, used)
             case WithLoop():
                 self.with_loop(node, scope, used)
+            case tree.Binary(op="==" | "!=" | "<" | "<=" | ">" | ">="):
+                for child in self.without_nan(node, scope):
+                    self.expression(child, scope, used)
             case Apply():
                 self.call(node, scope)
+                function = self.passed_function(node, scope)
                 for argument in node.arguments:
-                    self.expression(argument, scope, used)
+                    if argument is not function:
+                        self.expression(argument, scope, used)
             case Selection():
                 self.selection(node)
                 for child in sac_children(node):
@@ -461,7 +470,36 @@ class _Checker:
                 for child in sac_children(node):
                     self.expression(child, scope, used)
 
+    def without_nan(self, node: tree.Binary[SacExpression], scope: set[str]) -> list[SacExpression]:
+        """The operands of a comparison; tell of one that is NaN, which says the same about every value."""
+        for nan, other in ((node.right, node.left), (node.left, node.right)):
+            number = nan.operand if isinstance(nan, tree.Unary) else nan
+            named = (
+                isinstance(number, Name) and number.name not in scope and elsewhere.CONSTANTS.get(number.name) == "nan"
+            )
+            if not named and not (isinstance(number, Number) and number.text == "nan"):
+                continue
+            truth, equal = "always" if node.op == "!=" else "never", node.op in ("==", "!=")
+            text = f"{'!' * (node.op == '!=')}isnan({sac_to_text(other)})"
+            fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if equal and len(text) < 200 else None
+            why = "equal to nothing" if equal else "neither less nor greater"
+            message = f"`{sac_to_text(node)}` is {truth} true: NaN is {why}"
+            help = "`isnan(x)` says whether `x` is NaN"
+            if named and isinstance(number, Name):
+                self.say(codes.UNKNOWN_NAME, nan.span, f"`{number.name}` is not known", help=help, fix=fix)
+            else:
+                self.say(codes.NAN_COMPARED, node.op_span, message, help=help, fix=fix)
+            return [other]
+        return [node.left, node.right]
+
     def unknown(self, node: Name, scope: set[str]) -> None:
+        number = elsewhere.CONSTANTS.get(node.name)
+        if number is not None:
+            fix = Fix(f"write `{number}`", (Edit(node.span, number),))
+            self.say(
+                codes.UNKNOWN_NAME, node.span, f"`{node.name}` is not known", help="numbers are written out", fix=fix
+            )
+            return
         near = nearest(node.name, sorted(scope))
         help = f"did you mean `{near}`?" if near else known_names(scope)
         if is_builtin(node.name) or node.name in self.cell.defined:
@@ -521,17 +559,46 @@ class _Checker:
                     help=f"`{signature_text(own[0])}`",
                 )
             return
-        if own or name in self.cell.known:
+        if own or name in self.cell.known or name in self.unread:
             return
         if name in BASES or is_builtin(name):
             self.count(node)
             return
         candidates = [*self.cell.functions, *self.cell.known, *builtin_names()]
         help, fix = no_function_help(name, candidates), None
+        renamed = elsewhere.RENAMED.get(name)
+        if renamed is not None and is_builtin(renamed):
+            fix = Fix(f"write `{renamed}`", (Edit(node.function.span, renamed),))
+            help = f"`{renamed}` is what it is called here"
+        elif self.passed_function(node, scope) is not None:
+            fix = self.applied(node)
         if name in scope and node.arguments:
             text = f"{name}[{', '.join(map(sac_to_text, node.arguments))}]"
             help, fix = "elements are selected with square brackets", Fix(f"write `{text}`", (Edit(node.span, text),))
         self.say(codes.UNKNOWN_NAME, node.function.span, f"`{name}` is not a function", help=help, fix=fix)
+
+    def passed_function(self, node: Apply[SacExpression], scope: set[str]) -> Name | None:
+        """The function that a call of an unknown function has as its first argument, as in `map(abs, a)`."""
+        first = node.arguments[0] if node.arguments else None
+        known = node.function.name in self.cell.defined or is_builtin(node.function.name)
+        if not isinstance(first, Name) or first.name in scope or known:
+            return None
+        return first if is_builtin(first.name) or first.name in self.cell.defined else None
+
+    def applied(self, node: Apply[SacExpression]) -> Fix | None:
+        """The fix for `map(abs, a)`: `abs(a)`, or, with a function of the cell, `{ iv -> f(a[iv]) }`."""
+        function, *arguments = map(sac_to_text, node.arguments)
+        if node.function.name not in ("map", "vmap", "apply") or len(arguments) != 1:
+            return None
+        plain = isinstance(node.arguments[1], Name)
+        if function in self.cell.defined and not plain:
+            return None
+        text = (
+            f"{{ iv -> {function}({arguments[0]}[iv]) }}"
+            if function in self.cell.defined
+            else f"{function}({arguments[0]})"
+        )
+        return Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
 
     def count(self, node: Apply[SacExpression]) -> None:
         word = primitive(node.function.name) or node.function.name

@@ -371,6 +371,8 @@ class _DefChecker:
         self.types = types
         self.adopted: dict[str, DType] = {}
         self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
+        comprehensions = [each for each in node.statements if isinstance(each, tree.Comprehension)]
+        self.first_on = {each.target.name: each for each in reversed(comprehensions)}
         broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
         self.broken_targets = frozenset(target for targets in broken for target in targets)
         self.told = set[str]()  # numbers that are meant as elements, after a message
@@ -2101,7 +2103,8 @@ class _StatementChecker:
         ]  # no text shows the step of a block
         in_block = len(written) != len(node.indices or ())
         steps = {index.name for index in node.indices or () if isinstance(index, tree.Name)}
-        free = [each for each in "ijklmnpqrs" if scope.taken(each) is None and each not in steps][:rank]
+        letters_left = [each for each in "ijklmnpqrs" if scope.taken(each) is None and each not in steps]
+        free = letters_left[:rank]
         left = [index.name for index in written if isinstance(index, tree.Name)]
         used = left if len(left) == len(written) == rank else free
         fix = None
@@ -2114,6 +2117,10 @@ class _StatementChecker:
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
             edits += [] if used is left else [Edit(Span(node.target.span.end, node.target.span.end), text)]
+            fix = Fix("read elements", tuple(edits))
+        elif fits and not written and not in_block and (spread := _repeated(infos.values(), letters_left)) is not None:
+            edits = [Edit(Span(span.end, span.end), spread[info.name]) for info, span in whole]
+            edits.append(Edit(Span(node.target.span.end, node.target.span.end), max(spread.values(), key=len)))
             fix = Fix("read elements", tuple(edits))
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
@@ -3038,13 +3045,13 @@ class _StatementChecker:
             dtype, dims = declared
             self.narrows(value, own, dtype)
             if len(dims) != self.rank:
-                message = f"`{name}` is declared with {len(dims)} dimensions, but written with {self.rank}"
-                self.scope.report(
-                    codes.RESULT_TYPE,
-                    node.target.span,
-                    message,
-                    labels=(Label(self.owner.result_spans[name], "declared here"),),
-                )
+                message = f"`{name}` is declared with {len(dims)} dimension{'s' * (len(dims) != 1)}, but written with {self.rank}"
+                help, fix = "state its sizes, or write only its name: the statements say what it is", None
+                result = next((each for each in self.owner.node.results if each.name.name == name), None)
+                if not dims and own is dtype and result is not None:
+                    fix = Fix(f"write only `{name}`", (Edit(result.span, name),))
+                labels = (Label(self.owner.result_spans[name], "declared here"),)
+                self.scope.report(codes.RESULT_TYPE, node.target.span, message, "", labels, help, fix)
                 dims = None
         rank = self.rank
         info.dtype, info.rank = dtype, rank
@@ -3093,13 +3100,55 @@ class _StatementChecker:
         into = into or f"`{self.node.target.name}`, which is"
         message = f"`{own.value}` does not fit into {into} `{dtype.value}`, without loss"
         help = None
-        if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
-            help = "its first statement made it an integer; write a float there, as in `0.0`"
+        if dtype.is_integer and into.startswith(f"`{self.node.target.name}`, which") and self.is_open():
+            divides = own.is_integer and self.divides_itself()
+            kind = DType.FLOAT64 if divides else own
+            if own.is_float:
+                help = "its first statement made it an integer; write a float there, as in `0.0`"
+            if divides:
+                help = "a quotient of integers is rounded down; one of floats is not"
+            first = self.first_as(kind) if own.is_float or divides else None
+            fix = first or fix
         if own.is_complex and not dtype.is_complex:
             help, fix = complexes.TAKE_A_REAL, None
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
+
+    def is_open(self) -> bool:
+        """Whether no declaration says of which type the target is."""
+        return self.node.target.name not in self.owner.typed_results
+
+    def divides_itself(self) -> bool:
+        """Whether the value has a quotient of an element of the target, as a mean has."""
+        quotients = (each for each in tree.walk(self.node.value) if isinstance(each, tree.Binary) and each.op == "/")
+        divided = (each.left.function if isinstance(each.left, tree.Apply) else each.left for each in quotients)
+        return any(isinstance(each, tree.Name) and each.name == self.node.target.name for each in divided)
+
+    def first_as(self, dtype: DType) -> Fix | None:
+        """Make the target a float in its first statement, where this is another one."""
+        name = self.node.target.name
+        first = self.owner.first_on.get(name)
+        if first is None or first is self.node or len(first.targets) != 1:
+            return None
+        if first.operator.rstrip("!") not in ("=", "+=", "*=", "min=", "max="):
+            return None
+        text = self.scope.source.slice(first.value.span)
+        edit = Edit(first.value.span, f"{dtype.value}({text})")
+        return Fix(f"make `{name}` a `{dtype.value}`", (edit,)) if len(text) < 200 else None
+
+
+def _repeated(infos: Iterable[TensorInfo], letters: Sequence[str]) -> dict[str, str] | None:
+    """The indices of tensors of different ranks, by their sizes, where those of the largest rank have all sizes once.
+
+    Worked example: of `float(N, M) A` and `float(M) b` they are `(i, j)` and `(j)`.
+    """
+    known = list(infos)
+    widest = max(known, key=lambda info: info.rank or 0)
+    at = dict(zip(widest.dims, letters, strict=False))
+    if len(at) < len(widest.dims) or not all(dim in at for info in known for dim in info.dims):
+        return None
+    return {info.name: f"({', '.join(at[dim] for dim in info.dims)})" for info in known if info.rank}
 
 
 def _sum(start: Expr, extent: Expr) -> Expr:

@@ -90,6 +90,20 @@ def running(node: tree.Comprehension, direction: tree.Direction, is_float: bool)
     return Fix("go on from the element before", tuple(edits))
 
 
+def place_of_axis(axes: Sequence[tree.Expression], rank: int) -> int | None:
+    """Which index of the left side an axis is: the only one, or the one of a literal; `None` where that is open."""
+    match axes:
+        case []:
+            return 0 if rank == 1 else None
+        case [tree.Number(value=int() as axis)]:
+            pass
+        case [tree.Unary(op="-", operand=tree.Number(value=int() as number))]:
+            axis = -number
+        case _:
+            return None
+    return axis % rank if -rank <= axis < rank else None
+
+
 _FLOAT_STARTS = {"min=": "inf", "max=": "-inf"}
 
 
@@ -126,6 +140,7 @@ __all__ = [
     "in_brackets",
     "offset",
     "order_clause",
+    "place_of_axis",
     "running",
     "self_reads",
 ]

@@ -104,6 +104,23 @@ _INSTEAD = {
     **dict.fromkeys(("concat", "concatenate", "cat"), "`a ++ b`"),
     "roll": "`rotate(axis, n, a)`",
     **dict.fromkeys(("flip", "flipud"), "`reverse(a)`"),
+    **dict.fromkeys(("clip", "clamp"), "`min(max(a, low), high)`"),
+    "relu6": "`min(max(a, 0.0), 6.0)`",
+    "cumsum": "`{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`",
+    "cumprod": "`{ [i] -> prod(take([i + 1], a)) | [i] < shape(a) }`",
+    "zip": "`{ [i] -> [a[i], b[i]] }`",
+    "enumerate": "`{ [i] -> .. a[i] .. }`, where `i` is the number of the element",
+    **dict.fromkeys(
+        ("filter", "compress", "nonzero"), "`where(mask, a, b)`: how many elements there are depends on no value"
+    ),
+    **dict.fromkeys(("sort", "sorted", "argsort", "unique"), "this in Python: no function here sorts"),
+    "norm": "`sqrt(sum(a * a))`",
+    **dict.fromkeys(("square", "sqr"), "`a * a`"),
+    "diff": "`drop([1], a) - drop([-1], a)`",
+    **dict.fromkeys(("map", "vmap", "vectorize", "apply"), "`abs(a)`: functions of numbers take whole arrays"),
+    **dict.fromkeys(
+        ("reduce", "fold", "foldl", "foldr", "accumulate"), "`sum(a)`, `prod(a)`, `minval(a)` or `maxval(a)`"
+    ),
     **dict.fromkeys(("modulo", "fmod", "remainder"), "`a % b`, or `mod(a, b)` with the sign of `b`"),
 }
 """Functions of other languages: how their value is written."""

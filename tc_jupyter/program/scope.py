@@ -155,18 +155,17 @@ class Scope:
             return multiple if factor == int64(1) else Binary("//", multiple, factor, DType.INT64)
         return sum_of(self.result_starts[name], extent) if name in self.result_starts else extent
 
-    def readable(self) -> Iterable[str]:
-        """Names that may stand before `(`, for did-you-mean."""
+    def readable(self, count: int) -> Iterable[str]:
+        """Names that may stand before `(` with so many arguments, for did-you-mean."""
         yield from self.tensors
-        yield from TC_FUNCTIONS
+        yield from (name for name, each in TC_FUNCTIONS.items() if count == each.arity or each.variadic)
         yield from self.callable_names
 
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:
         """Help and fix with the nearest of `candidates`; of `conv.vjp` the nearest of `conv`."""
         name, dot, derivative = name.partition(".")
-        close = (
-            elsewhere.RENAMED.get(name) or elsewhere.TC_TYPES.get(name) or self.suggestions.nearest(name, candidates)
-        )
+        other = elsewhere.plain_name(name, TC_FUNCTIONS) or elsewhere.RENAMED.get(name) or elsewhere.TC_TYPES.get(name)
+        close = other or self.suggestions.nearest(name, candidates)
         if close is None:
             return None, None
         close += dot + derivative

@@ -17,7 +17,7 @@ from typing import assert_never
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
-from . import bits, complexes, orders, random_numbers
+from . import bits, combining, complexes, orders, random_numbers
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -48,6 +48,7 @@ from .typing import (
     common,
     convert,
     explicit_cast,
+    is_nan,
     mixes_signs,
     number_literal,
     settle,
@@ -67,7 +68,7 @@ _BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
 _SIZES = "NMKLPQ"
 """Sizes of an example."""
 _LATER_SPELLINGS = {
-    "pad": "say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`",
+    "pad": elsewhere.INSTEAD["pad"].help,
     "sort": "no statement sorts: pass `numpy.sort(X)`",
     "argsort": "no statement sorts: pass `numpy.argsort(X)`",
     "topk": "no statement sorts: pass `numpy.sort(X)[..., -k:]`; the largest element alone is `V(n) max=! X(n, m)`",
@@ -587,6 +588,10 @@ class ExpressionChecker:
         if self._is_power_of_nothing(node):
             assert isinstance(node.left, tree.Name)
             return self.scope.unknown_def(node.left.name, node.left.span)
+        if node.op in COMPARISONS and (name := self._named_nan(node)) is not None:
+            self._mention([each for each in (node.left, node.right) if each is not name])
+            help, fix = self._nan_test(node, name)
+            return self._mistaken(name, codes.UNKNOWN_NAME, f"there is no `{name.name}`", (), help, fix)
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             return self._logical(node, node.op, left, right)
@@ -600,6 +605,7 @@ class ExpressionChecker:
         if node.op in COMPARISONS:
             self._levels(node, left, right)
             self._tighter(node)
+            self._with_nan(node, left, right)
             return self._comparison(node, left, right)
         if node.op == "/" and left.dtype is BOOL and right.dtype.is_integer and not self.in_bound:
             self._truth_quotient(node)
@@ -707,6 +713,9 @@ class ExpressionChecker:
             if op is not None:
                 return self._logical(node, op, left, right)
             return Typed(Binary("!=", left.expr, right.expr, BOOL, node.span), BOOL)
+        if node.op in bits.SHIFTS and left.dtype.is_float and right.dtype.is_integer:
+            self._shifted_float(node, left)
+            return None
         for each, typed, other in ((node.left, left, right), (node.right, right, left)):
             if typed.dtype.part.is_float:
                 return self._not_an_integer(f"`{node.op}`", each, typed, node if other.dtype is BOOL else None)
@@ -725,6 +734,14 @@ class ExpressionChecker:
         if self.in_bound and isinstance(expr, Call):
             return self._not_in_bound(f"`{node.op}` of these operands", node.op_span)
         return Typed(expr, dtype)
+
+    def _shifted_float(self, node: tree.Binary[tree.Expression], value: Typed) -> None:
+        """Tell of `x << n` for a float, which is times a power of 2."""
+        sign, kind = "*" if node.op == "<<" else "/", settle(value).dtype.value
+        text = f"{self._bracketed(node.left)} {sign} exp2({self.scope.source.slice(node.right.span)})"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
+        message, help = f"`{node.op}` takes integers, not `{kind}`", f"a float is shifted as `x {sign} exp2(n)`"
+        self.scope.report(codes.TYPE_MISMATCH, node.left.span, message, f"this is `{kind}`", help=help, fix=fix)
 
     def _levels(self, node: tree.Binary[tree.Expression], *operands: Typed) -> None:
         """Warn of `a == b < c`, where the truth value of `b < c` is compared: in other languages comparisons have one level."""
@@ -764,6 +781,33 @@ class ExpressionChecker:
         message = f"`{self._short_text(node.span)}` is compared: `{node.op}` binds tighter than `{comparison}`"
         help = f"conditions are joined with `{JOINING[node.op]}`"
         self.scope.report(codes.BITS_COMPARED, node.op_span, message, help=help, fix=self._joining(node))
+
+    def _named_nan(self, node: tree.Binary[tree.Expression]) -> tree.Name | None:
+        """The operand of a comparison that is `nan` in another language, where the statement gives its name no meaning."""
+        for each in (node.left, node.right):
+            if isinstance(each, tree.Name) and elsewhere.CONSTANTS.get(each.name) == "nan":
+                names = self.names
+                known = each.name in names.lets or each.name in names.left or each.name in names.placed
+                return None if known or self.scope.taken(each.name) is not None else each
+        return None
+
+    def _with_nan(self, node: tree.Binary[tree.Expression], *operands: Typed) -> None:
+        """Warn of a comparison with `nan`, which says the same about every value."""
+        for each, value in zip((node.left, node.right), operands, strict=True):
+            if is_nan(value):
+                truth = "always" if node.op == "!=" else "never"
+                why = "equal to nothing" if node.op in ("==", "!=") else "neither less nor greater"
+                message = f"`{self._short_text(node.span)}` is {truth} true: NaN is {why}"
+                help, fix = self._nan_test(node, each)
+                self.scope.report(codes.NAN_COMPARED, node.op_span, message, help=help, fix=fix)
+                return
+
+    def _nan_test(self, node: tree.Binary[tree.Expression], nan: tree.Expression) -> tuple[str, Fix | None]:
+        """Help and fix for a comparison with NaN."""
+        other = node.left if nan is node.right else node.right
+        text = f"{'!' * (node.op == '!=')}isnan({self.scope.source.slice(other.span)})"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if node.op in ("==", "!=") and len(text) < 200 else None
+        return "`isnan(x)` says whether `x` is NaN", fix
 
     def _joined(self, text: str) -> str:
         return text if self.level <= 2 else f"({text})"
@@ -972,7 +1016,7 @@ class ExpressionChecker:
         else:
             help, fix = self._instead(node, values)
             if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
-                help, fix = scope.did_you_mean(name, span, scope.readable())
+                help, fix = scope.did_you_mean(name, span, scope.readable(len(node.arguments)))
             help = help or self._declared(node)
             if not self.names.left:  # perhaps a def, of tensors that are no indices
                 self.names.mistaken |= {each.name for each in node.arguments if isinstance(each, tree.Name)}
@@ -995,17 +1039,27 @@ class ExpressionChecker:
         name, source = node.function.name, self.scope.source
         self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
         if (word := elsewhere.reducing(name)) is not None:
-            return elsewhere.REDUCING[word], self._reduction(node, word)
-        instead = elsewhere.INSTEAD.get(name)
+            return elsewhere.REDUCING[word], self._reduction(node, word, values)
+        if name not in elsewhere.INSTEAD:
+            name = elsewhere.plain_name(name, elsewhere.INSTEAD) or name
+        kinds = [_kind(each) for each in values]
+        instead = elsewhere.instead_of(name, kinds)
         if instead is None:
             return None, None
-        known = [each.dtype is DType.BOOL for each in values if each is not None]
-        other = elsewhere.OF_TRUTHS if known and all(known) else elsewhere.OF_NUMBERS if known else {}
-        instead = other.get(name, instead)
-        if (fix := self._reduction(node, name)) is not None:
+        fix = (
+            self._product(node)
+            or self._reduction(node, name, values)
+            or self._running(node)
+            or self._over_bits(node, values)
+        )
+        if fix is not None:
             return instead.help, fix
         plain = [source.slice(argument.span) for argument in node.arguments]
-        text = instead.text(plain, [self._bracketed(argument) for argument in node.arguments])
+        bracketed = [self._bracketed(argument) for argument in node.arguments]
+        for place, kind in enumerate(kinds[: instead.truths]):
+            if kind in ("number", "float"):
+                bracketed[place] = f"({bracketed[place]} != 0)"
+        text = instead.text(plain, bracketed)
         if name == "len" and len(plain) == 1 and self._is_tensor(node.arguments[0]):
             text = f"{plain[0]}.0"
         if name == "load":
@@ -1013,10 +1067,8 @@ class ExpressionChecker:
         if text is None:
             return instead.help, None
         text = self._outer(text)
-        edits = [
-            Edit(node.span, text),
-            *(edit for each in self._same_calls(node) if (edit := self._plain_edit(each, instead))),
-        ]
+        others = [] if elsewhere.depends_on_types(name) else self._same_calls(node)
+        edits = [Edit(node.span, text), *(edit for each in others if (edit := self._plain_edit(each, instead)))]
         return instead.help, Fix(f"write `{text}`", tuple(edits))
 
     def _same_calls(self, node: tree.Apply[tree.Expression]) -> list[tree.Apply[tree.Expression]]:
@@ -1048,26 +1100,95 @@ class ExpressionChecker:
         info = self.scope.tensors.get(left.name) if isinstance(left, tree.Name) else None
         return f"{info.name}({self.scope.source.slice(right.span)})" if info is not None and info.rank == 1 else None
 
-    def _reduction(self, node: tree.Apply[tree.Expression], word: str) -> Fix | None:
-        """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`, and the like where a function is one statement."""
-        statement, scope = self.names.statement, self.scope
-        whole = statement.operator == "=" and statement.value.span == node.span
+    def _reduction(
+        self, node: tree.Apply[tree.Expression], word: str, values: Sequence[Typed | None] = ()
+    ) -> Fix | None:
+        """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`, and the like where a function is one statement, or two."""
+        statement, scope, source = self.names.statement, self.scope, self.scope.source
         arguments = [item for item in node.arguments if not self._is_index(item)]  # `sum(j, X(i, j))`
         axes = [item for item in arguments[1:] if isinstance(item, tree.Number)]
-        if not whole or len(arguments) != 1 + len(axes):
+        if len(arguments) != 1 + len(axes) or combining.is_nested(statement, node):
             return None
-        argument = arguments[0]
-        known = {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors}
+        argument, dtype = arguments[0], values[0].dtype if values and values[0] is not None else None
+        whole = statement.operator == "=" and statement.value.span == node.span
+        if isinstance(argument, tree.Name):
+            info = scope.tensors.get(argument.name)
+            used = {*self.names.left, *self.names.lets, *self.names.indices}
+            free = [each for each in "ijklmn" if scope.taken(each) is None and each not in used]
+            found = None if info is None or axes or (whole and statement.indices) else combining.of_tensor(info, free)
+        else:
+            text, known = (
+                source.slice(argument.span),
+                {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors},
+            )
+            bracketed = self._bracketed(argument)
+            found = combining.of_elements(argument, text, bracketed, known, self.names.left, dtype)
+        if found is None:
+            return None
+        if whole:
+            return combining.whole(word, statement, node, found, source)
+        return combining.apart(word, statement, node, found, source)
+
+    def _product(self, node: tree.Apply[tree.Expression]) -> Fix | None:
+        """`C(i, j) +=! A(i, k) * B(k, j)` instead of `C = matmul(A, B)`."""
+        statement, names = self.names.statement, [each.name for each in node.arguments if isinstance(each, tree.Name)]
+        infos = [info for name in names if (info := self.scope.tensors.get(name)) is not None]
+        subscripts = elsewhere.subscripts_of(node.function.name, [info.rank or 0 for info in infos])
+        whole = statement.indices is None and statement.operator == "=" and statement.value.span == node.span
+        if subscripts is None or not whole or len(infos) != len(node.arguments) or statement.clauses:
+            return None
+        if any(self.scope.taken(letter) is not None for letter in subscripts if letter.isalpha()):
+            return None
+        text = elsewhere.einsum(subscripts, names, statement.target.name)
+        place = Span(statement.target.span.start, node.span.end)
+        return Fix(f"write `{text}`", (Edit(place, text),)) if text is not None else None
+
+    def _over_bits(self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]) -> Fix | None:
+        """`Y(i) +=! X(i) >> b & 1 where b in 0:32` instead of `Y(i) = popcount(X(i))`."""
+        template, statement = elsewhere.OF_BITS.get(node.function.name), self.names.statement
+        whole = statement.operator == "=" and statement.value.span == node.span
+        value = values[0] if len(values) == 1 else None
+        if template is None or not whole or value is None or not value.dtype.is_integer or statement.along:
+            return None
+        names = {item.name for item in tree.walk(node) if isinstance(item, tree.Name)} | self.names.lets.keys()
+        bit = next(
+            (each for each in ("b", "bit", "bits") if each not in names and self.scope.taken(each) is None), None
+        )
+        if bit is None or not names <= {*self.names.left, *self.names.lets, *self.scope.sizes, *self.scope.tensors}:
+            return None
+        count = f"uint64({bit})" if value.dtype is DType.UINT64 else bit
+        end, clause = statement.span.end, f"{bit} in 0:{value.dtype.bits}"
+        edits = (
+            Edit(statement.operator_span, "+=!"),
+            Edit(node.span, template.format(self._bracketed(node.arguments[0]), count)),
+        )
+        where = Edit(Span(end, end), f"{', ' if statement.clauses else ' where '}{clause}")
+        return Fix("count bits", (*edits, where))
+
+    def _running(self, node: tree.Apply[tree.Expression]) -> Fix | None:
+        """`Y(i) = (Y(i - 1) else 0) + X(i) along i` instead of `Y(i) = cumsum(X(i))`, and of the like with whole arrays."""
+        running, statement, scope = elsewhere.RUNNING.get(node.function.name), self.names.statement, self.scope
+        if running is None or statement.operator != "=" or statement.value.span != node.span or not node.arguments:
+            return None
+        argument = node.arguments[0]
+        info = scope.tensors.get(argument.name) if isinstance(argument, tree.Name) else None
+        left, rank = self.names.left, info and info.rank
+        if statement.indices is None:
+            free = [each for each in "ijklmn" if scope.taken(each) is None and each not in self.names.lets]
+            left = tuple(free[: rank or 0])
+        place = orders.place_of_axis(node.arguments[1:], len(left))
+        fits = len(left) == len(statement.indices or left) == (rank or len(left))
+        known = {*left, *self.names.lets, *scope.sizes, *scope.tensors}
         names = {item.name for item in tree.walk(argument) if isinstance(item, tree.Name)}
-        if isinstance(argument, tree.Name) or not names - known:
+        if place is None or not fits or statement.along or not names <= known:
             return None
-        text = scope.source.slice(argument.span)
-        if word not in elsewhere.REDUCED:
-            return None
-        operator, template = elsewhere.REDUCED[word]
-        value = template.format(text, self._bracketed(argument))
-        edits = Edit(statement.operator_span, operator), Edit(node.span, value)
-        return Fix(f"replace `=` by `{operator}`", edits)
+        at = f"({', '.join(left)})"
+        text, target = scope.source.slice(argument.span) + at * bool(rank), statement.target
+        is_open = not rank and self._bracketed(argument) != text
+        edits = [Edit(node.span, running.text(target.name, left, place, text, is_open))]
+        if statement.indices is None:
+            edits.append(Edit(Span(target.span.end, target.span.end), at))
+        return Fix("go on from the element before", tuple(edits))
 
     def _is_index(self, node: tree.Expression) -> bool:
         return isinstance(node, tree.Name) and self.scope.taken(node.name) is None and node.name not in self.names.lets
@@ -1287,7 +1408,7 @@ class ExpressionChecker:
     def _function(self, node: tree.Apply[tree.Expression], function: Function) -> Typed | None:
         count = len(node.arguments)
         if count < function.arity if function.variadic else count != function.arity:
-            self._mention(node.arguments)
+            values = self._mention(node.arguments)
             least = "at least " if function.variadic else ""
             message = (
                 f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {count}"
@@ -1295,7 +1416,7 @@ class ExpressionChecker:
             help = function.described
             known = count == 1 and function.name in elsewhere.REDUCING
             self.names.foreign |= known
-            fix = self._reduction(node, function.name) if known else None
+            fix = self._reduction(node, function.name, values) if known else None
             if known and (fix or self._is_tensor(node.arguments[0])):
                 help = elsewhere.REDUCING[function.name]
             self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help, fix=fix)
@@ -1426,6 +1547,13 @@ def _fold(op: str, left: int, right: int) -> int:
             return min(left, right)
         case _:
             return max(left, right)
+
+
+def _kind(value: Typed | None) -> str:
+    """What an argument is, for a function that depends on it; empty where that is not known."""
+    if value is None:
+        return ""
+    return "truth" if value.dtype is BOOL else "float" if value.dtype.part.is_float else "number"
 
 
 def _numeric(name: str, value: Typed, span: Span) -> Typed:

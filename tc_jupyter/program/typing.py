@@ -238,6 +238,14 @@ def WeakFloat(text: str, span: Span) -> Call:
     return Call("literal " + text, (), FLOAT32, span)
 
 
+def is_nan(typed: Typed) -> bool:
+    """Whether an expression is the literal `nan`, perhaps with a sign or a cast."""
+    expr = settle(typed).expr
+    while isinstance(expr, Unary | Cast):
+        expr = expr.operand
+    return isinstance(expr, Const) and isinstance(expr.value, float) and math.isnan(expr.value)
+
+
 def settle(typed: Typed, dtype: DType | None = None) -> Typed:
     """A typed expression that is no longer weak: of type `dtype`, or of the type it has alone."""
     if not typed.weak:

@@ -929,7 +929,10 @@ class _Rounds:
         names = {*self.boxes, *(i.name for i in self.statement.indices), *self.scope.sizes} - {item.name}
         names = {name for name in names if "." not in name}
         close = nearest(item.name, sorted(names))
-        hint = f"did you mean `{close}`? " if close else ""
+        if item.kind == "output" and close not in {each.name for each in self.statement.indices}:
+            close = None  # on the left side stand indices
+        read = self.element_of(close) if close else None
+        hint = f"did you mean `{read or close}`? if not, " if close else ""
         made = next((read.tensor for read in self.reads_at(item.name)), None)
         only, label = "nothing", "used in no subscript"
         if made is not None:  # what is made in order says nothing about it
@@ -938,7 +941,7 @@ class _Rounds:
         help_text = f"{hint}give its range: `where {_where(item.name)}`"
         if item.kind == "reduction" and not close:
             help_text += ", or make it a parameter, as in `float " + item.name + "`"
-        fix = self.renamed(item, close) if close and close in self.scope.sizes else None
+        fix = self.renamed(item, read or close) if close and (read or close in self.scope.sizes) else None
         if (end := self.end_of(item)) is not None:
             help_text, fix = f"give its range: `where {item.name} in 0:{end}`", None
             if sum(each.source == "open" for each in self.found.values()) == 1:  # two clauses would stand at one place
@@ -952,10 +955,21 @@ class _Rounds:
             help_text = f"`{item.name}` is a function, whose argument stands in parentheses: `{item.name}(x)`"
         self.diagnostics.append(Diagnostic(codes.NEVER_INDEXES, item.span, message, label, (), help_text, fix))
 
+    def element_of(self, tensor: str) -> str | None:
+        """The element of a tensor at the left-side indices; `None` where it has more or fewer dimensions."""
+        left = [each.name for each in self.statement.indices if each.kind == "output"]
+        box = self.boxes.get(tensor)
+        return f"{tensor}({', '.join(left)})" if box is not None and 0 < len(box.bounds) == len(left) else None
+
     def end_of(self, item: Index) -> str | None:
-        """The size or integer argument that is named as an index on the left is, but for case: `T` for `t`; if there is one."""
-        named = {*self.scope.sizes, *(self.scope.scalars or ())}
-        ends = [name for name in named if name != item.name and name.lower() == item.name.lower()]
+        """The size or integer argument that is named as an index on the left is, but for case: `T` for `t`; else the only size."""
+        sizes = [name for name in self.scope.sizes if "." not in name]
+        ends = [
+            name
+            for name in {*sizes, *(self.scope.scalars or ())}
+            if name != item.name and name.lower() == item.name.lower()
+        ]
+        ends = ends or sizes
         return ends[0] if len(ends) == 1 and item.kind == "output" else None
 
     def reads_at(self, name: str) -> Iterator[Read]:

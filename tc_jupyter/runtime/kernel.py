@@ -240,21 +240,28 @@ def root_of(program: Program, name: str) -> str:
 
 def same_position(program: Program, source: str, target: str) -> bool:
     """Whether every read of `source` is at the element that its statement writes to `target`, and happens before that."""
+    return why_elsewhere(program, source, target) is None
+
+
+def why_elsewhere(program: Program, source: str, target: str) -> str | None:
+    """Why `target` cannot be written over `source`, as a clause about `source`; `None` where it can."""
     if program.tensor(source).box is not None:
-        return False  # its element 0 is not that of index 0
+        return "which begins at another index"  # its element 0 is not that of index 0
     pairs = program.tensor(source).pairs  # an engine gets a copy of what it reads: both parts are those of before
     for statement in program.statements:
         reads = [read for read in _reads(statement) if root_of(program, read.tensor) == source]
         if not reads:
             continue
-        if root_of(program, statement.target) != target or statement.reduction_indices:
-            return False
+        if root_of(program, statement.target) != target:
+            return f"which the statement on `{statement.target}` reads"
+        if statement.reduction_indices:
+            return f"which is read several times for an element of `{target}`"
         own = tuple(index.name for index in statement.output_indices)
         own = own[:-1] if pairs and program.tensor(target).pairs else own
         if any(_plain_names(read.indices[: len(read.indices) - pairs]) != own for read in reads):
-            return False
+            return "which is read elsewhere than at the written position"
     writers = [s for s in program.statements if root_of(program, s.target) == target]
-    return len(writers) == 1
+    return None if len(writers) == 1 else f"and {len(writers)} statements write `{target}`: in place, only one may"
 
 
 def _reads(statement: Statement) -> tuple[Read, ...]:
@@ -292,8 +299,11 @@ def resolve_overlap(
             if not share_memory(view, target):
                 continue
             same = (view.address, view.shape, view.strides) == (target.address, target.shape, target.strides)
-            if not same or any(origins[result]) or not same_position(program, name, root_of(program, result)):
-                message = f"`out=` for `{result}` shares memory with `{name}`, which is read elsewhere than at the written position"
+            why = why_elsewhere(program, name, root_of(program, result)) if same else "of which it is another part"
+            if why is None and any(origins[result]):
+                why = f"and `{result}` begins at another index"
+            if why is not None:
+                message = f"`out=` for `{result}` shares memory with `{name}`, {why}"
                 fail(
                     codes.OVERLAP, message, program.source, program.tensor(result).span, help=f"pass a copy of `{name}`"
                 )

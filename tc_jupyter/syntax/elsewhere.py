@@ -7,7 +7,8 @@ Worked example: `CONSTANTS["pi"]` is the number, and `INSTEAD["silu"].text(["X(i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 
@@ -20,16 +21,20 @@ class Instead:
         count: number of arguments for which `template` holds.
         template: the expression; `{0}` is the first argument as it stands, and after all of them they come again, in brackets where
             an operator beside them needs these.
+        more: the same with one argument more.
+        truths: how many arguments are truth values: the first ones.
     """
 
     help: str
     count: int = 0
     template: str | None = None
+    more: str | None = None
+    truths: int = 0
 
     def text(self, plain: Sequence[str], bracketed: Sequence[str]) -> str | None:
         """The expression for these arguments; `None` where there is none."""
-        fits = self.template is not None and len(plain) == self.count
-        return self.template.format(*plain, *bracketed) if fits and self.template else None
+        template = {self.count: self.template, self.count + 1: self.more}.get(len(plain))
+        return template and template.format(*plain, *bracketed)
 
 
 MODULES = frozenset(
@@ -129,6 +134,19 @@ RENAMED = {
     "arctanh": "atanh",
     "absolute": "abs",
     "gamma": "tgamma",
+    **dict.fromkeys(("gammaln", "loggamma"), "lgamma"),
+    "psi": "digamma",
+    "i0": "cyl_bessel_i0",
+    "ndtr": "normcdf",
+    **dict.fromkeys(("ndtri", "probit"), "normcdfinv"),
+    "invsqrt": "rsqrt",
+    "mad": "fma",
+    **dict.fromkeys(("iabs", "labs", "llabs"), "abs"),
+    **dict.fromkeys(("lround", "llround"), "round"),
+    **dict.fromkeys(("imax", "max2", "fmaximum"), "max"),
+    **dict.fromkeys(("imin", "min2", "fminimum"), "min"),
+    **dict.fromkeys(("toint", "to_int"), "int32"),
+    **dict.fromkeys(("tofloat", "to_float"), "float32"),
     "expit": "sigmoid",
     "logistic": "sigmoid",
     "sgn": "sign",
@@ -178,6 +196,8 @@ TYPES = {
     **dict.fromkeys(("float80", "float96", "float128", "float256", "f128", "longdouble", "quad"), "float64"),
     "boolean": "bool",
     "bool_": "bool",
+    "int_": "int64",
+    "float_": "float64",
 }
 """Types that have another name here."""
 TC_TYPES = {
@@ -230,6 +250,57 @@ OPERATORS = {
 """Those of `REDUCING` that are one operator."""
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What is combined along an index, each element with the one before it.
+
+    Attributes:
+        noun: `sum`, `product` and so on.
+        operator: `+`, `*`, `max` or `min`.
+        start: what stands before the first element; `None` where that is the first value itself.
+        value: what is combined, for an argument.
+    """
+
+    noun: str
+    operator: str
+    start: str | None
+    value: str = "{}"
+
+    @property
+    def help(self) -> str:
+        """In words."""
+        return f"a running {self.noun} is a statement of its own, as in `Y(i) = {self.text('Y', ['i'], 0, 'X(i)')}`"
+
+    def text(self, target: str, indices: Sequence[str], place: int, argument: str, is_open: bool = False) -> str:
+        """What stands behind `=`.
+
+        Args:
+            indices: those of the target.
+            place: of the index along which it goes.
+            is_open: operators beside the argument could take it apart.
+        """
+        value, is_open = self.value.format(argument), is_open or self.value != "{}"
+        bracketed = f"({value})" if is_open else value
+        before = ", ".join(f"{index} - 1" if k == place else index for k, index in enumerate(indices))
+        former = f"{target}({before}) else {self.start or bracketed}"
+        pair = (
+            f"{self.operator}({former}, {value})" if self.start is None else f"({former}) {self.operator} {bracketed}"
+        )
+        return f"{pair} along {indices[place]}"
+
+
+_RUNNING_SUM, _RUNNING_PRODUCT = Running("sum", "+", "0"), Running("product", "*", "1")
+RUNNING = {
+    **dict.fromkeys(("cumsum", "cumulative_sum", "prefix_sum", "inclusive_scan", "partial_sum"), _RUNNING_SUM),
+    **dict.fromkeys(("cumprod", "cumulative_prod"), _RUNNING_PRODUCT),
+    "nancumsum": Running("sum", "+", "0", "isnan({0}) ? 0 : {0}"),
+    "nancumprod": Running("product", "*", "1", "isnan({0}) ? 1 : {0}"),
+    "cummax": Running("maximum", "max", None),
+    "cummin": Running("minimum", "min", None),
+}
+"""Functions that are a recurrence here."""
+
+
 _COUNT = "there is none: count with `+=!`, as in `n(i) +=! int32(B(i, j))`, and take `n(i) % 2`"
 WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("sum", "add", "plus"), ("+=!", None)),
@@ -245,6 +316,7 @@ WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(
         ("std", "var"), ("", "sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")
     ),
+    **{name: ("", running.help) for name, running in RUNNING.items()},
 }
 """Words that are written before `=!` as operators are: the operator that is meant, if there is one, and a help."""
 
@@ -256,7 +328,6 @@ _SAME_REDUCTIONS = {
     "average": "mean",
     "avg": "mean",
     "lse": "logsumexp",
-    "logaddexp": "logsumexp",
     "nanargmax": "argmax",
     "nanargmin": "argmin",
 }
@@ -285,7 +356,9 @@ _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
 _COUNT_OF = Instead("count with `+=!`, as in `n(i) +=! X(i, j) != 0 ? 1 : 0`")
-_RUNNING = "a running {} is `Y(i) {} X(j) where i in 0:N, j in 0:i + 1`, which {} N*N/2 times"
+_STEPS = Instead(
+    "what goes on step by step reads the element before, as the running sum `Y(i) = (Y(i - 1) else 0) + X(i) along i` does"
+)
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")
@@ -293,10 +366,28 @@ _RANDOM = Instead(
     "random numbers are `uniform(seed, i)` and `normal(seed, i)`, or made in Python and passed as a parameter"
 )
 _CLAMP = Instead("a value is limited with `min(max(x, a), b)`", 3, "min(max({0}, {1}), {2})")
+SET_BITS = frozenset(
+    {
+        "popcount",
+        "popc",
+        "popcll",
+        "__popc",
+        "__popcll",
+        "popcountll",
+        "bit_count",
+        "bitwise_count",
+        "bitcount",
+        "count_ones",
+    }
+    | {"__builtin_popcount", "__builtin_popcountl", "__builtin_popcountll", "popcnt"}
+)
+"""Functions that count the bits that are 1."""
+LEADING_ZEROS = frozenset({"clz", "__clz", "__clzll", "__builtin_clz", "__builtin_clzll", "leading_zeros", "lzcnt"})
+"""Functions that count the zeros above the highest bit that is 1."""
 _SET_BITS = Instead("set bits are counted in a statement of their own, as in `Y(i) +=! X(i) >> b & 1 where b in 0:32`")
 _SQUARE = Instead("a square is `x^2`", 1, "{1}^2")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
-_CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})")
+_CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})", truths=1)
 _XOR = "of truth values it is `a != b`, of bits `a ^^ b`"
 POINTERS = ("load", "store", "deref")
 """Functions that take an address."""
@@ -304,19 +395,57 @@ _POINTER = Instead("an element is read as `X(i)`; the ranges of the indices take
 _ELEMENTS = Instead("a statement says what one element is, as in `Y(i) = exp(X(i))`")
 _THREAD = Instead("an index runs over everything it can index; which thread computes what is said by a schedule")
 _REMAINDER = Instead("a remainder is `a % b`", 2, "({2} % {3})")
+_TO_EVEN = Instead(
+    "`round(x)` takes halves away from zero; halves to the even number are `x - remainder(x, 1)`",
+    1,
+    "({1} - remainder({0}, 1))",
+)
+_RECIPROCAL = Instead("a reciprocal is a quotient", 1, "(1.0 / {1})")
+_ROUNDS_DOWN = "`/` of two integers rounds down, that of two floats is rounded down with `floor`"
+_ROUNDED_DOWN = Instead(_ROUNDS_DOWN, 2, "({2} / {3})")
+_ROUNDED_UP = Instead("a quotient of integers is rounded up as `(a + b - 1) / b`", 2, "(({2} + {3} - 1) / {3})")
+_QUOTIENT = Instead("a quotient of integers rounds down, unless one is cast to a float", 2, "(double({0}) / {3})")
+_LEAKY = Instead(
+    "`leaky_relu(x, a)` is `x > 0 ? x : a * x`", 1, "({1} > 0 ? {1} : 0.01 * {1})", "({2} > 0 ? {2} : {3} * {2})"
+)
+_ELU = Instead(
+    "`elu(x)` is `x > 0 ? x : expm1(x)`", 1, "({1} > 0 ? {1} : expm1({0}))", "({2} > 0 ? {2} : {3} * expm1({0}))"
+)
+_FRACTION = Instead("it is `x - floor(x)`; with the sign of `x`, `x - trunc(x)`", 1, "({1} - floor({0}))")
+_MIXED = Instead("between two values is `a + t * (b - a)`", 3, "({3} + {5} * ({4} - {3}))")
+_INVERTED = Instead("it is `~a`", 1, "~{1}")
+_NEGATED = Instead("a truth value is negated with `!`", 1, "!{1}")
+_BITS_OF_FLOATS = "the bits of a float are not seen here: take them in Python, as in `X.view(numpy.int32)`"
+_ROTATED = "bits of a `uint32` are rotated as `x << n | x >> 32 - n`"
+_LEADING = (
+    "zeros above are counted in a statement of their own, as in `Y(i) +=! X(i) >> b == 0 ? 1 : 0 where b in 0:32`"
+)
+_OPERATIONS = {
+    **dict.fromkeys(("add", "plus"), "+"),
+    **dict.fromkeys(("subtract", "sub", "minus"), "-"),
+    **dict.fromkeys(("multiply", "mul", "times"), "*"),
+    **{
+        "equal": "==",
+        "eq": "==",
+        "not_equal": "!=",
+        "ne": "!=",
+        "less": "<",
+        "lt": "<",
+        "less_equal": "<=",
+        "le": "<=",
+    },
+    **{"greater": ">", "gt": ">", "greater_equal": ">=", "ge": ">="},
+}
+"""Functions that are an operator between two operands."""
 INSTEAD: dict[str, Instead] = {
-    **dict.fromkeys(("matmul", "mm", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
+    **dict.fromkeys(("matmul", "mm", "mv", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
     **dict.fromkeys(("T", "transpose", "permute", "swapaxes"), _TRANSPOSE),
     **dict.fromkeys(("len", "size", "shape", "numel"), _EXTENT),
     **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
     **dict.fromkeys(("zeros", "ones", "full", "empty", "zeros_like", "ones_like"), _FILLED),
     **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
-    **dict.fromkeys(("cumsum", "scan", "nancumsum", "cumulative_sum"), Instead(_RUNNING.format("sum", "+=!", "adds"))),
-    **dict.fromkeys(
-        ("cumprod", "nancumprod", "cumulative_prod"), Instead(_RUNNING.format("product", "*=!", "multiplies"))
-    ),
-    "cummax": Instead(_RUNNING.format("maximum", "max=!", "compares")),
-    "cummin": Instead(_RUNNING.format("minimum", "min=!", "compares")),
+    **{name: Instead(running.help) for name, running in RUNNING.items()},
+    **dict.fromkeys(("scan", "accumulate", "associative_scan"), _STEPS),
     **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
     **{name: Instead(_WITHOUT_NAN.format(operator, other)) for name, (operator, other) in _OF_NUMBERS.items()},
     "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),
@@ -340,46 +469,188 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(
         ("periodic", "circular", "wraparound", "torus"), Instead("an index goes round with `wrap(e)`", 1, "wrap({0})")
     ),
-    **dict.fromkeys(("popcount", "popc", "__popc", "__popcll", "bit_count", "bitwise_count"), _SET_BITS),
+    **dict.fromkeys(SET_BITS, _SET_BITS),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
     **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),
     "xor": Instead(_XOR, 2, "({2} ^^ {3})"),
-    "logical_xor": Instead(_XOR, 2, "({2} != {3})"),
+    "logical_xor": Instead(_XOR, 2, "({2} != {3})", truths=2),
     **{
         f"bitwise_{name}": Instead(f"of bits it is `a {operator} b`", 2, f"({{2}} {operator} {{3}})")
         for name, operator in (("and", "&"), ("or", "|"), ("xor", "^^"), ("left_shift", "<<"), ("right_shift", ">>"))
     },
-    **dict.fromkeys(("bitwise_not", "bitwise_invert"), Instead("it is `~a`", 1, "~{1}")),
+    "left_shift": Instead("it is `a << n`", 2, "({2} << {3})"),
+    "right_shift": Instead("it is `a >> n`", 2, "({2} >> {3})"),
+    **dict.fromkeys(("bitwise_not", "bitwise_invert", "invert", "lnot"), _INVERTED),
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
+    **{name: Instead(f"it is `a {sign} b`", 2, f"({{2}} {sign} {{3}})") for name, sign in _OPERATIONS.items()},
+    **dict.fromkeys(("rint", "nearbyint", "lrint", "llrint", "around", "rounde"), _TO_EVEN),
+    "fix": Instead("it is `trunc(x)`", 1, "trunc({0})"),
+    **dict.fromkeys(("floor_divide", "floordiv", "floor_div", "fld", "int_div", "idiv"), _ROUNDED_DOWN),
+    **dict.fromkeys(("div", "quot"), Instead(_ROUNDS_DOWN)),
+    **dict.fromkeys(("cdiv", "ceil_div", "ceildiv", "cld", "div_up", "divup"), _ROUNDED_UP),
+    **dict.fromkeys(("divide", "true_divide", "truediv"), _QUOTIENT),
+    "rem": Instead("`a % b` has the sign of `b`, and `fmod(a, b)`, of floats, that of `a`"),
+    **dict.fromkeys(("negative", "neg"), Instead("it is `-x`", 1, "(-{1})")),
+    "positive": Instead("it is `x`", 1, "{1}"),
+    "cube": Instead("a cube is `x^3`", 1, "{1}^3"),
+    "signbit": Instead("the sign, also of `-0.0`, is that of `copysign(1.0, x)`", 1, "(copysign(1.0, {0}) < 0)"),
+    "heaviside": Instead("a step is `x < 0 ? 0.0 : x > 0 ? 1.0 : h`", 2, "({2} < 0 ? 0.0 : {2} > 0 ? 1.0 : {3})"),
+    "sinc": Instead(
+        "it is `sinpi(x) / (pi * x)`, and 1 at 0", 1, "({1} == 0 ? 1.0 : sinpi({0}) / (3.141592653589793 * {1}))"
+    ),
+    **dict.fromkeys(("deg2rad", "radians"), Instead("it is `x * pi / 180`", 1, "({1} * 0.017453292519943295)")),
+    **dict.fromkeys(("rad2deg", "degrees"), Instead("it is `x * 180 / pi`", 1, "({1} * 57.29577951308232)")),
+    "sec": Instead("it is `1 / cos(x)`", 1, "(1.0 / cos({0}))"),
+    "csc": Instead("it is `1 / sin(x)`", 1, "(1.0 / sin({0}))"),
+    "cot": Instead("it is `1 / tan(x)`", 1, "(1.0 / tan({0}))"),
+    "sech": Instead("it is `1 / cosh(x)`", 1, "(1.0 / cosh({0}))"),
+    **dict.fromkeys(("fract", "frac"), _FRACTION),
+    "modf": Instead("the parts of `x` are `trunc(x)` and `x - trunc(x)`"),
+    **dict.fromkeys(("saturate", "saturatef"), Instead("it is `min(max(x, 0), 1)`", 1, "min(max({0}, 0), 1)")),
+    "clip_by_value": _CLAMP,
+    **dict.fromkeys(("lerp", "mix"), _MIXED),
+    **dict.fromkeys(("absdiff", "absolute_difference"), Instead("it is `abs(a - b)`", 2, "abs({2} - {3})")),
+    **dict.fromkeys(("squared_difference", "squared_diff"), Instead("it is `(a - b)^2`", 2, "(({2} - {3})^2)")),
+    **dict.fromkeys(("ldexp", "scalbn"), Instead("it is `x * exp2(n)`", 2, "({2} * exp2({1}))")),
+    "xlogy": Instead("it is `x * log(y)`, and 0 where `x` is", 2, "({2} == 0 ? 0 : {2} * log({1}))"),
+    "logaddexp": Instead("it is `log(exp(a) + exp(b))`", 2, "(max({0}, {1}) + log1p(exp(-abs({2} - {3}))))"),
+    "isclose": Instead("it is `abs(a - b) <= 1e-8 + 1e-5 * abs(b)`", 2, "(abs({2} - {3}) <= 1e-8 + 1e-5 * abs({1}))"),
+    "allclose": Instead("compare all, as in `ok all=! abs(A(i) - B(i)) <= 1e-5`"),
+    "isposinf": Instead("it is `x == inf`", 1, "({1} == inf)"),
+    "isneginf": Instead("it is `x == -inf`", 1, "({1} == -inf)"),
+    "iseven": Instead("it is `x % 2 == 0`", 1, "({1} % 2 == 0)"),
+    "isodd": Instead("it is `x % 2 != 0`", 1, "({1} % 2 != 0)"),
+    "nan_to_num": Instead(
+        "it is `isnan(x) ? 0 : x`; infinite values have limits of their own", 1, "(isnan({0}) ? 0 : {1})"
+    ),
+    **dict.fromkeys(
+        ("angle", "arg", "phase", "carg"), Instead("it is `atan2(im(z), re(z))`", 1, "atan2(im({0}), re({0}))")
+    ),
+    "factorial": Instead("it is `tgamma(n + 1)`", 1, "tgamma({1} + 1)"),
+    **dict.fromkeys(("bitcast", "bit_cast", "reinterpret", "view"), Instead(_BITS_OF_FLOATS)),
+    **dict.fromkeys(("rotl", "rotr", "rotate_left", "rotate_right"), Instead(_ROTATED)),
+    **dict.fromkeys(LEADING_ZEROS, Instead(_LEADING)),
     **dict.fromkeys(POINTERS, _POINTER),
     **dict.fromkeys(("program_id", "num_programs", "get_global_id"), _THREAD),
     **dict.fromkeys(("map", "vmap", "vectorize", "apply", "compute", "foreach", "pmap"), _ELEMENTS),
     "norm": Instead("sum the squares with `S +=! X(i) * X(i)`, and write `sqrt(S)` in a later statement"),
     "outer": Instead("write both indices, as in `C(i, j) = A(i) * B(j)`"),
     "eye": Instead("choose by the indices, as in `Y(i, j) = i == j ? 1.0 : 0.0 where i in 0:N, j in 0:N`"),
+    "pad": Instead("say what is read beyond the ends, as in `X(e) else 0`, `X(clamp(e))` or `X(reflect(e))`"),
     "roll": Instead("the remainder wraps an index around, as in `Y(i) = X((i - 1) % N) where i in 0:N`"),
     "gelu": Instead("`gelu(x)` is `x * normcdf(x)`", 1, "({1} * normcdf({0}))"),
     "softplus": Instead("`softplus(x)` is `log(1 + exp(x))`", 1, "(max({0}, 0) + log1p(exp(-abs({0}))))"),
-    "elu": Instead("`elu(x)` is `x > 0 ? x : expm1(x)`", 1, "({1} > 0 ? {1} : expm1({0}))"),
-    "leaky_relu": Instead("`leaky_relu(x, a)` is `x > 0 ? x : a * x`", 2, "({2} > 0 ? {2} : {3} * {2})"),
+    "elu": _ELU,
+    **dict.fromkeys(("leaky_relu", "prelu"), _LEAKY),
+    "selu": Instead(
+        "`selu(x)` is `elu` with two factors",
+        1,
+        "(1.0507009873554805 * ({1} > 0 ? {1} : 1.6732632423543772 * expm1({0})))",
+    ),
+    "mish": Instead("`mish(x)` is `x * tanh(softplus(x))`", 1, "({1} * tanh(max({0}, 0) + log1p(exp(-abs({0})))))"),
+    "softsign": Instead("`softsign(x)` is `x / (1 + abs(x))`", 1, "({1} / (1 + abs({0})))"),
+    "hardtanh": Instead("`hardtanh(x)` is `min(max(x, -1), 1)`", 1, "min(max({0}, -1), 1)"),
+    "hardsigmoid": Instead("`hardsigmoid(x)` is `relu6(x + 3) / 6`", 1, "(min(max({1} + 3, 0), 6) / 6)"),
+    "hardswish": Instead("`hardswish(x)` is `x * relu6(x + 3) / 6`", 1, "({1} * min(max({1} + 3, 0), 6) / 6)"),
+    "tanhshrink": Instead("`tanhshrink(x)` is `x - tanh(x)`", 1, "({1} - tanh({0}))"),
+    **dict.fromkeys(
+        ("logsigmoid", "log_sigmoid"),
+        Instead("it is `log(sigmoid(x))`", 1, "(min({0}, 0) - log1p(exp(-abs({0}))))"),
+    ),
+    "logit": Instead("`logit(x)` is `log(x / (1 - x))`", 1, "log({1} / (1 - {1}))"),
+    "log_softmax": Instead("write `L(n) lse=! X(n, d)`, and then `Y(n, d) = X(n, d) - L(n)`"),
     "relu6": Instead("`relu6(x)` is `min(max(x, 0), 6)`", 1, "min(max({0}, 0), 6)"),
-    "reciprocal": Instead("a reciprocal is a quotient", 1, "(1.0 / {1})"),
-    "logical_and": Instead("both are true: `a && b`", 2, "({2} && {3})"),
-    "logical_or": Instead("one is true: `a || b`", 2, "({2} || {3})"),
-    "logical_not": Instead("a truth value is negated with `!`", 1, "!{1}"),
+    **dict.fromkeys(("reciprocal", "recip", "rcp", "frcp"), _RECIPROCAL),
+    "logical_and": Instead("both are true: `a && b`", 2, "({2} && {3})", truths=2),
+    "logical_or": Instead("one is true: `a || b`", 2, "({2} || {3})", truths=2),
+    **dict.fromkeys(("logical_not", "not_"), _NEGATED),
 }
 """Functions that are an expression, a statement, or nothing here."""
-OF_TRUTHS = {"xor": INSTEAD["logical_xor"]}
+OF_TRUTHS = {
+    "xor": INSTEAD["logical_xor"],
+    **{f"bitwise_{name}": INSTEAD[f"logical_{name}"] for name in ("and", "or", "xor", "not")},
+    **dict.fromkeys(("invert", "lnot", "bitwise_invert"), _NEGATED),
+}
 """Those that are another expression where the arguments are truth values."""
-OF_NUMBERS = {"logical_xor": Instead(_XOR, 2, "(({2} != 0) != ({3} != 0))")}
-"""And where they are not."""
+OF_NUMBERS: dict[str, Instead] = dict.fromkeys(
+    ("logical_not", "not_"), Instead("a number is 0 where `x == 0`", 1, "({1} == 0)")
+)
+"""And where the first one is a number."""
+_BITS_OF_NUMBERS = Instead(
+    "bits are those of integers: cast the operands, as in `int32(x)`, which cuts off the fraction"
+)
+_OF_FLOATS = {
+    _ROUNDED_DOWN: Instead(_ROUNDS_DOWN, 2, "floor({2} / {3})"),
+    _ROUNDED_UP: Instead("rounded up it is `ceil(a / b)`", 2, "ceil({2} / {3})"),
+    _QUOTIENT: Instead("it is `a / b`", 2, "({2} / {3})"),
+}
+OF_FLOATS = {
+    "xor": INSTEAD["logical_xor"],
+    **{name: _BITS_OF_NUMBERS for name in INSTEAD if name.startswith("bitwise_") or name in ("invert", "lnot")},
+    "left_shift": Instead("bits are those of integers: it is `x * exp2(n)`", 2, "({2} * exp2({1}))"),
+    "right_shift": Instead("bits are those of integers: it is `x / exp2(n)`", 2, "({2} / exp2({1}))"),
+    "rem": Instead(INSTEAD["rem"].help, 2, "fmod({0}, {1})"),
+    **{name: _OF_FLOATS[each] for name, each in INSTEAD.items() if each in _OF_FLOATS},
+    **dict.fromkeys(("div", "quot"), Instead(_ROUNDS_DOWN, 2, "trunc({2} / {3})")),
+}
+"""And where one of them is a float."""
+
+
+def instead_of(name: str, kinds: Sequence[str]) -> Instead | None:
+    """What to write instead of a function, for arguments that are `truth`, `number` (an integer), `float`, or unknown (empty)."""
+    known = [kind for kind in kinds if kind]
+    if known and set(known) == {"truth"}:
+        return OF_TRUTHS.get(name) or INSTEAD.get(name)
+    if "float" in known and name in OF_FLOATS:
+        return OF_FLOATS[name]
+    is_number = bool(kinds) and kinds[0] in ("number", "float")
+    return (OF_NUMBERS.get(name) if is_number else None) or INSTEAD.get(name)
+
+
+def depends_on_types(name: str) -> bool:
+    """Whether what to write instead of a function depends on its arguments."""
+    return name in OF_TRUTHS or name in OF_NUMBERS or name in OF_FLOATS or INSTEAD[name].truths > 0
+
+
+_DECORATED = re.compile(r"(?:__|native_|half_|fast_|approx_)?(\w+?)(?:f_r[nzud]|_r[nzud]|f|l|_)?")
+
+
+def plain_name(name: str, functions: Collection[str]) -> str | None:
+    """The name of `functions` that a name of C, CUDA or PyTorch decorates; `None` if there is none.
+
+    Worked example: `plain_name("__expf", ["exp"])` is `"exp"`, and so is that of `expf` and `exp_`.
+    """
+    match = _DECORATED.fullmatch(name)
+    plain = match.group(1) if match else ""
+    return plain if plain != name and plain in functions else None
+
+
+OF_BITS = {
+    **dict.fromkeys(SET_BITS, "{0} >> {1} & 1"),
+    **dict.fromkeys(LEADING_ZEROS, "{0} >> {1} == 0 ? 1 : 0"),
+}
+"""Functions that are a sum over the bits of an integer: what is added for a bracketed integer and the number of a bit."""
 REDUCED = {
     **{name: (operator, "{0}") for name, operator in OPERATORS.items()},
     **{name: (operator, f"isnan({{0}}) ? {other} : {{0}}") for name, (operator, other) in _OF_NUMBERS.items()},
     **dict.fromkeys(("count_nonzero", "count"), ("+=!", "{1} != 0 ? 1 : 0")),
 }
 """Functions that are one statement: its operator, and its value for an argument, without and with brackets."""
+
+
+def subscripts_of(name: str, ranks: Sequence[int]) -> str | None:
+    """What `einsum` would get for a product of arrays of these ranks; `None` where that is no such product.
+
+    Worked example: `subscripts_of("matmul", [2, 1])` is `"ik,k->i"`.
+    """
+    known: dict[tuple[int, ...], str] = {(1, 1): "k,k->", (2, 2): "ik,kj->ij", (2, 1): "ik,k->i", (1, 2): "k,kj->j"}
+    if name in ("matmul", "mm", "dot", "mv"):
+        return known.get(tuple(ranks)) if name != "mv" or tuple(ranks) == (2, 1) else None
+    one = {"inner": "k,k->", "vdot": "k,k->", "outer": "i,j->ij"}
+    if name == "bmm":
+        return "bik,bkj->bij" if tuple(ranks) == (3, 3) else None
+    return one.get(name) if tuple(ranks) == (1, 1) else None
 
 
 def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:

@@ -44,6 +44,10 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         text = f"({piece[position + 5].text}, {piece[position + 3].text})"
         edit = Edit(Span(dot.start, piece[position + 6].end), text)
         fix = Fix(f"write `{text}`", (edit,))
+    elif after.text == "T" and [token.type for token in piece] == ["NAME", "ASSIGN", "NAME", "DOT", "NAME"]:
+        i, j = [each for each in "ijklm" if each not in (piece[0].text, piece[2].text)][:2]
+        edits = Edit(Span(piece[0].end, piece[0].end), f"({i}, {j})"), Edit(Span(dot.start, after.end), f"({j}, {i})")
+        fix = Fix(f"write `({i}, {j})` and `({j}, {i})`", edits)
     if fix is None and (after.text in _DERIVATIVES or nearest(after.text, _DERIVATIVES) is not None):
         help = "the derivatives of a def are called, as in `f.vjp(X, dY)` and `f.jvp(X, dX)`"
     help = help or f"there are no methods: write `{RENAMED.get(after.text, after.text)}(x)`"

@@ -6,15 +6,17 @@ Worked example: in `A(i) = X(i) Y(i)` the grammar refuses `Y`; the message says 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
-from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TC_TYPES, TYPES, reducing
+from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, RUNNING, TC_TYPES, TYPES, reducing
 from .foreign import (
     CHOOSING,
+    RANGES,
     attribute,
     behind,
     condition_of,
@@ -111,6 +113,8 @@ def refused(
     if what == "statement" and (found := prefix_choice(piece, position)):
         return found
     if what == "statement" and before is not None and (found := _misplaced_at(piece, position, opened)):
+        return found
+    if token.text == "for" and opened is not None and (found := _generated(piece, position, opened)):
         return found
     if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
         return found
@@ -211,6 +215,46 @@ def _sign_behind_else(piece: list[Token], position: int) -> Diagnostic | None:
     message = f"what begins with `{piece[start].text}` behind `else` needs parentheses"
     fix = Fix("put it in parentheses", edits) if is_whole else None
     return Diagnostic(codes.SYNTAX_ERROR, span, message, help=help, fix=fix)
+
+
+def _generated(piece: list[Token], position: int, opened: Token) -> Diagnostic | None:
+    """`y(i) = sum(A(i, j) for j in range(M))`, which is `y(i) +=! A(i, j) where j in 0:M`; `None` if it is something else."""
+    start = piece.index(opened)
+    close, word = closers(piece).get(start), reducing(piece[start - 1].text) if start else None
+    if close is None or word not in OPERATORS:
+        return None
+    ranges = _ranges_of(piece[position:close])
+    assigned = start > 1 and piece[start - 2].type == "ASSIGN" and close + 1 == len(piece)
+    fix, operator = None, OPERATORS[word]
+    if ranges is not None and assigned:
+        behind = f" where {', '.join(ranges)}" if ranges else ""
+        edits = (
+            Edit(piece[start - 2].span, operator),
+            Edit(Span(piece[start - 1].start, piece[start + 1].start), ""),
+            Edit(Span(piece[position - 1].end, piece[close].end), behind),
+        )
+        fix = Fix(f"replace `=` by `{operator}`", edits)
+    return Diagnostic(codes.SYNTAX_ERROR, piece[position].span, "unexpected `for`", help=REDUCING[word], fix=fix)
+
+
+def _ranges_of(clauses: list[Token]) -> list[str] | None:
+    """The ranges of `for j in range(M) for k in 0:K`, but for `1:M` of Julia, a whole dimension; `None` if it is something else."""
+    starts, pairs, found = [i for i, token in enumerate(clauses) if token.text == "for"], closers(clauses), list[str]()
+    for start, end in pairwise([*starts, len(clauses)]):
+        clause = clauses[start:end]
+        if [token.type for token in clause[1:3]] != ["NAME", "IN"] or len(clause) < 4:
+            return None
+        counted = clause[3].text in RANGES and pairs.get(start + 4) == end - 1
+        values = split_commas(clause[5:-1]) if counted else [clause[3:]]
+        if counted and len(values) < 3 and all(values):
+            texts = [text_of(each) for each in values]
+            found.append(f"{clause[1].text} in {':'.join(texts) if len(texts) == 2 else f'0:{texts[0]}'}")
+        elif not counted and [token.type for token in clause[3:]].count("COLON") == 1:
+            whole = clause[3].text == "1" and clause[4].type == "COLON"
+            found += [] if whole else [f"{clause[1].text} in {text_of(clause[3:])}"]
+        else:
+            return None
+    return found
 
 
 def _word(token: Token, accepted: AbstractSet[str]) -> Diagnostic | None:
@@ -628,6 +672,10 @@ def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     if kinds[:3] == ["NAME", "COLON", "SCALAR"]:
         name, type_, place = piece[0], piece[2:], Span(piece[0].start, piece[1].end)
         message = "the type of a parameter stands before its name"
+    elif kinds[:2] == ["SCALAR", "LPAR"] and kinds[-3:] == ["COMMA", "RPAR", "NAME"]:
+        comma, message = piece[-3], "a size is missing behind this comma"
+        fix = Fix("delete `,`", (Edit(comma.span, ""),))
+        return [*piece[:-3], *piece[-2:]], Diagnostic(codes.SYNTAX_ERROR, comma.span, message, fix=fix)
     elif len(piece) > 3 and kinds[0] == "SCALAR" and kinds[1] == "LSQB" and kinds[-1] == "NAME":
         name, type_, place = piece[-1], piece[:-1], piece[1].span
         message = _SIZES
@@ -643,6 +691,62 @@ def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     text = f"{text} {name.text}"
     fix = Fix(f"write `{text}`", (Edit(Span(piece[0].start, piece[-1].end), text),))
     return [*tokens, name], Diagnostic(codes.SYNTAX_ERROR, place, message, fix=fix)
+
+
+def pointer(piece: list[Token], sizes: Mapping[str, list[str]]) -> Diagnostic | None:
+    """`const float *X`; `None` if this is something else. `sizes`: those that the use of each name suggests."""
+    start = next((i for i, token in enumerate(piece) if token.text not in _QUALIFIERS), 0)
+    rest = [token for token in piece[start:] if token.text not in _QUALIFIERS]
+    if [token.type for token in rest] != ["SCALAR", "FACTOR", "NAME"] or rest[1].text != "*":
+        return None
+    kind, name = rest[0].text, rest[2].text
+    known = sizes.get(name, [])
+    text = f"{kind}({', '.join(known)}) {name}"
+    fix = Fix(f"write `{text}`", (Edit(Span(piece[0].start, piece[-1].end), text),)) if known else None
+    help = f"a tensor is declared with its sizes, as in `{text if known else f'{kind}(N) {name}'}`"
+    return Diagnostic(codes.SYNTAX_ERROR, rest[1].span, "there are no pointers", help=help, fix=fix)
+
+
+def without_default(piece: list[Token]) -> tuple[list[Token], Diagnostic | None]:
+    """The tokens of a parameter before `= 1e-5`, and what to say about that."""
+    inside = enclosed(closers(piece))
+    cut = next((i for i, token in enumerate(piece) if i and token.type == "ASSIGN" and i not in inside), None)
+    if cut is None:
+        return piece, None
+    place = Span(piece[cut].start, piece[-1].end)
+    fix = Fix("leave it out", (Edit(Span(piece[cut - 1].end, place.end), ""),))
+    message, help = "a parameter has no default value", "a call passes every argument"
+    return piece[:cut], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def typed_constant(tokens: list[Token]) -> tuple[list[Token], Diagnostic] | None:
+    """`const a = 2.0`, which has no type; `None` if this is something else.
+
+    Returns:
+        The tokens with the type that the number has, and what to say.
+    """
+    kinds = [token.type for token in tokens if token.type != "MINUS"]
+    if kinds not in (["CONST", "NAME", "ASSIGN", "NUMBER"], ["CONST", "NAME", "ASSIGN", "INTEGER"]):
+        return None
+    kind, name = "float" if kinds[-1] == "NUMBER" else "int", tokens[1]
+    fix = Fix(f"write `{kind} {name.text}`", (Edit(name.span, f"{kind} {name.text}"),))
+    said = Diagnostic(codes.SYNTAX_ERROR, name.span, f"the constant `{shorten(name.text)}` has no type", fix=fix)
+    return [tokens[0], Token("SCALAR", kind, name.start, name.start), *tokens[1:]], said
+
+
+def sized_result(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
+    """`Y(N)` in the result list; `None` if this is something else.
+
+    Returns:
+        The tokens that were meant, and what to say.
+    """
+    if [token.type for token in piece[:2]] != ["NAME", "LPAR"] or closers(piece).get(1) != len(piece) - 1:
+        return None
+    place = Span(piece[1].start, piece[-1].end)
+    message = "the sizes of a result stand behind its type"
+    help = f"as in `float(N) {piece[0].text}`; without a type, the statements say them"
+    fix = Fix("leave them out", (Edit(place, ""),))
+    return piece[:1], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
 
 
 _SIZES = "the sizes of a tensor stand in round brackets behind its type"
@@ -787,8 +891,8 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         )
         message = f"what `{called.text}(...)` gives has no elements here"
         help = instead or f"write a statement `T = {called.text}(...)` before this one and read `T` here"
-        place = Span(called.start, before.end)
-        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
+        place, fix = Span(called.start, before.end), _running(piece, position, called)
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
     if before.text in _PYTHON_WORDS:
         return Diagnostic(
             codes.SYNTAX_ERROR, before.span, f"unexpected `{before.text}`", help=_PYTHON_WORDS[before.text]
@@ -808,6 +912,10 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         return Diagnostic(
             codes.SYNTAX_ERROR, before.span, f"`{before.text}` is no operator", help=REDUCING[word], fix=fix
         )
+    if before.type == "NUMBER" and [each.type for each in piece[position : position + 2]] == ["LPAR", "RPAR"]:
+        fix = Fix("delete them", (Edit(Span(token.start, piece[position + 1].end), ""),))
+        message = f"`{shorten(before.text)}` is a number, and takes no argument"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span | piece[position + 1].span, message, fix=fix)
     if token.text == "end" and position + 1 == len(piece):
         help = "a def ends with `}`"
         fix = Fix("delete it", (Edit(token.span, ""),))
@@ -830,6 +938,23 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         help = f"how often a def is applied is a size, an integer scalar or a literal, as in `{name.text}^3(X)`"
         fix = None
     return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)
+
+
+def _running(piece: list[Token], position: int, called: Token) -> Fix | None:
+    """`Y(i) = (Y(i - 1) else 0) + X(i) along i` instead of `Y(i) = cumsum(X)(i)`, whose second bracket opens at `position`."""
+    running = RUNNING.get(called.text)
+    if running is None:
+        return None
+    start, end = piece.index(called), operand_end(piece, position - 1)
+    kinds = [token.type for token in piece]
+    named = kinds[start + 1 : position] == ["LPAR", "NAME", "RPAR"] and kinds[:2] == ["NAME", "LPAR"]
+    whole = kinds[start - 2 : start] == ["RPAR", "ASSIGN"] and (end == len(piece) or kinds[end] == "WHERE")
+    left = [text_of(each) for each in split_commas(piece[2 : start - 2])]
+    same = left == [text_of(each) for each in split_commas(piece[position + 1 : end - 1])]
+    if not (named and whole and same) or len(left) != 1 or "ALONG" in kinds:
+        return None
+    text = running.text(piece[0].text, left, 0, f"{piece[start + 2].text}({left[0]})")
+    return Fix("go on from the element before", (Edit(Span(called.start, piece[end - 1].end), text),))
 
 
 def _let(piece: list[Token], position: int) -> Diagnostic:

@@ -24,7 +24,21 @@ from .build import CHAIN, BadRange, Build
 from .control import without_control
 from .foreign import chained, commanded, declared, domain, ended, paired, subscripted, where_range
 from .mended import in_place, mended, writes_over
-from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
+from .mistakes import (
+    annotated,
+    is_free,
+    meant,
+    pointer,
+    refused,
+    size_alone,
+    sized_result,
+    split_types,
+    suggested_sizes,
+    typed_constant,
+    unnamed,
+    untyped,
+    without_default,
+)
 from .order_ranges import order_with_range
 from .recovery import (
     BlockTokens,
@@ -585,6 +599,8 @@ class _CellParser:
             return None
         if not self.fits(piece):
             return None
+        piece, default = without_default(piece)
+        self.diagnostics += [] if default is None else [default]
         node, problem = _parse(piece, "param")
         if node is not None:
             return replace(node, type=self.whole_type(node.type))
@@ -596,6 +612,8 @@ class _CellParser:
         if (annotation := annotated(piece, self.sizes.get(piece[0].text, []))) is not None:
             self.forget(span)
             name, problem = piece[0], annotation
+        elif (found := pointer(piece, self.sizes)) is not None:
+            problem = found
         elif len(piece) == 1 and piece[0].type == "NAME" and piece[0].text in _sizes(around):
             self.diagnostics.append(size_alone(piece[0], around))
             return None
@@ -689,7 +707,7 @@ class _CellParser:
             self.forget(other[1].span)
             node = _parse(other[0], "result")[0] if other[0] else None
             problem = other[1]
-        elif problem is not None and (other := meant(piece)) is not None:
+        elif problem is not None and (other := meant(piece) or sized_result(piece)) is not None:
             node, _ = _parse(other[0], "result")
             problem = problem if node is None else other[1]
         if problem is not None:
@@ -700,6 +718,9 @@ class _CellParser:
         """`const float(3) C = [1, 2, 1]`; `None` after a message."""
         if not self.fits(tokens) or any(token.type == "ERROR" for token in tokens):
             return None
+        if (other := typed_constant(tokens)) is not None:
+            self.diagnostics.append(replace(other[1], help=_CONSTANT))
+            tokens = other[0]
         node, problem = _parse(tokens, "statement")
         if problem is not None:
             self.diagnostics.append(replace(problem, help=_CONSTANT))

@@ -21,6 +21,7 @@ from .elsewhere import (
     OPERATORS,
     REDUCING,
     RENAMED,
+    RUNNING,
     TYPES,
     WORD_OPERATORS,
     WORDS_OF_TYPES,
@@ -28,7 +29,7 @@ from .elsewhere import (
     limit,
     reducing,
 )
-from .foreign import text_of
+from .foreign import operand_end, text_of
 from .recovery import closers, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
@@ -262,12 +263,22 @@ def _infix_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Tok
             help = INSTEAD["xor"].help
             spans, is_chain = _compared_sides(tokens, i, pairs, openings)
             plain = "!=" if (spans or "bool" in sides) and not is_chain else plain  # comparisons do not chain
+            if not is_chain and not spans and any(side in FLOATS for side in sides):
+                plain = "!="
+                for first, last in _numbers_beside(tokens, i, sides, pairs, openings):
+                    start, end = tokens[first].start, tokens[last].end
+                    before.setdefault(first, []).append(Token("LPAR", "(", start, start, tokens[first].first))
+                    zero = ("EQUALITY", "!="), ("INTEGER", "0"), ("RPAR", ")")
+                    behind.setdefault(last, []).extend(Token(*each, end, end) for each in zero)
+                    edits += [Edit(Span(start, start), "("), Edit(Span(end, end), " != 0)")]
             for first, last in spans:
                 start, end = tokens[first].start, tokens[last].end
                 before.setdefault(first, []).append(Token("LPAR", "(", start, start, tokens[first].first))
                 behind.setdefault(last, []).append(Token("RPAR", ")", end, end))
                 edits += [Edit(Span(start, start), "("), Edit(Span(end, end), ")")]
         fix = Fix(f"replace `{token.text}` by `{plain}`", (*edits, Edit(token.span, plain)))
+        if token.text in ("shl", "shr") and sides[0] in FLOATS:
+            fix = None  # which the message about the shift has
         if token.text == "div":
             help, fix = _QUOTIENT, None if any(side in FLOATS for side in sides) else fix
         message = f"there is no operator `{token.text}`"
@@ -294,6 +305,17 @@ def _kind_of(tokens: list[Token], i: int, openings: dict[int, int], types: dict[
     if tokens[i].type == "BANG" or tokens[i].text in ("true", "false"):
         return "bool"
     return "float" if tokens[i].type == "NUMBER" else types.get(tokens[i].text, ("", 0))[0]
+
+
+def _numbers_beside(
+    tokens: list[Token], i: int, sides: tuple[str, str], pairs: dict[int, int], openings: dict[int, int]
+) -> list[tuple[int, int]]:
+    """The operands of an `xor` that are no truth values: their first and last places."""
+    first, last = openings.get(i - 1, i - 1), pairs.get(i + 1, i + 1)
+    first -= first > 0 and tokens[first].type == "LPAR" and tokens[first - 1].type == "NAME"
+    last = pairs.get(last + 1, last) if tokens[last].type == "NAME" else last
+    places = (first, i - 1), (i + 1, last)
+    return [place for place, side in zip(places, sides, strict=True) if side != "bool"]
 
 
 def _compared_sides(
@@ -503,10 +525,10 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     while i < len(tokens):
         token, end = tokens[i], _operator_end(tokens, i)
         if end > i and _is_head(tokens, i, openings):
-            mean = _mean(tokens, i, end, openings)
-            kept += [_operator(tokens[i:end], diagnostics)] if mean is None else mean.opening
-            diagnostics += [] if mean is None else [mean.said]
-            closing |= {} if mean is None else {mean.last: mean.closing}
+            meant = _mean(tokens, i, end, openings) or _running(tokens, i, end, openings)
+            kept += [_operator(tokens[i:end], diagnostics)] if meant is None else meant.opening
+            diagnostics += [] if meant is None else [meant.said]
+            closing |= {} if meant is None else {meant.last: meant.closing}
             i = end
             continue
         kept += [token, *closing.pop(i, [])]
@@ -515,8 +537,8 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class _Mean:
-    """The sum that stands for a mean: its operator and what opens a cast, what closes it behind the token `last`, the message."""
+class _Meant:
+    """What a word before `=!` stands for: an operator and what opens a cast, what closes it behind `last`, the message."""
 
     opening: list[Token]
     last: int
@@ -524,16 +546,12 @@ class _Mean:
     said: Diagnostic
 
 
-def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Mean | None:
+def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Meant | None:
     """`Y(i) mean=! X(i, j)` is a sum and a quotient by the extents of what is summed over; `None` where they are not seen."""
     start = openings.get(i - 1, i) - 1
     if reducing(tokens[i].text) != "mean" or tokens[start].type != "NAME":
         return None
-    pairs, last = {opening: close for close, opening in openings.items()}, end
-    while last < len(tokens) and tokens[last].type not in ("RBRACE", "WHERE", "ALONG"):
-        if tokens[last].type == "NAME" and last > end and _starts_any(tokens, last, pairs):
-            break
-        last += 1
+    last = _value_end(tokens, end, {opening: close for close, opening in openings.items()})
     extents = _summed(tokens[end:last], {token.text for token in tokens[start + 1 : i]})
     if not extents or (last < len(tokens) and tokens[last].type in ("WHERE", "ALONG")):
         return None
@@ -554,7 +572,33 @@ def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _M
         at = tokens[end].start
         opening += [Token("SCALAR", cast, at, at), Token("LPAR", "(", at, at)]
         closing = [Token("RPAR", ")", behind, behind)]
-    return _Mean(opening, last - 1, closing, said)
+    return _Meant(opening, last - 1, closing, said)
+
+
+def _value_end(tokens: list[Token], start: int, pairs: dict[int, int]) -> int:
+    """The place behind the value of a statement that begins at `start`."""
+    last = start
+    while last < len(tokens) and tokens[last].type not in ("RBRACE", "WHERE", "ALONG"):
+        if tokens[last].type == "NAME" and last > start and _starts_any(tokens, last, pairs):
+            break
+        last += 1
+    return last
+
+
+def _running(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Meant | None:
+    """`Y(i) cumsum=! X(i)` is a recurrence along the only index; `None` where that is not seen."""
+    running, start = RUNNING.get(tokens[i].text), openings.get(i - 1, i) - 1
+    last = _value_end(tokens, end, {opening: close for close, opening in openings.items()})
+    value, left = tokens[end:last], [token.text for token in tokens[start + 2 : i - 1] if token.type == "NAME"]
+    follows = tokens[last].type if last < len(tokens) else ""
+    if running is None or len(left) != 1 or not value or follows == "ALONG" or _summed(value, set(left)):
+        return None
+    right = running.text(tokens[start].text, left, 0, text_of(value), operand_end(value, 0) != len(value))
+    place, whole = Span(tokens[i].start, tokens[end - 1].end), Span(tokens[i].start, value[-1].end)
+    message = f"there is no operator `{text_of(tokens[i:end]).replace(' ', '')}`"
+    fix = Fix("go on from the element before", (Edit(whole, f"= {right}"),))
+    said = Diagnostic(codes.PYTHON_OPERATOR, place, message, help=running.help, fix=fix)
+    return _Meant([Token("ASSIGN", "=", place.start, place.end)], last - 1, [], said)
 
 
 def _starts_any(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:

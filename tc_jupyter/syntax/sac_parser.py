@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
-from . import elsewhere
+from . import elsewhere, sac_foreign
 from .sac_printer import type_text
 from .sac_tree import (
     Apply,
@@ -287,9 +287,9 @@ class _Parser:
                     )
             elif kind == "hash":
                 self.comments.append(span)
-                self._unknown("#", Span(span.start, span.start + 1))
+                self._unknown("#", Span(span.start, span.start + 1), tokens)
             elif kind == "unknown":
-                self._unknown(match.group(), span)
+                self._unknown(match.group(), span, tokens)
             else:
                 tokens.append(_Token(kind, match.group(), span))
         end = len(self.source.text)
@@ -297,10 +297,20 @@ class _Parser:
         self.allow = allowed
         return tokens
 
-    def _unknown(self, char: str, span: Span) -> None:
-        help = "comments start with `//`" if char == "#" else "delete it"
+    def _unknown(self, char: str, span: Span, tokens: list[_Token]) -> None:
+        """Tell of a character behind some tokens; one that joins operands has a token that does so, too."""
+        help, fix, before = "comments start with `//`" if char == "#" else "delete it", None, tokens[-1:]
+        operand = bool(before) and (before[0].kind in ("name", "number") or before[0].text in (")", "]"))
+        if char == "@" and operand:
+            told = len(self.diagnostics) < _MOST_DIAGNOSTICS
+            help, fix = sac_foreign.PRODUCT, sac_foreign.product(self.source, before[0], span) if told else None
+            tokens.append(_Token("symbol", "*", span))
+        elif char == "'" and operand and before[0].span.end == span.start:
+            help = "the axes in reverse order are `transpose(a)`"
+            text = f"transpose({before[0].text})"
+            fix = Fix(f"write `{text}`", (Edit(before[0].span | span, text),)) if before[0].kind == "name" else None
         shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
-        self.say(codes.UNKNOWN_CHARACTER, span, f"{shown} is not part of the language", help=help)
+        self.say(codes.UNKNOWN_CHARACTER, span, f"{shown} is not part of the language", help=help, fix=fix)
 
     def no_operator(self, token: _Token) -> NoReturn:
         """Refuse an operator of C on bits."""
@@ -407,9 +417,15 @@ class _Parser:
             self.diagnostics.append(Diagnostic(code, span, message, label=label, help=help or None, fix=fix))
 
     def fail(
-        self, message: str, *, code: Code = codes.SYNTAX_ERROR, span: Span | None = None, help: str | None = None
+        self,
+        message: str,
+        *,
+        code: Code = codes.SYNTAX_ERROR,
+        span: Span | None = None,
+        help: str | None = None,
+        fix: Fix | None = None,
     ) -> NoReturn:
-        self.say(code, span or self.token.span, message, help=help)
+        self.say(code, span or self.token.span, message, help=help, fix=fix)
         raise _Failed
 
     # Functions
@@ -1187,6 +1203,7 @@ class _Parser:
             if level is None or level < power:
                 return left
             self.next()
+            self.spoiled = self.spoiled or self.source.slice(token.span) == "@"  # it has another shape than a product
             self.enter(1)
             right = self.binary(level + 1)
             self.calls -= 1
@@ -1216,7 +1233,13 @@ class _Parser:
         return node
 
     def postfix(self, node: SacExpression) -> SacExpression:
-        while self.is_at("["):
+        while self.is_at("[") or self._has_dot():
+            if self.is_at("."):
+                if self.tokens[self.at + 1].kind != "name":
+                    self.without_dot()
+                    return node
+                node = self.method(node)
+                continue
             self.next()
             if self.is_at("]"):
                 self.fail("a selection needs an index", help="write `a[i]`, `a[iv]` or `a[., j]`")
@@ -1234,6 +1257,13 @@ class _Parser:
                 self.expect("]", "after the indices of a selection", help="write `a[[., j]]` or `a[., j]`")
             node = Selection(node, tuple(indices), node.span | self.last.span)
         return node
+
+    def _has_dot(self) -> bool:
+        """Whether a dot behind an operand is that of a method or of an operator."""
+        after = self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+        touches = self.is_at(".") and after.span.start == self.token.span.end
+        is_method = sac_foreign.is_method(after.text) and self.last.span.end == self.token.span.start
+        return touches and (is_method or after.text in ("*", "/", "+", "-"))
 
     def _lists_dots(self) -> bool:
         """Whether a selection has its indices in a list with dots: `a[[., j]]`."""
@@ -1350,7 +1380,11 @@ class _Parser:
             return Number(token.text, token.text == "true", "bool", token.span)
         if token.text in ("inf", "nan"):
             return Number(token.text, float(token.text), None, token.span)
+        if token.text in ("lambda", "fn", "fun") and (self.token.kind == "name" or self.is_at(":")):
+            self.nameless(token.span, sac_foreign.mapped(self.tokens, self.source, self.at - 3))
         name = Name(token.text, token.span)
+        if self.is_at(".") and token.text in elsewhere.MODULES and self.tokens[self.at + 1].kind == "name":
+            return self.of_module(token)
         if self.is_at("::"):
             name = self.qualified(name)
         alias = self.aliases.get(token.text)
@@ -1361,10 +1395,10 @@ class _Parser:
                     f"`{token.text}` is a type with axes and no cast", code=codes.BAD_TYPE, span=token.span, help=help
                 )
             name = Name(alias.base, token.span)
+        if self.is_at(".") and self.tokens[self.at + 1].text == "(" and self.token.span.start == token.span.end:
+            self.without_dot()
         if token.text not in STATEMENT_WORDS and self.accept("("):
-            arguments: list[SacExpression] = []
-            while self.more(bool(arguments), ")"):
-                arguments.append(self.expression())
+            arguments = self.arguments(token)
             self.expect(")", f"after the arguments of `{token.text}`")
             return Apply(name, tuple(arguments), token.span | self.last.span)
         if token.text in ("and", "or", "not"):
@@ -1387,6 +1421,69 @@ class _Parser:
             )
         return name
 
+    def arguments(self, called: _Token) -> list[SacExpression]:
+        """The arguments of a call, behind the bracket."""
+        found: list[SacExpression] = []
+        if (
+            called.text in sac_foreign.REDUCING
+            and self.token.text in OPERATORS
+            and self.tokens[self.at + 1].text == ","
+        ):
+            fix = sac_foreign.combined(self.tokens, self.at - 2)
+            self.fail("operators are no arguments", help=sac_foreign.COMBINED, fix=fix)
+        while self.more(bool(found), ")"):
+            start = self.at
+            found.append(self.expression())
+            self.no_comprehension(start)
+            if self.is_at("->"):
+                self.nameless(self.token.span)
+        return found
+
+    def no_comprehension(self, start: int) -> None:
+        """Refuse `e for x in a`, whose `e` begins at a token and ends here."""
+        if self.is_at("for"):
+            help, fix = sac_foreign.comprehension(self.tokens, self.source, start, self.at)
+            self.fail("`for` stands in no expression", help=help, fix=fix)
+
+    def nameless(self, span: Span, fix: Fix | None = None) -> NoReturn:
+        """Refuse a function that stands in an expression."""
+        self.fail("there are no functions without a name", span=span, help=sac_foreign.NO_NAME, fix=fix)
+
+    def without_dot(self) -> None:
+        """Tell of the dot of `a .* b` and `abs.(a)`, and go on behind it."""
+        fix = Fix("delete `.`", (Edit(self.token.span, ""),))
+        help = "operators and functions of numbers take whole arrays"
+        self.say(codes.SYNTAX_ERROR, self.token.span, "no operator and no call has a dot", help=help, fix=fix)
+        self.next()
+
+    def of_module(self, module: _Token) -> SacExpression:
+        """`np.abs(a)`, at the dot: functions have their plain names."""
+        name = self.tokens[self.at + 1]
+        plain = elsewhere.CONSTANTS.get(name.text) or elsewhere.OF_MODULES.get(name.text)
+        text = plain or elsewhere.RENAMED.get(name.text, name.text)
+        fix = Fix(f"write `{text}`", (Edit(module.span | name.span, text),))
+        help = "numbers are written out" if plain else "functions have their plain names"
+        self.say(codes.SYNTAX_ERROR, module.span | self.token.span, "there are no modules", help=help, fix=fix)
+        self.at += 1
+        if plain:
+            self.next()
+            return Number(plain, float(plain), None, name.span)
+        self.tokens[self.at] = token = _Token("name", text, name.span)
+        return self.word(token)
+
+    def method(self, node: SacExpression) -> SacExpression:
+        """`a.T` and `a.sum()`, at the dot."""
+        dot, name = self.next(), self.next()
+        called = self.is_at("(") and self.tokens[self.at + 1].text == ")"
+        self.at += 2 * called
+        function, end = sac_foreign.function_of(name.text), self.last.span.end
+        help, fix = f"functions stand before their argument: `{function}(a)`", None
+        if isinstance(node, Name | Selection | Apply):
+            start = Span(node.span.start, node.span.start)
+            fix = Fix(f"write `{function}(..)`", (Edit(start, f"{function}("), Edit(Span(dot.span.start, end), ")")))
+        self.say(codes.SYNTAX_ERROR, dot.span | name.span, f"there is no `.{name.text}`", help=help, fix=fix)
+        return Apply(Name(function, name.span), (node,), node.span | name.span)
+
     def qualified(self, module: Name) -> Name:
         """`Math::sin`, at the `::`."""
         if module.name not in MODULES:
@@ -1404,7 +1501,9 @@ class _Parser:
     def literal(self, begin: _Token) -> ArrayLiteral:
         elements: list[SacExpression] = []
         while self.more(bool(elements), "]"):
+            start = self.at
             elements.append(self.expression())
+            self.no_comprehension(start)
         self.expect("]", "after the elements of an array")
         return ArrayLiteral(tuple(elements), begin.span | self.last.span)
 

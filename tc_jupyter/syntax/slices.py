@@ -173,7 +173,8 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
         return None
     if given:
         edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(given)}"))
-    return [*edits, *([] if names is unread else _left(piece, place, reads, names))]
+    left = [] if names is unread else _left(piece, place, reads, names)
+    return None if left is None else [*edits, *left]
 
 
 def _ends(tokens: tuple[Token, ...]) -> tuple[int, int]:
@@ -243,8 +244,18 @@ def _round(piece: list[Token], read: _Read) -> list[Edit]:
     return [Edit(piece[read.opening].span, "("), Edit(piece[read.closing].span, ")")]
 
 
-def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) -> list[Edit]:
-    """What makes the new indices those of the target: an operator in place of `sum(...)`, or indices on the left."""
+def _combined(piece: list[Token], place: int, reads: list[_Read]) -> int:
+    """How many reads with slices stand inside of a function that combines elements, as in `X(i, j) / sum(X(i, :))`."""
+    calls = ((start, end) for start, end in closers(piece).items() if start > place)
+    combining = [(start, end) for start, end in calls if reducing(piece[start - 1].text) in OPERATORS]
+    return sum(any(start < read.opening < end for start, end in combining) for read in reads if read.slices)
+
+
+def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) -> list[Edit] | None:
+    """What makes the new indices those of the target: an operator in place of `sum(...)`, or indices on the left.
+
+    Nothing where they are those of a function that combines elements, in an expression; `None` where only some of them are.
+    """
     if piece[place].type == "UPDATE" or any(read.opening < place for read in reads):
         return []
     value = place + 1
@@ -255,6 +266,8 @@ def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) 
     whole = value + 1 < len(piece) and closers(piece).get(value + 1) == len(piece) - 1
     if whole and (word is not None or piece[value].text in REDUCED):
         return []  # about which there is a message of its own
+    if combined := _combined(piece, place, reads):
+        return [] if combined == sum(bool(read.slices) for read in reads) else None
     if piece[place - 1].type in _CLOSING:
         comma = ", " if piece[place - 2].type not in _OPENING else ""
         return [Edit(Span(piece[place - 1].start, piece[place - 1].start), comma + ", ".join(names))]

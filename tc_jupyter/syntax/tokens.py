@@ -725,6 +725,8 @@ class _Scanner:
         fix = Fix("write `abs(...)`", tuple(Edit(Span(at, at + 1), "abs(" if opens else ")") for at, opens in bars))
         help = "an absolute value is `abs(x)`"
         message = "bars are no absolute value: `|` combines bits"
+        if len(bars) == 4 and self.text[start : start + 2] == self.text[last - 2 : last] == "||":
+            message, help, fix = "bars are no norm: `|` combines bits", elsewhere.INSTEAD["norm"].help, None
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
         self.add("ERROR", self.text[start:last], start, last)
         return last

@@ -24,7 +24,8 @@ def test_names_exist():
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_instead_is_legal(name):
-    kind = "bool" if name.startswith("logical") else "int" if name.startswith("bitwise") or name == "xor" else "float"
+    of_bits = name.startswith("bitwise") or name in ("xor", "invert", "lnot")
+    kind = "bool" if name.startswith("logical") or name == "not_" else "int" if of_bits else "float"
     arguments = ["X(i) > 1" if name in ("select", "ifelse", "iif", "np.where") else "X(i)", "Z(i)", "3"][
         : WRITTEN[name].count
     ]
@@ -49,6 +50,31 @@ def test_what_is_written_instead_is_legal(name):
         ("2 / silu(X(i) + 1)", lambda x: 2 * (1 + np.exp(-x - 1)) / (x + 1)),
         ("softplus(X(i))", lambda x: np.log1p(np.exp(x))),
         ("clip(X(i), 0.5, 1)", lambda x: np.clip(x, 0.5, 1)),
+        ("rint(X(i) - 0.5)", lambda x: np.rint(x - 0.5)),
+        ("signbit(1 - X(i)) ? 1 : 0", lambda x: np.signbit(1 - x)),
+        ("heaviside(X(i) - 1.55, 0.5)", lambda x: np.heaviside(x - 1.55, 0.5)),
+        ("sinc(X(i))", np.sinc),
+        ("deg2rad(X(i)) + 1", lambda x: np.deg2rad(x) + 1),
+        ("degrees(X(i))", np.degrees),
+        ("cot(X(i))", lambda x: 1 / np.tan(x)),
+        ("fract(X(i))", lambda x: x - np.floor(x)),
+        ("lerp(X(i), 2.0, 0.25)", lambda x: x + 0.25 * (2 - x)),
+        ("ldexp(X(i), 3)", lambda x: 8 * x),
+        ("xlogy(X(i), 2.0)", lambda x: x * np.log(2)),
+        ("logaddexp(X(i), 1.0)", lambda x: np.logaddexp(x, 1)),
+        ("isclose(X(i), 0.1) ? 1 : 0", lambda x: np.isclose(x, 0.1)),
+        ("floor_divide(X(i) - 1, 0.75)", lambda x: np.floor_divide(x - 1, 0.75)),
+        ("cdiv(X(i), 0.75)", lambda x: np.ceil(x / 0.75)),
+        ("rem(1 - X(i), 0.75)", lambda x: np.fmod(1 - x, 0.75)),
+        ("logical_and(X(i) - 0.1, X(i) > 1) ? 1 : 0", lambda x: x > 1),
+        ("leaky_relu(1 - X(i))", lambda x: np.where(x < 1, 1 - x, 0.01 * (1 - x))),
+        ("elu(1 - X(i), 2.0)", lambda x: np.where(x < 1, 1 - x, 2 * np.expm1(1 - x))),
+        ("logsigmoid(X(i) - 1)", lambda x: -np.log1p(np.exp(1 - x))),
+        ("mish(X(i))", lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+        ("squared_difference(X(i), 2) - 1", lambda x: (x - 2) ** 2 - 1),
+        ("factorial(X(i) * 0 + 4)", lambda x: 24 + 0 * x),
+        ("fmaf(X(i), 2, 1)", lambda x: 2 * x + 1),
+        ("__expf(X(i))", np.exp),
     ],
 )
 def test_values(text, expected):
@@ -58,6 +84,36 @@ def test_values(text, expected):
     x = np.linspace(0.1, 3, 7, dtype=np.float32)
     repaired = tc.compile(program[: edit.span.start] + edit.text + program[edit.span.end :], target="interpreter").f
     np.testing.assert_allclose(repaired(x), expected(x), rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+def test_bits_are_counted(dtype):
+    program = f"def f({np.dtype(dtype).name}(N) X) -> (Y) {{ Y(i) = popcount(X(i)) where i in 0:N }}"
+    (found,) = tc.analyze(program).diagnostics
+    x = np.array([0, 1, 2, 85, 127, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+    repaired = tc.compile(found.fix.applied(program), target="interpreter", allow=["TC235"]).f
+    expected = [bin(int(each) % (1 << 8 * x.itemsize)).count("1") for each in x]
+    assert repaired(x).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Y(i) = (X(i, 0) - min(X)) / (max(X) - min(X))", lambda x: (x[:, 0] - x.min()) / (x.max() - x.min())),
+        ("Y(i, j) = exp(X(i, j)) / sum(exp(X(i, k)))", lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+        ("Y(i) = 2 * mean(X(i, j)^2)", lambda x: 2 * (x**2).mean(1)),
+        ("Y = mean(X)", np.mean),
+        ("Y(i) = count(X(i, j)) / M", lambda x: np.count_nonzero(x, 1) / x.shape[1]),
+        ("Y = sqrt(sum(X(i, j)^2)) + 1", lambda x: np.sqrt((x**2).sum()) + 1),
+    ],
+)
+def test_what_is_combined_apart(text, expected):
+    program = f"def f(float(N, M) X) -> (Y) {{ {text} }}"
+    while (found := [each for each in tc.analyze(program).diagnostics if each.is_error]) and found[0].fix:
+        program = found[0].fix.applied(program)
+    x = np.random.default_rng(0).integers(-2, 3, (4, 5)).astype(np.float32)
+    repaired = tc.compile(program, target="interpreter", allow=["TC322"]).f
+    np.testing.assert_allclose(repaired(x), expected(x), rtol=1e-5)
 
 
 def test_the_logarithm_of_a_sum_of_infinities():

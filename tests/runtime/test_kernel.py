@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import NO_SPAN, CallError, Diagnostic, SourceText, codes
 from tc_jupyter.loops import Block, Buffer, Check, For, Kernel, Store
 from tc_jupyter.program import (
@@ -240,6 +241,25 @@ def test_other_overlap_is_refused(source, target):
     with pytest.raises(CallError, match=r"TC611.*`Y` shares memory with `X`"):
         call(*scale(), x[source], out=x[target])
     np.testing.assert_array_equal(x, kept)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("Y(i) = X(i)  Y(i) += 1", "and 2 statements write `Y`: in place, only one may"),
+        ("Y(i) = X(N - 1 - i) where i in 0:N", "which is read elsewhere than at the written position"),
+        ("T(i) = 2 * X(i)  Y(i) = T(i)", "which the statement on `T` reads"),
+        ("Y(i) +=! X(i) * X(k)", "which is read several times for an element of `Y`"),
+    ],
+)
+def test_what_is_in_the_way_is_said(body, why):
+    f = tc.compile(f"def f(float(N) X) -> (Y) {{ {body} }}", target="interpreter").f
+    x = floats(10)
+    with pytest.raises(CallError) as caught:
+        f(x, out=x)
+    assert caught.value.diagnostic.message == f"`out=` for `Y` shares memory with `X`, {why}"
+    with pytest.raises(CallError, match="of which it is another part"):
+        f(x[1:], out=x[:-1])
 
 
 def test_interleaved_arrays_do_not_overlap():

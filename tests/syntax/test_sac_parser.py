@@ -138,7 +138,7 @@ def test_allow_belongs_to_the_line():
         ("bool f(bool a) { return !(return(a) == a); }", ["TC108"]),
         ("int[*] f() { return with { ([0] <= iv < [1]) : 1 ([1] <= iv < [2]) : 2; } : genarray([2]); }", ["TC101"]),
         ("int f(int A) { return 017 + 3j + 1.5x; }", ["TC102", "TC109", "TC102"]),
-        ("int f(int A) { return 1 @ 2; }", ["TC103", "TC101"]),
+        ("int f(int A) { return 1 @ 2; }", ["TC103"]),
         ("int f(int A) { return A < 1 < 2; }", ["TC106"]),
         ("int f(int return) { return 1; }", ["TC108"]),
         ("int f(int A) { if (A) return 1; }", ["TC155"]),

@@ -1,0 +1,142 @@
+"""Functions of array libraries that combine elements, as statements: `sum(X(i, j))`, `max(X)`, `mean(X(i, j))`.
+
+Worked example: of `Y(i) = X(i) / max(X)` the fix makes `Y_max max=! X(j)  Y(i) = X(i) / Y_max`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
+from tc_jupyter.syntax import elsewhere, tree
+
+from .expr import DType
+from .scope import TensorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What is combined.
+
+    Attributes:
+        text: one element of it, in brackets in `bracketed` where operators beside it could take it apart.
+        over: the indices that it is combined over, with the extents that are seen, as `X.1` for `j` of `X(i, j)`.
+        left: the left-side indices that it has.
+        dtype: its type, if that is known.
+    """
+
+    text: str
+    bracketed: str
+    over: Mapping[str, str]
+    left: tuple[str, ...]
+    dtype: DType | None
+
+
+def of_elements(
+    node: tree.Expression, text: str, bracketed: str, known: Collection[str], left: tuple[str, ...], dtype: DType | None
+) -> Combined | None:
+    """An expression of elements; `None` where all of its names mean something already, so that nothing is combined over."""
+    names = dict.fromkeys(item.name for item in tree.walk(node) if isinstance(item, tree.Name))
+    over = dict.fromkeys((name for name in names if name not in known), "")
+    over |= {name: extent for name, extent in _extents(node) if name in over}
+    own = tuple(name for name in left if name in names)
+    return Combined(text, bracketed, over, own, dtype) if over else None
+
+
+def of_tensor(info: TensorInfo, free: list[str]) -> Combined | None:
+    """All elements of a tensor, at indices that are free; `None` where there are too few, or it has none."""
+    rank = info.rank or 0
+    if not 0 < rank <= len(free):
+        return None
+    text = f"{info.name}({', '.join(free[:rank])})"
+    return Combined(text, text, {name: f"{info.name}.{k}" for k, name in enumerate(free[:rank])}, (), info.dtype)
+
+
+def _extents(node: tree.Expression) -> Iterator[tuple[str, str]]:
+    reads = (item for item in tree.walk(node) if isinstance(item, tree.Apply))
+    for read in reads:
+        for place, at in enumerate(read.arguments):
+            if isinstance(at, tree.Name):
+                yield at.name, f"{read.function.name}.{place}"
+
+
+def statements(word: str, target: str, combined: Combined) -> tuple[str, str, str] | None:
+    """The operator, the value, and what stands in a second statement, for a target; `None` where `word` is no statement."""
+    if word in elsewhere.REDUCED:
+        operator, template = elsewhere.REDUCED[word]
+        return operator, template.format(combined.text, combined.bracketed), ""
+    if word != "mean" or not all(combined.over.values()) or combined.dtype is None:
+        return None
+    count = " * ".join(combined.over.values())
+    count = count if len(combined.over) == 1 else f"({count})"
+    value = combined.text if combined.dtype.part.is_float else f"double({combined.text})"
+    return "+=!", value, f"  {target} = {target} / {count}"
+
+
+def whole(
+    word: str, statement: tree.Comprehension, node: tree.Expression, combined: Combined, source: SourceText
+) -> Fix | None:
+    """The fix for a statement that is this function alone: `m = max(X)`."""
+    target = source.slice(Span(statement.span.start, statement.operator_span.start)).rstrip()
+    made = statements(word, target, combined)
+    if made is None or (made[2] and statement.clauses):
+        return None
+    operator, value, behind = made
+    edits = [Edit(statement.operator_span, operator), Edit(node.span, value)]
+    edits += [Edit(Span(statement.span.end, statement.span.end), behind)] if behind else []
+    return Fix(f"replace `=` by `{operator}`" if not behind else "sum, and divide", tuple(edits))
+
+
+def apart(
+    word: str, statement: tree.Comprehension, node: tree.Expression, combined: Combined, source: SourceText
+) -> Fix | None:
+    """The fix for such a function inside of an expression: a statement before gives its value a name.
+
+    `None` where an index that it combines over stands elsewhere in the statement, too.
+    """
+    items = [item for part in (statement.value, *(statement.indices or ())) for item in tree.walk(part)]
+    same = [
+        item for item in items if isinstance(item, tree.Apply) and source.slice(item.span) == source.slice(node.span)
+    ]
+    names = (item for item in items if isinstance(item, tree.Name))
+    rest = {name.name for name in names if not any(_is_inside(name.span, each.span) for each in same)}
+    if statement.clauses or statement.along or statement.blocks or rest & combined.over.keys():
+        return None
+    name = _free(f"{statement.target.name}_{word}", source)
+    target = f"{name}({', '.join(combined.left)})" if combined.left else name
+    made = statements(word, target, combined)
+    if made is None:
+        return None
+    operator, value, behind = made
+    if not behind and any(isinstance(item, tree.Binary) and item.op == "/" and item.left in same for item in items):
+        is_float = combined.dtype is not None and combined.dtype.part.is_float and "? 1 : 0" not in value
+        value = value if is_float else f"double({value})"  # a quotient of integers would be rounded down
+    start = Span(statement.span.start, statement.span.start)
+    edits = [Edit(start, f"{target} {operator} {value}{behind}  "), *(Edit(each.span, target) for each in same)]
+    return Fix(f"give it a name in a statement before: `{name}`", tuple(edits))
+
+
+def _is_inside(span: Span, outer: Span) -> bool:
+    return outer.start <= span.start < outer.end
+
+
+def _free(name: str, source: SourceText) -> str:
+    """The name, with a number behind it where the text has it already."""
+    words = _words(source.text)
+    return next(each for k in itertools.count(1) if (each := f"{name}{k if k > 1 else ''}") not in words)
+
+
+@lru_cache(maxsize=4)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
+
+
+def is_nested(statement: tree.Comprehension, node: tree.Apply[tree.Expression]) -> bool:
+    """Whether a call that combines elements stands inside of another one, or has one inside."""
+    calls = (item for item in tree.walk(statement.value) if isinstance(item, tree.Apply) and item is not node)
+    near = (each for each in calls if _is_inside(each.span, node.span) or _is_inside(node.span, each.span))
+    return any(len(each.arguments) == 1 and elsewhere.reducing(each.function.name) is not None for each in near)
