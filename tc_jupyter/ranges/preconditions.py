@@ -868,16 +868,25 @@ def _inside_help(checker: _Checker, access: Access, dimension: int, sides: Colle
     lower = [f"{inside} >= {as_written(first)}"] if "lower" in sides else []
     upper = [f"{inside} < {as_written(end)}"] if "upper" in sides else []
     is_read = not checker.is_write(access)
-    if not is_read or not (operator == "=" or (operator == "+" and _is_factor(access.read, checker.statement.value))):
+    zero = zero_outside(ranges, checker.statement, access) if is_read else None
+    if zero is None:
         left_out = f"leave points without {'an element' if is_read else 'a place'} out"
         left_out = f"{left_out}: `where {', '.join(lower + upper)}`"
         return left_out if operator == "=" else f"{left_out}; or {clamp}"
-    shown = in_the_text(access.text, access.index, access.read.span, ranges)
-    zero = "false" if ranges.program.tensor(access.tensor).element is DType.BOOL else "0"
     given = _given_by_it(checker, access)
     also = f", with `where {', '.join(given)}`," if given else ""
-    tensor = written_tensor(access.tensor, ranges.program)
-    return f"`({shown} else {zero})`{also} is {zero} where `{tensor}` has no such element; or {clamp}"
+    tensor, value = written_tensor(access.tensor, ranges.program), zero.split()[-1].rstrip(")")
+    return f"`{zero}`{also} is {value} where `{tensor}` has no such element; or {clamp}"
+
+
+def zero_outside(ranges: Ranges, statement: Statement, access: Access) -> str | None:
+    """A read of `%%tc` that is 0 where there is no such element; `None` where a reduction would not leave its points out so."""
+    operator = statement.operator
+    if operator != "=" and not (operator == "+" and _is_factor(access.read, statement.value)):
+        return None
+    shown = in_the_text(access.text, access.index, access.read.span, ranges)
+    is_bool = ranges.program.tensor(access.tensor).element is DType.BOOL
+    return f"({shown} else {'false' if is_bool else '0'})"
 
 
 def _subscript_text(ranges: Ranges, access: Access, dimension: int) -> str:
