@@ -599,6 +599,26 @@ def test_ranges_of_every_index(module):
     assert [item.index for item in module.matmul.ranges] == ["i", "j", "k"]
 
 
+def test_every_range_says_why():
+    f = tc.compile(
+        """
+        def f(float(N) X, float(K) W) -> (float(N + 1) Y, Z) {
+            Y(i) = 0
+            Y(j) += X(j) where j in 0:N
+            Z(i) +=! X(i + k) * W(k)
+        }
+    """,
+        allow="TC325",
+    ).f
+    why = {(item.statement, item.index): item.because for item in f.ranges}
+    assert why["Y", "i"] == ("given by the extent of `Y`",)
+    assert why["Y#2", "j"] == ("given by `where`",)
+    assert why["Z", "i"] == ("0 <= i + k < N  (X)",)
+    assert all(why.values())
+    f = tc.compile("def f(float(N) X, int32 T) -> (float(T, N) Y) { along t in 0:T { Y(t, i) = X(i) } }").f
+    assert [item.because for item in f.ranges] == [("given by `along`",), ("0 <= i < N  (X)",)]
+
+
 def test_bounds_as_formulas(module):
     pytest.importorskip("sympy")
     first = module["shift"].ranges[0]
