@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from tc_jupyter.diagnostics import (
@@ -121,7 +122,8 @@ def analyze(
         ValueError: `language` is neither `tc` nor `sac`, or `allow` has what is no code.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
-        raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`")
+        hint = "; `tc.load` compiles a file" if isinstance(text, PathLike) else ""
+        raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`{hint}")
     if not isinstance(known, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"known={known!r:.60}: expected functions by name, as in `{{'f': module.f}}`")
     silent = frozenset(allowed_codes(allow))
