@@ -47,6 +47,7 @@ from tc_jupyter.compiler.definition import (
 from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c, plain_numba
+from tc_jupyter.compiler.text_form import because
 from tc_jupyter.compiler.uses import NOTHING, Library, Reading, Used
 from tc_jupyter.diagnostics import (
     CallError,
@@ -65,7 +66,7 @@ from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program, Signature, as_size
 from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
-from tc_jupyter.ranges import Precondition, SizeExpr, to_python
+from tc_jupyter.ranges import Precondition, Ranges, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import autograd, cpu, cuda, libraries, peak
 from tc_jupyter.runtime.alternating import Alternating
@@ -331,7 +332,7 @@ class IndexRange:
         kind: `output` or `reduction`.
         round: in which it was found; 0 for `where` and `target`.
         source: `where`, `inferred` or `target`.
-        because: the bounds that shaped it, one line each.
+        because: why, one line each: the bounds that shaped it, or what else gives it.
         text: the range at each point, `0 <= k < i + 1`.
     """
 
@@ -800,7 +801,7 @@ class Function:
     def ranges(self) -> tuple[IndexRange, ...]:
         """The range of every index of every statement, with its reasons."""
         found = self.analysis.ranges
-        return tuple(_index_range(item) for name in found.indices for item in found.indices[name])
+        return tuple(_index_range(item, found) for name in found.indices for item in found.indices[name])
 
     @property
     def preconditions(self) -> tuple[Precondition, ...]:
@@ -1597,13 +1598,14 @@ def rewrites_text(found: Rewrites) -> str:
     return "\n\n".join(f"// {step.title}\n{step.text}" for step in found.steps)
 
 
-def _index_range(item: InferredRange) -> IndexRange:
+def _index_range(item: InferredRange, found: Ranges) -> IndexRange:
     assert item.lower is not None
     assert item.upper is not None
     ends = item.ends or (item.lower, item.upper)
     lower, upper = map(to_python, ends)
+    why = item.reasons or (because(item, found),)
     return IndexRange(
-        item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends, item.text
+        item.statement, item.index, lower, upper, item.kind, item.round, item.source, why, ends, item.text
     )
 
 

@@ -8,6 +8,7 @@ import re
 import threading
 import traceback
 import warnings
+from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
@@ -402,6 +403,11 @@ def doubled(A, B):
     ("use", "error", "said"),
     [
         (lambda f: tc.compile(3), TypeError, "the text of a cell is a string, not `int`"),
+        (
+            lambda f: tc.compile(PurePosixPath("a")),
+            TypeError,
+            "the text of a cell is a string, not `PurePosixPath`; `tc.load` co",
+        ),
         (lambda f: tc.analyze(b".."), TypeError, "the text of a cell is a string, not `bytes`"),
         (lambda f: tc.compile(CELL, allow=3), TypeError, "allow=3: expected codes such as 'TC322'"),
         (lambda f: tc.compile(CELL, allow=[3]), TypeError, "allow=3: a code is a string such as 'TC322'"),
@@ -597,6 +603,26 @@ def test_ranges_of_every_index(module):
     assert first.because
     assert str(first) == "Y: 1 <= i < N - 1"
     assert [item.index for item in module.matmul.ranges] == ["i", "j", "k"]
+
+
+def test_every_range_says_why():
+    f = tc.compile(
+        """
+        def f(float(N) X, float(K) W) -> (float(N + 1) Y, Z) {
+            Y(i) = 0
+            Y(j) += X(j) where j in 0:N
+            Z(i) +=! X(i + k) * W(k)
+        }
+    """,
+        allow="TC325",
+    ).f
+    why = {(item.statement, item.index): item.because for item in f.ranges}
+    assert why["Y", "i"] == ("given by the extent of `Y`",)
+    assert why["Y#2", "j"] == ("given by `where`",)
+    assert why["Z", "i"] == ("0 <= i + k < N  (X)",)
+    assert all(why.values())
+    f = tc.compile("def f(float(N) X, int32 T) -> (float(T, N) Y) { along t in 0:T { Y(t, i) = X(i) } }").f
+    assert [item.because for item in f.ranges] == [("given by `along`",), ("0 <= i < N  (X)",)]
 
 
 def test_bounds_as_formulas(module):

@@ -83,8 +83,9 @@ class ChunkKernel:
         """A message about the def that was written: without sizes of chunks, and where it counts within a chunk it says so."""
         counts = [name for axis in self.part.axes for name in (axis.first, axis.count)]
         labels = tuple(each for each in said.labels if not any(name in each.text for name in counts))
-        inside = said.help is not None and said.help.startswith("first at ")
-        return replace(said, labels=labels, help=f"{said.help} of a chunk" if inside else said.help)
+        first, semicolon, cure = (said.help or "").partition(";")
+        inside = first.startswith("first at ")
+        return replace(said, labels=labels, help=f"{first} of a chunk{semicolon}{cure}" if inside else said.help)
 
     def definition(self) -> Definition:
         """The compiled def, made at most once in a process."""

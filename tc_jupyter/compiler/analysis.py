@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from tc_jupyter.diagnostics import (
@@ -41,6 +42,7 @@ from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
 from .laws import broken_law
 from .meanings import with_meanings
+from .told_before import new_at_calls, of_earlier_cells
 from .uses import NOTHING, Used, against
 
 if TYPE_CHECKING:
@@ -120,7 +122,8 @@ def analyze(
         ValueError: `language` is neither `tc` nor `sac`, or `allow` has what is no code.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
-        raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`")
+        hint = "; `tc.load` compiles a file" if isinstance(text, PathLike) else ""
+        raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`{hint}")
     if not isinstance(known, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"known={known!r:.60}: expected functions by name, as in `{{'f': module.f}}`")
     silent = frozenset(allowed_codes(allow))
@@ -133,7 +136,7 @@ def _analysis(
     source: SourceText, language: str, strict: bool, silent: frozenset[str], known: Mapping[str, Any], used: Used
 ) -> Analysis:
     if language == "sac":
-        sac = analyze_sac(source, known)
+        sac = analyze_sac(source, known, strict)
         messages = _with_files(list(sac.messages), source, sac.parsed.unit.uses, sac.parsed.unit.functions, used)
         shown = with_meanings(finish(messages, strict, silent, sac.parsed.allow), source, _others(known))
         return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
@@ -149,11 +152,17 @@ def _analysis(
     messages = [*parsed.diagnostics, *meant, *refused]
     defined = (program for key, program in checked.programs.items() if program.reducer and key not in checked.broken)
     messages += [each for each in map(broken_law, defined) if each is not None]
+    told: dict[str, tuple[Diagnostic, ...]] = {}
     for (key, program), limit in in_turn(list(checked.programs.items())):
         with limit:
-            found, said = analyze_program(program, key not in checked.broken)
-        functions[key] = found
-        messages += said
+            functions[key], told[key] = analyze_program(program, key not in checked.broken)
+    earlier = of_earlier_cells(known)
+
+    def said_of(name: str) -> tuple[Program, Sequence[Diagnostic]] | None:
+        return (functions[name].program, told[name]) if name in functions else earlier(name)
+
+    for key, found in functions.items():
+        messages += told[key] if strict else new_at_calls(found.program, told[key], said_of)
     messages = _with_files(messages, source, parsed.unit.uses, parsed.unit.defs, used)
     messages = _without_consequences(messages, source)
     shown = with_meanings(

@@ -19,6 +19,7 @@ from tc_jupyter.program import check_sac
 from tc_jupyter.syntax import SacParsed, parse_sac
 
 from .function_analysis import FunctionAnalysis, analyze_program
+from .told_before import new_at_calls, of_earlier_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class SacAnalysis:
     parsed: SacParsed
 
 
-def analyze_sac(source: SourceText, known: Mapping[str, Any] | None) -> SacAnalysis:
+def analyze_sac(source: SourceText, known: Mapping[str, Any] | None, strict: bool = False) -> SacAnalysis:
     """Analyse a `%%sac` cell; `known` are the functions of earlier cells, by name."""
     parsed = parse_sac(source)
     with allowed():
@@ -52,7 +53,7 @@ def analyze_sac(source: SourceText, known: Mapping[str, Any] | None) -> SacAnaly
     for (name, program, alone), limit in in_turn(known_ranks):
         with limit:
             found, said = analyze_program(program)
-        messages += said
+        messages += said if strict else new_at_calls(program, said, of_earlier_cells(known))
         if alone:
             functions[name] = found
     return SacAnalysis(tuple(messages), functions, checked.functions, parsed)

@@ -40,7 +40,7 @@ def inline_program(
     Returns:
         The tensors of the caller that hold the results; they start at 0 again, as for a caller in Python.
     """
-    worker = _Inliner(out, program, arguments, scalars, sizes, lifted)
+    worker = _Inliner(out, program, arguments, scalars, sizes, lifted, span)
     position = len(out.drafts)
     for statement in program.statements:
         out.drafts.append(worker.statement(statement))
@@ -68,8 +68,10 @@ class _Inliner:
         scalars: Mapping[str, Expr],
         sizes: Mapping[str, Expr],
         lifted: tuple[str, ...],
+        span: Span,
     ) -> None:
         self.out = out
+        self.span = span
         self.scalars = scalars
         self.sizes = sizes
         self.lifted = lifted
@@ -94,8 +96,8 @@ class _Inliner:
         self.out.temps[new] = temp
 
     def expr(self, expr: Expr) -> Expr:
-        """An expression of the callee in terms of the caller."""
-        return rewrite(expr, self._rule)
+        """An expression of the callee in terms of the caller, at the call: the callee may be of another text."""
+        return rewrite(expr, lambda node: replace(self._rule(node) or node, span=self.span))
 
     def _rule(self, node: Expr) -> Expr | None:
         spend(STEPS_PER_NODE)
@@ -116,7 +118,7 @@ class _Inliner:
         """A statement of the callee as one of the caller."""
         spend(STEPS_PER_STATEMENT)
         outer = tuple(
-            Index(name, "output", (ZERO, self.out.box[index][1]), statement.span)
+            Index(name, "output", (ZERO, self.out.box[index][1]), self.span)
             for name, index in zip(self.leading, self.lifted, strict=True)
         )
         made = statement.mapped(self.expr)
@@ -124,9 +126,11 @@ class _Inliner:
             made,
             name=self.names[statement.target],
             target=self.names[statement.target],
-            indices=(*outer, *made.indices),
+            indices=(*outer, *(replace(index, span=self.span) for index in made.indices)),
             left=(*map(IndexVar, self.leading), *made.left) if made.left else (),
             combine=None if statement.combine is None else self.expr(statement.combine),
             block=f"{self.call}.{statement.block}" if statement.block else "",
             ahead=tuple(self.names[name] for name in statement.ahead),
+            left_span=self.span,
+            span=self.span,
         )

@@ -395,10 +395,14 @@ class ExpressionChecker:
                     f"{self.bound_is} reads `{item.tensor}`",
                     "",
                     labels,
-                    self.bound_help,
+                    self._element_help(),
                 )
                 return None
         return value
+
+    def _element_help(self) -> str:
+        """What to write in the place of an element in a bound."""
+        return _ELEMENT_HELP if self.bound_help is _BOUND_HELP else self.bound_help
 
     def _size(self, node: tree.Name) -> Typed | None:
         expr = self.scope.size(node.name, node.span)
@@ -1308,9 +1312,8 @@ class ExpressionChecker:
     def _read(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> Typed | None:
         info.read = True
         if self.in_bound and node.arguments:
-            self.scope.report(
-                codes.WHERE_NOT_SIZE, node.span, f"{self.bound_is} reads `{info.name}`", help=self.bound_help
-            )
+            message = f"{self.bound_is} reads `{info.name}`"
+            self.scope.report(codes.WHERE_NOT_SIZE, node.span, message, help=self._element_help())
             return None
         fits = info.rank == len(node.arguments) and len(info.dims) == info.rank
         written: list[Expr] = []
@@ -1525,6 +1528,10 @@ def _small_power(base: Expr, exponent: Expr) -> Expr | None:
     return product(base, int(exponent.value))
 
 
+_ELEMENT_HELP = (
+    "elements decide how far a sum runs, not how large a result is: pass the number as a parameter, as in `int32 m`, "
+    "or choose within a range that is known, as in `i < m ? x : 0`"
+)
 _BOUND_HELP = (
     "a bound is made of integers, sizes, integer scalars and `T.k` with `+ - * / %`, `min`, `max`, `abs` and `? :`"
 )

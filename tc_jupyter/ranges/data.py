@@ -48,7 +48,15 @@ from .display import condition_text, written_tensor
 from .inference import IndexRange, Ranges
 from .interval import interval
 from .left_sides import is_injective, written_by
-from .preconditions import Precondition, Preconditions, c_division, in_the_text, index_limits
+from .preconditions import (
+    Precondition,
+    Preconditions,
+    c_division,
+    in_the_text,
+    index_limits,
+    remainder_help,
+    zero_outside,
+)
 from .search import used_names
 from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, nonnegative, on_sizes
 
@@ -70,6 +78,7 @@ class PointCheck:
         ends: where the ranges of indices begin and end, if elements or other indices say it at each point.
         kind: `subscript`; or `end`, of the range of the index `tensor`; or `position`, which there is if a point took part.
         enough: a check of an index tensor that, where it passes, leaves nothing to see at points.
+        remedy: what else to do than to correct the data; or empty.
     """
 
     statement: str
@@ -89,6 +98,7 @@ class PointCheck:
     ends: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
     kind: str = "subscript"
     enough: DataCheck | None = None
+    remedy: str = ""
 
     @property
     def lower_moves(self) -> bool:
@@ -409,7 +419,21 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     active = (*(r.extent for r in ranges.points(statement.name)), *found.active)
     writes = all(access is not other for other in ranges.accesses[statement.name])
     tensor, parts = written_tensor(access.tensor, ranges.program), access.tensor_parts
-    return replace(found, tensor=tensor, dimension=dimension - parts, text=text, active=active, writes=writes)
+    remedy = _remedy(statement, ranges, access, dimension, writes)
+    return replace(
+        found, tensor=tensor, dimension=dimension - parts, text=text, active=active, writes=writes, remedy=remedy
+    )
+
+
+def _remedy(statement: Statement, ranges: Ranges, access: Access, dimension: int, writes: bool) -> str:
+    """What may be written for points at which there is no such element."""
+    remainder = remainder_help(ranges.program, access, dimension)
+    if remainder is not None and remainder[1] is not None:
+        return remainder[1].title
+    if ranges.program.language == "sac":
+        return "limit the index with `max` and `min`"
+    zero = None if writes else zero_outside(ranges, statement, access)
+    return "leave such points out by a condition behind `where`" if zero is None else f"write `{zero}`"
 
 
 def _points(statement: Statement, ranges: Ranges, access: Access, index: Expr, lower: Expr, upper: Expr) -> PointCheck:
@@ -644,15 +668,22 @@ def failure(point: PointCheck, at: Mapping[str, int], value: float, lower: int, 
     if lower <= value < upper:  # what NaN was converted to
         message = f"`{point.text}`: the index in dimension {point.dimension} is NaN"
     labels = tuple(Label(r.span, f"`{r.text}`") for r in point.ranges if r.span.end)
-    help_text = f"first at {where}" if where else None
-    shown = "NaN" if lower <= value < upper else value
+    is_nan = lower <= value < upper
+    help_text = _first(where, "correct the data" + (f", or {point.remedy}" if point.remedy and not is_nan else ""))
+    shown = "NaN" if is_nan else value
     return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {shown} here", labels, help_text)
+
+
+def _first(where: str, cure: str) -> str:
+    """Where a check fails first, and what to do."""
+    return f"first at {where}; {cure}" if where else cure
 
 
 def _no_range(point: PointCheck, where: str, value: float, lower: int, upper: int) -> Diagnostic:
     """TC604 for an end of a range, or where no point takes part in a position."""
-    help_text = f"first at {where}" if where else None
+    help_text = _first(where, "correct the data")
     if point.kind == "position":
+        help_text = _first(where, "`(c ? x : -inf)` in the place of `x where c` leaves no point out (`argmin`: `inf`)")
         if where.startswith("at"):  # of groups, whose elements nobody has given an index
             help_text = (
                 f"first for `{point.tensor}({', '.join(part.rpartition(' ')[2] for part in where.split(', '))})`"

@@ -6,6 +6,7 @@ Worked example: for `i` in `A(i) +=! B(i+k) * K(k)` the steps are "round 1: `0 <
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Span
@@ -53,8 +54,14 @@ def explain(ranges: Ranges, statement: str, index: str) -> Explanation:
 
 
 def given_by(ranges: Ranges, r: IndexRange) -> str:
-    """What gives a range that no read shaped: `where`, or for a computed dimension how large the target is."""
-    return f"the extent of `{r.statement.split('#')[0]}`" if ranges.is_computed(r) else "`where`"
+    """What gives a range that no read shaped: `where`, `along`, or how large the target is, by statement or by computed indices."""
+    program, statement = ranges.program, ranges.program.statement(r.statement)
+    clause = rf"\b{re.escape(r.index)}\s+in\b"
+    stated = program.tensor(statement.target).declared is not None and statement.text
+    if ranges.is_computed(r) or (stated and not re.search(clause, statement.text)):
+        of_block = re.search(rf"\balong\b[^{{}}=]*{clause}", program.source.slice(program.span))
+        return "`along`" if of_block else f"the extent of `{r.statement.split('#')[0]}`"
+    return "`where`"
 
 
 def _summary(ranges: Ranges, r: IndexRange) -> str:

@@ -897,7 +897,7 @@ class _Rounds:
             if any(len(e.indices & {i.name for i in items}) > 1 for e in a.index)
         )[1:]
         some = "range of one" if len(needed) == 1 else f"ranges of {len(needed)}"
-        help_text = f"give the {some} of them: `where {', '.join(_where(name) for name in needed)}`"
+        help_text = f"give the {some} of them, as in `where {', '.join(_where(name) for name in needed)}`"
         if factor := self.factor_among(items):
             help_text = f"if `{factor}` is a number, make it a parameter, as in `int32 {factor}`; else {help_text}"
         label = f"in `{bound.access.text}` more than one range is unknown"
@@ -907,7 +907,8 @@ class _Rounds:
 
     def enough_of(self, items: list[Index]) -> list[str]:
         """Indices whose ranges give those of all others, the last ones if there is a choice: `q` of `X(y + q)`."""
-        together = [b.expr.indices & {item.name for item in items} for b in self.bounds]
+        deciding = [b for b in self.bounds if not (b.access.is_border(b.dimension) or has_data(b.expr))]
+        together = [b.expr.indices & {item.name for item in items} for b in deciding]
         missing, chosen = [item.name for item in items], list[str]()
         while missing:
             chosen.insert(0, missing.pop())
@@ -938,7 +939,8 @@ class _Rounds:
         if made is not None:  # what is made in order says nothing about it
             only, label = f"only `{made}`, which is made here", f"used in no subscript but those of `{made}`"
         message = f"`{item.name}` indexes {only}, so its range is unknown"
-        help_text = f"{hint}give its range: `where {_where(item.name)}`"
+        end = next((size for size in self.scope.sizes if "." not in size), None)
+        help_text = f"{hint}give its range, as in `where {_where(item.name, end)}`"
         if item.kind == "reduction" and not close:
             help_text += ", or make it a parameter, as in `float " + item.name + "`"
         fix = self.renamed(item, read or close) if close and (read or close in self.scope.sizes) else None
@@ -1045,11 +1047,13 @@ class _Rounds:
         if len(group) > 1:
             message = f"the ranges of {names} cannot be inferred: {reason.replace('its factor', 'their factor', 1)}"
         clauses = ", ".join(dict.fromkeys(text for _, _, text in group))
-        help_text = f"give {'its range' if len(group) == 1 else 'their ranges'}: `where {clauses}`"
+        is_example = any(text == _where(item.name) for item, _, text in group)
+        means = ", as in" if is_example else ":"
+        help_text = f"give {'its range' if len(group) == 1 else 'their ranges'}{means} `where {clauses}`"
         label, fix = f"`{bound.access.text}` only has to stay inside", None
         if bound.access.is_border(bound.dimension):
             label = f"`{bound.access.text}` may be outside"
-            fix = None if "..." in clauses else added_clause(self.statement, clauses)
+            fix = None if is_example else added_clause(self.statement, clauses)
         self.diagnostics.append(Diagnostic(codes.UNSHAPED_RANGE, bound.access.span, message, label, (), help_text, fix))
 
     def report_float(self, item: Index, bound: Bound) -> None:
@@ -1058,7 +1062,7 @@ class _Rounds:
         assert float_index is not None
         code = replace(codes.FLOAT_INDEX, severity=Severity.ERROR)
         message = f"the index is `{float_index.dtype.value}`, and a float decides no range, here that of `{item.name}`"
-        help_text = f"write an index of integers, or give the range: `where {_where(item.name)}`"
+        help_text = f"write an index of integers, or give the range, as in `where {_where(item.name)}`"
         self.diagnostics.append(Diagnostic(code, float_index.span, message, "a floating index", (), help_text))
 
 
@@ -1142,8 +1146,9 @@ def unknown_at_call(span: Span) -> Diagnostic:
     return Diagnostic(codes.WHERE_NOT_SIZE, span, message, help=help_text)
 
 
-def _where(name: str) -> str:
-    return f"{name} in 0:..."
+def _where(name: str, end: str | None = None) -> str:
+    """An example of a range; it compiles, whatever the index indexes."""
+    return f"{name} in 0:{end or 8}"
 
 
 def to_python_or(e: SizeExpr | None) -> str:

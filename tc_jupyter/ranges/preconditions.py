@@ -750,8 +750,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text, fix)
     sides = {other.bound.side for other in items if other.bound is not None}
-    adds = checker.is_write(access) and checker.statement.operator != "="
-    clamp = _clamp(checker.ranges, access, bound.dimension, sides, adds)
+    clamp = _inside_help(checker, access, bound.dimension, sides)
     if item.kind == "DATA":
         scanned = item.datum.tensor if item.datum is not None else ""
         does = "writes" if item.subject == "write" else "reads"
@@ -850,36 +849,95 @@ def _is_expression(item: Precondition) -> bool:
     return "stays inside" not in item.text
 
 
-def _clamp(ranges: Ranges, access: Access, dimension: int, sides: Collection[str], adds: bool) -> str:
-    """How an index is kept inside, in the language of the cell; `..` stands for what the text has there.
+def _inside_help(checker: _Checker, access: Access, dimension: int, sides: Collection[str]) -> str:
+    """What to write where data says whether a subscript is inside: what becomes of such points, or the nearest element.
 
     Args:
         sides: where it may leave, `lower` and `upper`.
-        adds: a point that goes nowhere can be left out; clamped, it would be added to those of the border.
     """
+    ranges, operator = checker.ranges, checker.statement.operator
     first, end = ranges.boxes[access.tensor].bounds[dimension]
-    index, last, inside = (access.index[dimension],), as_written(end - 1), ".."
-    if ranges.program.language != "sac":
-        place = access.read.indices[dimension]
-        written = as_written(index[0])
-        inside = in_the_text(written, index, place.span, ranges)
-        cast = f"{place.dtype.value}(" if isinstance(place, Cast) and place.operand.dtype.is_float else ""
-        # a floating subscript is truncated, which a limit of it is not
-        if inside != written and not inside.startswith(cast):
-            inside = f"{cast}{inside})"
-        if inside == written and is_kept_otherwise(index, ranges):
-            inside = ".."
-    elif not (end - 1).is_constant:
+    if ranges.program.language == "sac":
+        return _limited_sac(ranges, access, dimension, sides)
+    inside = _subscript_text(ranges, access, dimension)
+    limited = f"min({inside}, {as_written(end - 1)})" if "upper" in sides else inside
+    limited = f"max({limited}, {as_written(first)})" if "lower" in sides else limited
+    clamp = f"clamp it: `{limited}`"
+    if inside == "..":
+        return clamp
+    lower = [f"{inside} >= {as_written(first)}"] if "lower" in sides else []
+    upper = [f"{inside} < {as_written(end)}"] if "upper" in sides else []
+    is_read = not checker.is_write(access)
+    zero = zero_outside(ranges, checker.statement, access) if is_read else None
+    if zero is None:
+        left_out = f"leave points without {'an element' if is_read else 'a place'} out"
+        left_out = f"{left_out}: `where {', '.join(lower + upper)}`"
+        return left_out if operator == "=" else f"{left_out}; or {clamp}"
+    given = _given_by_it(checker, access)
+    also = f", with `where {', '.join(given)}`," if given else ""
+    tensor, value = written_tensor(access.tensor, ranges.program), zero.split()[-1].rstrip(")")
+    return f"`{zero}`{also} is {value} where `{tensor}` has no such element; or {clamp}"
+
+
+def zero_outside(ranges: Ranges, statement: Statement, access: Access) -> str | None:
+    """A read of `%%tc` that is 0 where there is no such element; `None` where a reduction would not leave its points out so."""
+    operator = statement.operator
+    if operator != "=" and not (operator == "+" and _is_factor(access.read, statement.value)):
+        return None
+    shown = in_the_text(access.text, access.index, access.read.span, ranges)
+    is_bool = ranges.program.tensor(access.tensor).element is DType.BOOL
+    return f"({shown} else {'false' if is_bool else '0'})"
+
+
+def _subscript_text(ranges: Ranges, access: Access, dimension: int) -> str:
+    """A subscript of `%%tc` as a value that can be compared; `..` stands for what the text has there."""
+    index, place = (access.index[dimension],), access.read.indices[dimension]
+    written = as_written(index[0])
+    inside = in_the_text(written, index, place.span, ranges)
+    cast = f"{place.dtype.value}(" if isinstance(place, Cast) and place.operand.dtype.is_float else ""
+    # a floating subscript is truncated, which a limit of it is not
+    if inside != written and not inside.startswith(cast):
+        inside = f"{cast}{inside})"
+    return ".." if inside == written and is_kept_otherwise(index, ranges) else inside
+
+
+def _limited_sac(ranges: Ranges, access: Access, dimension: int, sides: Collection[str]) -> str:
+    """The nearest element in `%%sac`; `..` stands for what the text has there."""
+    first, end = ranges.boxes[access.tensor].bounds[dimension]
+    last = as_written(end - 1)
+    if not (end - 1).is_constant:
         if ranges.program.tensor(access.tensor).kind != "input":
             return "clamp it with `max` and `min`"
         last = f"shape({access.tensor})[{dimension}] - 1"
-    limited = f"min({inside}, {last})" if "upper" in sides else inside
-    limited = f"max({limited}, {as_written(first)})" if "lower" in sides else limited
-    if not adds or ".." in inside:
-        return f"clamp it: `{limited}`"
-    lower = [f"{inside} >= {as_written(first)}"] if "lower" in sides else []
-    upper = [f"{inside} < {as_written(end)}"] if "upper" in sides else []
-    return f"leave points without a place out: `where {', '.join(lower + upper)}`; or clamp it: `{limited}`"
+    limited = f"min(.., {last})" if "upper" in sides else ".."
+    return f"clamp it: `max({limited}, {as_written(first)})`" if "lower" in sides else f"clamp it: `{limited}`"
+
+
+def _is_factor(read: Expr, value: Expr) -> bool:
+    """Whether a value is 0 where this read is: it is a product with it."""
+    match value:
+        case Cast(operand=inner):
+            return _is_factor(read, inner)
+        case Binary(op="*", left=left, right=right):
+            return _is_factor(read, left) or _is_factor(read, right)
+        case Binary(op="/", left=left):
+            return _is_factor(read, left)
+        case _:
+            return value == read and value.span == read.span
+
+
+def _given_by_it(checker: _Checker, access: Access) -> list[str]:
+    """The clauses for indices that have their ranges from this access alone, which it gives no longer once it may be outside."""
+    alone = [
+        r
+        for r in checker.found
+        if r.source == "inferred" and all(bound.access.span == access.span for bound in r.because)
+    ]
+    return [
+        f"{r.index} in {as_written(r.lower)}:{as_written(r.upper)}"
+        for r in alone
+        if r.lower is not None and r.upper is not None
+    ]
 
 
 def in_the_text(shown: str, index: tuple[SizeExpr, ...], span: Span, ranges: Ranges) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
@@ -55,6 +55,7 @@ from .arrays import (
     overlaps_itself,
     view_of,
 )
+from .ranks import Dims, rank_help
 
 Number: TypeAlias = int | float | bool
 Scalar: TypeAlias = Number | complex
@@ -248,8 +249,13 @@ def refuse_too_large(name: str, shape: tuple[int, ...], dtype: DType, source: So
 _PROBLEM_CODES = {"type": codes.ARGUMENT_TYPE, "rank": codes.ARGUMENT_RANK, "device": codes.ARGUMENT_DEVICE}
 
 
-def read_array(parameter: Parameter, value: object, source: SourceText) -> ArrayView:
+def read_array(
+    parameter: Parameter, value: object, source: SourceText, told: Callable[[], Mapping[str, int]] = dict
+) -> ArrayView:
     """The memory of an argument.
+
+    Args:
+        told: the sizes that other arguments tell, for the help.
 
     Raises:
         CallError: TC502, TC607, TC608, TC609.
@@ -259,25 +265,49 @@ def read_array(parameter: Parameter, value: object, source: SourceText) -> Array
     except ArgumentProblem as problem:
         code = _PROBLEM_CODES[problem.kind]
         message = f"`{parameter.name}` is an array `{parameter.text}`; {problem.came} came"
-        help = f"pass `np.array(x, dtype={_numpy_type(parameter.dtype)})`" if isinstance(value, (list, tuple)) else None
-        fail(code, message, source, parameter.span, help=help or problem.help or None)
+        fail(code, message, source, parameter.span, help=_array_help(parameter, value) or problem.help or None)
     check_type(parameter, view, source)
     if len(view.shape) != parameter.rank:
         message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
-        help = _rank_help(parameter.rank, view.shape)
+        sizes = told()
+        help = rank_help(_known_dims(parameter, sizes), sizes, view.shape)
         fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`", help=help)
     refuse_too_large(parameter.name, view.shape, parameter.dtype, source, parameter.span)
     _say_gradient(parameter.name, value, view, source, parameter.span)
     return view
 
 
-def _rank_help(rank: int, shape: tuple[int, ...]) -> str:
-    """What to pass in the place of an array `x` that has another number of dimensions."""
-    if rank == 0:
-        return "pass a number" + (", `x.item()`" if math.prod(shape) == 1 else "")
-    index = ", ".join(["None"] * (rank - len(shape)) or ["0"] * (len(shape) - rank))
-    what = "with a new dimension in front" if len(shape) < rank else "a part of it"
-    return f"pass `x[{index}]`, {what}, or change the dimensions in the signature"
+def _array_help(parameter: Parameter, value: object) -> str:
+    """How to make an array of a list, and of a number of NumPy or Python; nothing for what has a help of its own."""
+    dtype = _numpy_type(parameter.dtype)
+    if isinstance(value, (list, tuple)):
+        return f"pass `np.array(x, dtype={dtype})`"
+    if isinstance(value, (bool, int, float, complex, np.number, np.bool)):
+        declared = f"`{parameter.dtype.value} {parameter.name}`"
+        return f"pass an array, as in `np.full(shape, x, dtype={dtype})`, or declare a number, {declared}"
+    return ""
+
+
+def sizes_told(parameters: Sequence[Parameter], values: Sequence[object]) -> dict[str, int]:
+    """The sizes that arguments tell which are arrays of the rank of their parameters, whatever is wrong with the others."""
+    sizes: dict[str, int] = {}
+    for parameter, value in zip(parameters, values, strict=True):
+        try:
+            shape = view_of(value).shape if parameter.rank else ()
+        except ArgumentProblem:
+            continue
+        if len(shape) == parameter.rank:
+            named = ((dim, extent) for dim, extent in zip(parameter.dims, shape, strict=True) if isinstance(dim, str))
+            sizes = {**dict(named), **sizes}
+    return sizes
+
+
+def _known_dims(parameter: Parameter, sizes: Mapping[str, int]) -> Dims:
+    """The dimensions of a parameter, with the numbers of formulas all of whose sizes are known."""
+    return [
+        dim if not isinstance(dim, Formula) else _value(dim.value, sizes) if dim.value.names <= sizes.keys() else None
+        for dim in parameter.dims
+    ]
 
 
 def _numpy_type(dtype: DType) -> str:
@@ -419,6 +449,8 @@ def _scalar_view(parameter: Parameter, value: object, source: SourceText) -> Arr
     if own.shape:
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; an array of shape {own.shape} came"
         one = "pass its element, `x.item()`" if math.prod(own.shape) == 1 else "pass one of its elements"
+        dims = ", ".join("NMKL"[: len(own.shape)] if len(own.shape) < 5 else "...")
+        one += f", or declare an array, `{parameter.dtype.value}({dims}) {parameter.name}`"
         fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`", one)
     return read_array(parameter if own.dtype is None else replace(parameter, dtype=own.dtype), value, source)
 

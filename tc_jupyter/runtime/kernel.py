@@ -30,6 +30,7 @@ from .arguments import (
     read_complex,
     read_scalar,
     refuse_too_large,
+    sizes_told,
     unify,
 )
 from .arrays import (
@@ -131,6 +132,10 @@ def read_inputs(
     given: list[Parameter] = []
     pairs: dict[str, ArrayView] = {}
     library = NUMPY
+
+    def told() -> Mapping[str, int]:
+        return {**sizes_told(parameters, values), **(known or {})}
+
     for parameter, value in zip(parameters, values, strict=True):
         if parameter.rank == 0 and parameter.dtype.is_complex:
             number = read_complex(parameter, value, program.source)
@@ -139,7 +144,7 @@ def read_inputs(
         if parameter.rank == 0:
             scalars[parameter.name] = read_scalar(parameter, value, program.source)
             continue
-        view = read_array(parameter, value, program.source)
+        view = read_array(parameter, value, program.source, told)
         arrays[parameter.name] = view
         given.append(parameter)
         if library is NUMPY:

@@ -111,7 +111,8 @@ _MENDED = (codes.SYNTAX_ERROR, codes.PYTHON_OPERATOR, codes.RANGE_BRACKETS, code
 _NEAR = 20
 """Statements after a declaration in which its use is looked for."""
 
-_SAC = "a function of SaC stands in a cell that begins with `%%sac`"
+_SAC = 'a function of SaC stands in a `%%sac` cell or a file `.sac`; from Python: `tc.compile(text, language="sac")`'
+_PATH = re.compile(r"\s*([^\s\"`]+\.(?:tc|sac))\s*")
 _FUNCTION_OF_SAC = re.compile(
     r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
 )
@@ -267,6 +268,8 @@ class _CellParser:
             place = Span(tokens[0].start, tokens[0].start)
             fix = Fix("write `def` before it", (Edit(place, "def "),)) if is_def else None
             help = _SAC if _FUNCTION_OF_SAC.match(self.source.text, span.start) else _EXAMPLE
+            if path := _PATH.fullmatch(self.source.text):
+                help = f'`tc.load("{path[1]}")` compiles a file'
             if tokens[0].text in ("use", "import", "include", "from"):
                 in_python = "Python stands in a cell of its own; " if tokens[0].text in ("import", "from") else ""
                 help = in_python + INSTEAD

@@ -529,7 +529,9 @@ class _Parser:
         inline = self.accept("inline")
         begin = self.last.span if inline else self.token.span
         if self.token.text == "def":
-            self.fail("`def` belongs to `%%tc`", code=codes.NO_DEF, help="a function here starts with its result type")
+            of_tc = "a def stands in a `%%tc` cell or a file `.tc`; from Python: `tc.compile(text)`"
+            help = f"a function here starts with its result type; {of_tc}"
+            self.fail("`def` belongs to `%%tc`", code=codes.NO_DEF, help=help)
         if self.token.text in _MODULE_WORDS:
             help = "delete the line: every function of a cell is known in later cells and in Python"
             self.fail(f"`{self.token.text}` is not part of the language", help=help)

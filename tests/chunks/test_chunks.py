@@ -275,7 +275,9 @@ def test_conditions_on_data_are_looked_at_in_tasks(module):
     with pytest.raises(tc.CallError, match="TC604") as found:
         lazy.compute(scheduler="synchronous")
     assert "_count" not in str(found.value)  # nobody has written such a size
-    assert found.value.diagnostic.help == "first at t = 0 of a chunk"
+    first, cure = (found.value.diagnostic.help or "").split("; ")
+    assert first == "first at t = 0 of a chunk"
+    assert cure == "correct the data, or write `(Table(Id(t), d) else 0)`"
 
 
 def test_an_order_over_a_range_that_a_number_begins():

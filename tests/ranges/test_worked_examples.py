@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from range_programs import define, program
 
@@ -345,23 +347,45 @@ def test_help_names_the_index():
     found = infer_ranges(define("float(N,N) X", "A(i,j) = X(i+j, i-j)"))
     (message,) = found.diagnostics
     assert message.message == "the ranges of `i`, `j` are ambiguous: they occur only together"
-    assert message.help == "give the range of one of them: `where j in 0:...`"
+    assert message.help == "give the range of one of them, as in `where j in 0:8`"
 
 
 @pytest.mark.parametrize(
     ("left", "read", "given"),
     [
-        ("S(y,x)", "X(y+p, x+q)", "p in 0:..., q in 0:..."),
-        ("S(y)", "X(y+p+q, y-p)", "p in 0:..., q in 0:..."),
-        ("S(y,x)", "X(y+p, p+x)", "p in 0:..."),
-        ("S", "X(y+p, x+y)", "x in 0:..."),
+        ("S(y,x)", "X(y+p, x+q)", "p in 0:8, q in 0:8"),
+        ("S(y)", "X(y+p+q, y-p)", "p in 0:8, q in 0:8"),
+        ("S(y,x)", "X(y+p, p+x)", "p in 0:8"),
+        ("S", "X(y+p, x+y)", "x in 0:8"),
     ],
 )
 def test_help_names_as_many_indices_as_are_needed(left, read, given):
     (message,) = infer_ranges(define("float(H,W) X", f"{left} +=! {read}")).diagnostics
     assert f"`where {given}`" in message.help
-    clause = given.replace("...", "3")
-    assert not infer_ranges(define("float(H,W) X", f"{left} +=! {read} where {clause}")).diagnostics
+    assert not infer_ranges(define("float(H,W) X", f"{left} +=! {read} where {given}")).diagnostics
+
+
+@pytest.mark.parametrize(
+    ("parameters", "statement"),
+    [
+        ("float(N) X, int(M) n", "Y(j, i) = X(n(j) + i)"),
+        ("float(N) X, int s", "Y(i) = X(i * s)"),
+        ("float(N) X, int s", "Y(i) = X(i * s + 1)"),
+        ("float(N) X", "Y(i) = X(i % 4)"),
+        ("float(N) X", "Y(i) = X(i * i)"),
+        ("float(N) X", "Y(i) = X(max(i, 0))"),
+        ("float(N) X", "Y(i) = X(2 * i) else 0"),
+        ("float(N) X", "Y(i, j) = X(clamp(i + j))"),
+        ("float(N) X", "Y(i) = i"),
+        ("float(N) X", "Y(i, j) = X(j)"),
+        ("float(N) X", "Y(i) +=! X(i) * k"),
+        ("float x", "Y(i) = x"),
+    ],
+)
+def test_the_range_of_a_help_compiles(parameters, statement):
+    (message,) = infer_ranges(define(parameters, statement)).diagnostics
+    clause = re.search("`where ([^`]*)`", message.help)[1]
+    assert not infer_ranges(define(parameters, f"{statement} where {clause}")).diagnostics
 
 
 def test_one_sided_bound():

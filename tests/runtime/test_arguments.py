@@ -84,9 +84,9 @@ def test_wrong_count_and_names(args, named, words):
         (
             np.zeros(2, np.float32),
             "TC608",
-            r"`A` has 2 dimensions; an array of shape \(2,\) came.*help: pass `x\[None\]`, with a new dimension in front",
+            r"`A` has 2 dimensions; an array of shape \(2,\) came.*help: pass `x\[None\]`, of shape \(1, 2\), or",
         ),
-        (np.zeros((2, 2, 2, 2), np.float32), "TC608", r"help: pass `x\[0, 0\]`, a part of it"),
+        (np.zeros((2, 2, 2, 2), np.float32), "TC608", r"help: pass `x\[0, 0\]`, of shape \(2, 2\), or"),
         ([[1.0]], "TC607", "a Python list came"),
         (None, "TC607", "None came"),
         (1.5, "TC608", "1.5 came"),
