@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
@@ -202,7 +202,11 @@ def positional(
         fail(codes.CALL_ARGUMENTS, message, source, span, help=f"the signature is `{what}`")
 
     if len(args) > len(names):
-        wrong(f"`{name}` takes {_count(len(names), 'argument')}, {len(args)} came")
+        more = args[len(names) :]
+        means = "; sizes follow from the arrays" if all(isinstance(each, int) for each in more) else ""
+        if all(library_of(each) is not None for each in more):
+            means = "; an array to write into is given by name, as `out=`"
+        wrong(f"`{name}` takes {_count(len(names), 'argument')}, {len(args)} came{means}")
     values = dict(zip(names, args, strict=False))
     for key, value in named.items():
         if key not in names:
@@ -278,14 +282,40 @@ def read_array(
 
 
 def _array_help(parameter: Parameter, value: object) -> str:
-    """How to make an array of a list, and of a number of NumPy or Python; nothing for what has a help of its own."""
+    """How to make an array of numbers, lists and tables; nothing for what has a help of its own."""
     dtype = _numpy_type(parameter.dtype)
+    if isinstance(value, tuple) and any(library_of(each) is not None for each in value):
+        return "pass one of its arrays: a def with several results gives a tuple, as in `y, z = f(x)`"
     if isinstance(value, (list, tuple)):
         return f"pass `np.array(x, dtype={dtype})`"
     if isinstance(value, (bool, int, float, complex, np.number, np.bool)):
         declared = f"`{parameter.dtype.value} {parameter.name}`"
         return f"pass an array, as in `np.full(shape, x, dtype={dtype})`, or declare a number, {declared}"
+    if type(value).__module__.partition(".")[0] == "pandas" and parameter.dtype is not DType.BFLOAT16:
+        return f"pass `.to_numpy(dtype={dtype})`"
+    if isinstance(value, (range, Iterator)):
+        return f"pass `np.array(list(x), dtype={dtype})`"
     return ""
+
+
+def exchanged(parameters: Sequence[Parameter], values: Sequence[object], number: int) -> str:
+    """Says that an argument of the wrong rank fits in the place of another one of the wrong rank, which fits here; or nothing."""
+    ranks = [_rank_of(value) for value in values]
+    for other, parameter in enumerate(parameters):
+        wanted = parameters[number].rank, parameter.rank
+        if ranks[other] != parameter.rank and (ranks[other], ranks[number]) == wanted:
+            return f"`{parameters[number].name}` and `{parameter.name}` fit if they are exchanged"
+    return ""
+
+
+def _rank_of(value: object) -> int | None:
+    """The number of dimensions; `None` for what is no array and no number."""
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        return 0
+    try:
+        return len(view_of(value).shape)
+    except ArgumentProblem:
+        return None
 
 
 def sizes_told(parameters: Sequence[Parameter], values: Sequence[object]) -> dict[str, int]:
@@ -529,7 +559,8 @@ def unify(
                     _misfit(parameter, axis, shape, f", but `{dim}` is {told[dim]}", program)
             elif isinstance(dim, str):
                 if sizes.setdefault(dim, extent) != extent:
-                    _conflict(dim, sizes[dim], first[dim], extent, (parameter, axis), program)
+                    help = _transposed(parameters, shapes, told)
+                    _conflict(dim, sizes[dim], first[dim], extent, (parameter, axis), program, help)
                 first.setdefault(dim, (parameter, axis))
             elif isinstance(dim, int) and dim != extent:
                 message = f"dimension {axis} of `{parameter.name}` is {dim}; an array of shape {shape} came"
@@ -598,11 +629,41 @@ def _misfit(parameter: Parameter, axis: int, shape: tuple[int, ...], why: str, p
 
 
 def _conflict(
-    name: str, value: int, place: tuple[Parameter, int], other: int, place2: tuple[Parameter, int], program: Program
+    name: str,
+    value: int,
+    place: tuple[Parameter, int],
+    other: int,
+    place2: tuple[Parameter, int],
+    program: Program,
+    help: str | None,
 ) -> NoReturn:
     (first, axis), (second, axis2) = place, place2
     where = f"{value} in `{first.name}` (dimension {axis}) and {other} in `{second.name}` (dimension {axis2})"
-    fail(codes.SIZE_CONFLICT, f"size `{name}` is {where}", program.source, second.span, f"`{second.text}`")
+    fail(codes.SIZE_CONFLICT, f"size `{name}` is {where}", program.source, second.span, f"`{second.text}`", help)
+
+
+def _transposed(
+    parameters: Sequence[Parameter], shapes: Sequence[tuple[int, ...]], known: Mapping[str, int]
+) -> str | None:
+    """Which matrix makes all sizes fit if rows and columns change places."""
+    for number, parameter in enumerate(parameters):
+        turned = [shape[::-1] if at == number else shape for at, shape in enumerate(shapes)]
+        if parameter.rank == 2 and _agree(parameters, turned, known):
+            return f"the sizes fit if `{parameter.name}` is transposed: pass `x.T`"
+    return None
+
+
+def _agree(parameters: Sequence[Parameter], shapes: Sequence[tuple[int, ...]], known: Mapping[str, int]) -> bool:
+    """Whether every size has one value, as far as dimensions that are a name or a number tell."""
+    sizes = dict(known)
+    pairs = [
+        pair for each, shape in zip(parameters, shapes, strict=True) for pair in zip(each.dims, shape, strict=True)
+    ]
+    return all(
+        (sizes.setdefault(dim, extent) if isinstance(dim, str) else dim) == extent
+        for dim, extent in pairs
+        if isinstance(dim, (str, int))
+    )
 
 
 # out= --------------------------------------------------------------------------------------------------------------------------
@@ -631,13 +692,16 @@ def read_outputs(
 def _read_output(value: object, result: Parameter, shape: tuple[int, ...], device: str, program: Program) -> ArrayView:
     expected = f"`out=` for `{result.name}` is a writable array of {result.dtype.value} with shape {shape}"
 
-    def wrong(came: str, help: str | None = None, code: Code = codes.OUT_MISMATCH) -> NoReturn:
-        fail(code, f"{expected}; {came} came", program.source, result.span, help=help)
+    fresh = f"pass `np.empty({shape}, dtype={_numpy_type(result.dtype)})`, or leave `out=` away"
+    is_numpy = library_of(value) is None or isinstance(value, np.ndarray)
+
+    def wrong(came: str, help: str = fresh if is_numpy else "leave `out=` away") -> NoReturn:
+        fail(codes.OUT_MISMATCH, f"{expected}; {came} came", program.source, result.span, help=help)
 
     try:
         view = view_of(value)
     except ArgumentProblem as problem:
-        wrong(problem.came, problem.help or None)
+        wrong(problem.came)
     if view.dtype is not result.dtype:
         wrong(f"an array of {view.dtype_name}")
     if view.shape != shape:

@@ -360,7 +360,8 @@ def _torch_view(tensor: Any) -> ArrayView:
         raise ArgumentProblem("device", f"a PyTorch tensor of layout `{kind}`", "pass `.to_dense()`")
     device = tensor.device
     if device.type not in ("cpu", "cuda"):
-        raise ArgumentProblem("device", f"a PyTorch tensor on `{device}`", "pass `.cpu()` or `.cuda()`")
+        help = "pass one with values: those on `meta` have none" if device.type == "meta" else "pass `.cpu()`"
+        raise ArgumentProblem("device", f"a PyTorch tensor on `{device}`", help)
     grad = bool(tensor.requires_grad)
     owner = tensor.detach()
     if owner.is_conj() or owner.is_neg():  # views whose sign is applied only when read

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.diagnostics import CallError, Diagnostic, codes
 from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, Expr, IndexVar, Program, Read, Statement, walk
@@ -24,6 +24,7 @@ from .arguments import (
     Number,
     Parameter,
     call_error,
+    exchanged,
     fail,
     one_device,
     read_array,
@@ -127,6 +128,19 @@ def read_inputs(
     Raises:
         CallError: TC605, TC607, TC608, TC609.
     """
+    try:
+        return _inputs(program, parameters, values, known)
+    except CallError as error:
+        said = error.diagnostic
+        wrong = next((number for number, each in enumerate(parameters) if each.span == said.span), None)
+        if said.code is not codes.ARGUMENT_RANK or wrong is None or not (help := exchanged(parameters, values, wrong)):
+            raise
+        raise call_error(replace(said, help=help), program.source) from None
+
+
+def _inputs(
+    program: Program, parameters: Sequence[Parameter], values: Sequence[object], known: Mapping[str, int] | None
+) -> Inputs:
     arrays: dict[str, ArrayView] = {}
     scalars: dict[str, Number] = {}
     given: list[Parameter] = []

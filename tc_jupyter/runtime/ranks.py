@@ -33,7 +33,7 @@ def rank_help(dims: Dims, sizes: Mapping[str, int], shape: Shape) -> str:
     if all_kept := [way for way in ways if math.prod(way[1]) == math.prod(shape)]:
         ways = all_kept  # no element is left out
     elif (folded := _folded(wanted, shape)) is not None:
-        ways = [*ways[: _SHOWN - 1], folded]
+        ways = [*ways[:1], *ways[1:][-1:], folded]
     change = ", or change the dimensions in the signature"
     change += f"; {' and '.join(told)} elsewhere" if told else ""
     if not ways:
