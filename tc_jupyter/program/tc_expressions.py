@@ -1019,7 +1019,10 @@ class ExpressionChecker:
             self._digit_name(node.function)
         else:
             help, fix = self._instead(node, values)
-            if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
+            is_method = "." in name and help is not None
+            if not is_method and (
+                help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names])
+            ):
                 help, fix = scope.did_you_mean(name, span, scope.readable(len(node.arguments)))
             help = help or self._declared(node)
             if not self.names.left:  # perhaps a def, of tensors that are no indices
@@ -1041,6 +1044,7 @@ class ExpressionChecker:
     ) -> tuple[str | None, Fix | None]:
         """Help and fix for a function that other libraries have."""
         name, source = node.function.name, self.scope.source
+        name = method if elsewhere.reducing(method := name.rpartition(".")[2]) is not None else name  # `X.max()`
         self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
         if (word := elsewhere.reducing(name)) is not None:
             return elsewhere.REDUCING[word], self._reduction(node, word, values)

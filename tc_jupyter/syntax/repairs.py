@@ -40,10 +40,32 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _infix_words(_negated_comparisons(tokens, diagnostics), diagnostics)
-    tokens = _incremented(tokens, diagnostics)
+    tokens = _methods(_incremented(tokens, diagnostics))
     tokens = _plain_targets(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _without_separators(_without_idle_bangs(tokens, diagnostics), diagnostics)
     return _last_elements(tokens, diagnostics)
+
+
+def _methods(tokens: list[Token]) -> list[Token]:
+    """`X.max()` of a parameter as a call of `X.max`, a name that no def has, with `X`: its message knows what `X` is."""
+    if not any(token.type == "DOT" for token in tokens):
+        return tokens
+    types, kept, i = dict[str, tuple[str, int]](), list[Token](), 0
+    while i < len(tokens):
+        if tokens[i].type == "DEF":
+            types = parameters(tokens[i : i + _MOST_IN_HEADER])
+        five = tokens[i : i + 5]
+        called = [token.type for token in five[1:2] + five[3:]] == ["DOT", "LPAR", "RPAR"]
+        word = reducing(five[2].text) if called and five[2].type in ("NAME", "MINMAX") else None
+        if (word not in OPERATORS and word != "mean") or types.get(five[0].text, ("", 0))[1] == 0:
+            kept.append(tokens[i])
+            i += 1
+            continue
+        name, after, opening = five[0], five[2], five[3]
+        kept.append(Token("NAME", f"{name.text}.{after.text}", name.start, after.end, name.first))
+        kept += [opening, Token("NAME", name.text, opening.end, opening.end), five[4]]
+        i += 5
+    return kept
 
 
 def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
