@@ -827,9 +827,10 @@ class _Rounds:
         together: list[Index] = []
         unshaped: dict[tuple[Span, str], list[tuple[Index, Bound, str]]] = {}
         told = False
+        places = {item.name for item, _ in self.statement.computed}  # which no text shows: `2*i` of `Y(2*i)`
         for item in items:
-            if item.name in self.blind:
-                continue  # the tensor it indexes has a message of its own
+            if item.name in self.blind or (item.name in places and open_names - places):
+                continue  # the tensor it indexes, or the index that it is made of, has a message of its own
             where_used = [b for b in self.bounds if item.name in b.expr.indices]
             if item.ends is not None:
                 self.report_ends(item, open_names)

@@ -239,10 +239,10 @@ def _makes(program: Program, block: str, tensor: str) -> bool:
 
 def _written(program: Program, ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> Written | None:
     """The same of some statements; those that leave points out write only what is written already."""
+    if not all(ranges.is_complete(each.name) for each in statements):
+        return None
     before = [each for each in statements if each.operator != "=" or not leaves_out(ranges, each)]
     if not before or before[0].operator != "=" or not before[0].computed or tensor not in ranges.boxes:
-        return None
-    if not all(ranges.is_complete(each.name) for each in before):
         return None
     known = [each for each in before if not any(map(decided_by_data, each.left))]
     try:
