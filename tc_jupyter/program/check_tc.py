@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
@@ -2707,7 +2707,7 @@ class _StatementChecker:
 
     def free_names(self, word: str) -> Iterator[str]:
         """Names for indices that stand nowhere in the cell: a word, or the word with a number."""
-        words = set(re.findall(r"\w+", self.scope.source.text))
+        words = _words(self.scope.source.text)
         names = (f"{word}{number}" if number > 1 else word for number in itertools.count(1))
         return (name for name in names if name not in words)
 
@@ -3173,6 +3173,12 @@ def _terms(node: tree.Expression, sign: str = "+") -> list[tuple[str, tree.Expre
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+@lru_cache(maxsize=4)
+def _words(text: str) -> frozenset[str]:
+    """The words of a cell, which all of its statements ask for."""
+    return frozenset(re.findall(r"\w+", text))
 
 
 def _resembles(name: str, other: str, cases: bool) -> bool:
