@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias, assert_never
+from operator import attrgetter
+from typing import Any, TypeAlias, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
 
@@ -270,22 +271,32 @@ COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 LOGICAL = frozenset({"&&", "||"})
 
 
+def _nothing(expr: Expr) -> tuple[Expr, ...]:
+    del expr
+    return ()
+
+
+def _operand(expr: Unary | Cast) -> tuple[Expr, ...]:
+    return (expr.operand,)
+
+
+_BELOW: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
+    Const: _nothing,
+    Size: _nothing,
+    IndexVar: _nothing,
+    Read: attrgetter("indices"),
+    Unary: _operand,
+    Binary: attrgetter("left", "right"),
+    Select: attrgetter("condition", "then", "otherwise"),
+    Call: attrgetter("arguments"),
+    Cast: _operand,
+}
+"""What the operands of a node are, by its class: this is asked all the time."""
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands, left to right."""
-    match expr:  # the most frequent ones first: this is asked all the time
-        case IndexVar() | Const() | Size():
-            return ()
-        case Binary():
-            return (expr.left, expr.right)
-        case Read():
-            return expr.indices
-        case Unary() | Cast():
-            return (expr.operand,)
-        case Select():
-            return (expr.condition, expr.then, expr.otherwise)
-        case Call():
-            return expr.arguments
-    assert_never(expr)
+    return _BELOW[type(expr)](expr)
 
 
 def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
@@ -329,7 +340,9 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(children(node)))
+        below = _BELOW[type(node)](node)
+        if below:
+            stack.extend(below[::-1])
 
 
 def int64(value: int) -> Const:
