@@ -415,13 +415,15 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
         fix = Fix("leave it out", (Edit(Span(piece[0].start, piece[-1].end), ""),))
         help = "indices and tensors need no declaration"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
-    if len(split_commas(rest)) > 1:
+    where = next((i for i, token in enumerate(rest) if token.type == "WHERE"), len(rest))
+    if len(split_commas(rest[:where])) > 1:
         help = "one statement writes each of them, and needs no declaration"
         message = f"no statement begins with `{words}`"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
-    kind, value = kinds[-1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
-    if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
+    assign = next((i for i, token in enumerate(rest) if token.type == "ASSIGN"), where)
+    kind, value = kinds[-1], rest[assign + 1 : where]
+    if kind.type == "SCALAR" and value:
         edits += [
             Edit(Span(value[0].start, value[0].start), f"{kind.text}("),
             Edit(Span(value[-1].end, value[-1].end), ")"),
