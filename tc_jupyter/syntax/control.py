@@ -13,7 +13,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from .carried import RECURRENCE, as_recurrence, as_update, carried, change, is_type
 from .foreign import RANGES, text_of
 from .mended import mended
-from .recovery import closers, split_commas, split_statements, starts_statement
+from .recovery import closers, extents, split_commas, split_statements, starts_statement
 from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _LOOPS = (
@@ -103,11 +103,11 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
     fixed = {number for number, each in enumerate(told) if each.fix is not None}
     carrying = {loop.message: names for loop in loops if (names := _carried(kept, loop, in_heads))}
     for nest in _nests([loop for loop in loops if loop.ranges]):
-        extents = _extents(tokens, nest[0].start)
+        sizes = _extents(tokens, nest[0].start)
         if not any(loop.message in carrying for loop in nest):
-            kept, fix = _ranged(kept, nest, extents, diagnostics)
+            kept, fix = _ranged(kept, nest, sizes, diagnostics)
         else:
-            kept, fix = _recurrence(kept, nest, carrying, extents)
+            kept, fix = _recurrence(kept, nest, carrying, sizes)
         if fix is not None:
             told[nest[0].message] = replace(told[nest[0].message], fix=fix)
             fixed |= {loop.message for loop in nest}
@@ -272,18 +272,11 @@ def _nests(loops: list[_Loop]) -> list[list[_Loop]]:
 def _extents(tokens: list[Token], place: int) -> dict[tuple[str, int], str]:
     """The sizes of the parameters of the def around a place, by name and dimension."""
     starts = [i for i, token in enumerate(tokens) if token.type == "DEF" and token.start < place]
-    found: dict[tuple[str, int], str] = {}
-    header = tokens[starts[-1] :] if starts else []
-    header = header[: next((i for i, token in enumerate(header) if token.type in ("ARROW", "LBRACE")), 0)]
-    for opening, close in closers(header).items():
-        if header[opening - 1].type == "SCALAR" and close + 1 < len(header):
-            sizes = split_commas(header[opening + 1 : close])
-            found |= {(header[close + 1].text, k): text_of(size) for k, size in enumerate(sizes) if size}
-    return found
+    return extents(tokens[starts[-1] :]) if starts else {}
 
 
 def _ranged(
-    kept: list[Token], nest: list[_Loop], extents: dict[tuple[str, int], str], diagnostics: list[Diagnostic]
+    kept: list[Token], nest: list[_Loop], sizes: dict[tuple[str, int], str], diagnostics: list[Diagnostic]
 ) -> tuple[list[Token], Fix | None]:
     """The tokens with the ranges of loops where these are not those of the arrays, and what to write in the place of the loops."""
     clauses: dict[int, list[str]] = {}  # by the start of the statement
@@ -302,7 +295,7 @@ def _ranged(
                 pieces[each[0].start] = each
                 if range.upper and _sets_number(each, results):
                     last.setdefault(each[0].start, {})[range.index] = _before(range.upper)
-                elif not _is_whole(each, range, extents):
+                elif not _is_whole(each, range, sizes):
                     text = f"{range.index} in {range.lower}:{range.upper}"
                     clauses.setdefault(each[0].start, []).append(text)
     edits = [Edit(span, "") for loop in nest for span in loop.outside]
@@ -453,7 +446,7 @@ def _is_shifted(piece: list[Token], index: str) -> bool:
     return True
 
 
-def _is_whole(piece: list[Token], range: _Range, extents: dict[tuple[str, int], str]) -> bool:
+def _is_whole(piece: list[Token], range: _Range, sizes: dict[tuple[str, int], str]) -> bool:
     """Whether a loop goes over a whole array that its index reads, as the index does by itself."""
     if range.upper is None:
         return True
@@ -465,7 +458,7 @@ def _is_whole(piece: list[Token], range: _Range, extents: dict[tuple[str, int], 
         name = piece[before].text if before >= 0 else ""
         for k, subscript in enumerate(split_commas(piece[opening + 1 : close]), first):
             alone = len(subscript) == 1 and subscript[0].text == range.index
-            if alone and range.lower == "0" and range.upper in (extents.get((name, k)), f"{name}.{k}"):
+            if alone and range.lower == "0" and range.upper in (sizes.get((name, k)), f"{name}.{k}"):
                 return True
     return False
 
@@ -485,7 +478,7 @@ def _carried(kept: list[Token], loop: _Loop, in_heads: list[Token]) -> list[str]
 
 
 def _recurrence(
-    kept: list[Token], nest: list[_Loop], carrying: dict[int, list[str]], extents: dict[tuple[str, int], str]
+    kept: list[Token], nest: list[_Loop], carrying: dict[int, list[str]], sizes: dict[tuple[str, int], str]
 ) -> tuple[list[Token], Fix | None]:
     """The tokens with a recurrence in the place of loops, and its fix; `None` unless the innermost loop alone is a running sum."""
     *around, loop = nest
@@ -504,7 +497,7 @@ def _recurrence(
     count = sum(token.text == names[0] for piece in whole for token in piece)
     if names[0] in _results(kept, loop.start) or sum(token.text == names[0] for token in own) > count:
         return kept, None  # it is read elsewhere, too
-    clauses = [f"{range.index} in 0:{range.upper}" for range in ranges if not _is_whole(whole[1], range, extents)]
+    clauses = [f"{range.index} in 0:{range.upper}" for range in ranges if not _is_whole(whole[1], range, sizes)]
     found = as_recurrence(whole, [range.index for range in ranges], clauses)
     if found is None:
         return kept, None

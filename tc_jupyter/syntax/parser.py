@@ -47,6 +47,7 @@ from .recovery import (
     bracket_depth,
     closers,
     enclosed,
+    extents,
     is_constant,
     split_body,
     split_commas,
@@ -232,6 +233,7 @@ class _CellParser:
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
+        self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.told_before = 0  # messages before the present `reduce`
@@ -285,6 +287,7 @@ class _CellParser:
         self.given = {token.text for token in piece.header[:arrow]}
         self.tensors = self.declared | set(self.written)
         self.unwritten = self.declared - self.given - set(self.written)
+        self.extents = extents(piece.header)
         self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
@@ -781,7 +784,7 @@ class _CellParser:
         given, written, regions = tokens, tuple[Edit, ...](), list[Edit]()
         for _ in range(_MOST_MENDED):
             if (problem := self.of_character(tokens)) is None:
-                node, problem = None, order_with_range(tokens) or sliced(tokens)
+                node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.extents)
                 if problem is None:
                     node, problem = _parse(tokens, "statement", self.tensors)
                 if problem is None and any(token.stood for token in tokens):
