@@ -30,6 +30,7 @@ from .elsewhere import (
     reducing,
 )
 from .foreign import operand_end, text_of
+from .methods import with_limits, without_idle_methods
 from .recovery import closers, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
@@ -40,6 +41,7 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _infix_words(_negated_comparisons(tokens, diagnostics), diagnostics)
+    tokens = with_limits(without_idle_methods(tokens, diagnostics), diagnostics)
     tokens = _methods(_incremented(tokens, diagnostics))
     tokens = _plain_targets(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _without_separators(_without_idle_bangs(tokens, diagnostics), diagnostics)

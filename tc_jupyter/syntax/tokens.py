@@ -670,6 +670,8 @@ class _Scanner:
         if name is None:
             return None
         word, last = name.group(), name.end()
+        if word == "cdot" and self.is_between_arrays(last):
+            return self.dotted("\\cdot", start, last)
         plain = _LATEX.get(word) or (word if word in _LATEX_FUNCTIONS else None) or _NAMES_OF_GREEK.get(word)
         if plain is None:
             return self.latex_of_parts(word, start, last)
@@ -780,7 +782,7 @@ class _Scanner:
 
     def product(self, end: int) -> Fix | None:
         """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`, and the like for vectors and batches."""
-        right = re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80])
+        right = re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n;]|\Z))", self.text[end : end + 80])
         assign = next((i for i in range(-2, -5, -1) if self.type_of(i) == "ASSIGN"), None)
         if assign != -2 or self.type_of(-1) != "NAME" or right is None:
             return None
@@ -803,6 +805,19 @@ class _Scanner:
         text = elsewhere.einsum(f"{','.join(parts)}->{result}", operands, target[names].text)
         return Fix(f"write `{text}`", (Edit(Span(target[names].start, end + right.end()), text),)) if text else None
 
+    def is_between_arrays(self, end: int) -> bool:
+        """Whether an operator that ends there has a whole array on both sides."""
+        right = _ARRAY_AFTER.match(self.text, end)
+        names = [self.tokens[-1].text, right.group(1)] if right and self.type_of(-1) == "NAME" else []
+        return bool(names) and all(self.declared().get(name, ("", 0))[1] for name in names)
+
+    def dotted(self, word: str, start: int, end: int) -> int:
+        """`a ⋅ b` of whole arrays, which is their product of vectors or matrices. Returns where to go on."""
+        message, help = f"`{word}` is not part of the language", "a product of vectors is `y +=! a(i) * b(i)`"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, self.product(end))
+        self.add("ERROR", word, start, end)
+        return end
+
     def type_of(self, place: int) -> str:
         """The type of a token, counted from the end."""
         return self.tokens[place].type if len(self.tokens) >= -place else ""
@@ -824,6 +839,8 @@ class _Scanner:
         char = word[0]
         if not char.isascii() and (found := words_of(self.text, _RESERVED).at(start)):
             return self.letters(found)
+        if char in "⋅·" and self.is_between_arrays(start + 1):
+            return self.dotted(char, start, start + 1)
         if char in _TYPOGRAPHIC:
             plain, end = _TYPOGRAPHIC[char], start + 1
             fix = Fix(f"replace it by `{plain}`", (Edit(Span(start, end), plain),))
@@ -890,6 +907,7 @@ class _Scanner:
 
 
 _WORD = re.compile(r"[ \t]*([\w.]*)", re.ASCII)
+_ARRAY_AFTER = re.compile(r"[ \t]*([A-Za-z_]\w*)(?!\w|[ \t]*[(\[.])", re.ASCII)
 _SIGN = re.compile(r"[ \t]*-")
 
 
