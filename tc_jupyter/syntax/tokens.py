@@ -143,8 +143,13 @@ _REDUCER = re.compile(r"\breduce\s+([A-Za-z_]\w*)\s*\(", re.ASCII)
 _RANGE = re.compile(r"\s*[A-Za-z_]\w*\s+in\s+\S", re.ASCII)
 """The range of an index, which begins no statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
+_READ_OTHERWISE = frozenset({"||", "%", "!", "-"})
+_MARK = re.compile(r"(%+(?=[ \t])|!+(?!=)|--+(?=[ \t]))[ \t]*([^\n]{1,200})$", re.MULTILINE)
+"""What begins a comment elsewhere, and the comment."""
+_COMMENTS = re.compile(r"(?:#|//)[^\n]*|(?:%|!|--)[ \t]*[A-Za-z]{2,}[ \t.!?]*$", re.MULTILINE)
 _BETWEEN = frozenset(
-    {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
+    {"along", "at", "exists", "unique"}
+    | {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
 )
 """Words between the operands of a statement, which make no prose of it."""
 _TYPOGRAPHIC = {
@@ -287,7 +292,7 @@ class _Scanner:
                 position = self.reduction(word, start, position)
             elif kind == "name":
                 self.add(KEYWORDS.get(word, self.in_context(word, position)), word, start, position)
-            elif word == "||" and (after := self.absolute(start, start + 1)) is not None:
+            elif word in _READ_OTHERWISE and (after := self.read_otherwise(word, start)) is not None:
                 position = after
             elif kind == "symbol":
                 self.add(_SYMBOLS[word], word, start, position)
@@ -299,6 +304,10 @@ class _Scanner:
                 self.add("DIMENSION", word, start, position)
             else:
                 position = self.rare(kind or "", word, start, position)
+
+    def read_otherwise(self, word: str, start: int) -> int | None:
+        """A bar of an absolute value, and what begins a comment elsewhere. Returns where to go on; `None` for an operator."""
+        return self.absolute(start, start + 1) if word == "||" else self.remark(start)
 
     def in_context(self, word: str, end: int) -> str:
         """The terminal of a word that is reserved at some places only."""
@@ -572,6 +581,23 @@ class _Scanner:
         )
         return end + len(rest)
 
+    def remark(self, start: int) -> int | None:
+        """A comment of MATLAB, Fortran, Haskell or Lua. Returns where to go on; `None` where it is an operator."""
+        mark = _MARK.match(self.text, start)
+        if mark is None:
+            return None
+        rest = mark.group(2)
+        begins = not self.tokens or self.begins_statement()
+        alone = begins and (mark.group(1)[0] == "!" or not self.tokens or self.tokens[-1].type in ("LBRACE", "RBRACE"))
+        behind = begins or (bool(self.tokens) and self.tokens[-1].type in ENDS_EXPRESSION)
+        if "}" in rest or not (alone or (behind and "=" not in rest and self.is_prose(rest))):
+            return None
+        place, end = Span(start, mark.end(1)), mark.end()
+        fix = Fix("start the comment with `#`", (Edit(place, "#"),))
+        message = f"`{mark.group(1)}` does not start a comment"
+        self.report(codes.DOUBLE_SLASH, place.start, place.end, message, "a comment starts with `#`", fix)
+        return end
+
     def is_prose(self, line: str) -> bool:
         """Whether the rest of a line is a comment: words in a row, or one word that the program does not have."""
         if alone := _WORD_ALONE.fullmatch(line):
@@ -581,7 +607,7 @@ class _Scanner:
     def words(self) -> frozenset[str]:
         """The words outside comments."""
         if self.words_outside is None:
-            self.words_outside = frozenset(re.findall(r"\w+", re.sub(r"(?:#|//)[^\n]*", "", self.text), re.ASCII))
+            self.words_outside = frozenset(re.findall(r"\w+", _COMMENTS.sub("", self.text), re.ASCII))
         return self.words_outside
 
     def python(self, word: str, start: int, end: int) -> None:
