@@ -32,12 +32,14 @@ from .elsewhere import (
 from .foreign import operand_end, text_of
 from .methods import with_limits, without_idle_methods
 from .recovery import closers, split_commas, starts_statement
+from .threads import without_threads
 from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _limits(_types_of_c(_dotted_words(tokens, diagnostics), diagnostics), diagnostics)
+    tokens = without_threads(_types_of_c(_dotted_words(tokens, diagnostics), diagnostics), diagnostics)
+    tokens = _limits(tokens, diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _infix_words(_negated_comparisons(tokens, diagnostics), diagnostics)
