@@ -234,6 +234,7 @@ class _CellParser:
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
         self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
+        self.bracketed = set[str]()  # names that are read or written with brackets
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.told_before = 0  # messages before the present `reduce`
@@ -288,6 +289,7 @@ class _CellParser:
         self.tensors = self.declared | set(self.written)
         self.unwritten = self.declared - self.given - set(self.written)
         self.extents = extents(piece.header)
+        self.bracketed = {one.text for one, other in pairwise(piece.body) if other.type in ("LPAR", "LSQB")}
         self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
@@ -593,9 +595,18 @@ class _CellParser:
             parts, told = split_types(piece)
             pieces += parts
             self.diagnostics += told
-        return tuple(param for piece in pieces if (param := self.param(piece, tokens)) is not None)
+        found, before = list[Param](), list[Token]()
+        for piece in pieces:
+            param = self.param(piece, tokens, before)
+            found += [] if param is None else [param]
+            if len(piece) > 1:
+                kinds = [token.type for token in (piece[0], piece[1], piece[-2], piece[-1])]
+                is_plain = len(piece) == 2 or kinds[1:3] == ["LPAR", "RPAR"]
+                before = piece if is_plain and (kinds[0], kinds[3]) == ("SCALAR", "NAME") else []
+        return tuple(found)
 
-    def param(self, piece: list[Token], around: list[Token]) -> Param | None:
+    def param(self, piece: list[Token], around: list[Token], before: list[Token]) -> Param | None:
+        """One parameter; `before` is the last one that has a type, if that is plain."""
         if not piece:
             comma = next((token for token in around if token.type == "COMMA"), around[0])
             last = around[-1].type == "COMMA"
@@ -624,7 +635,7 @@ class _CellParser:
             self.diagnostics.append(size_alone(piece[0], around))
             return None
         elif len(piece) == 1 and piece[0].type == "NAME" and problem is not None and is_free(piece[0].text):
-            problem = untyped(piece[0], self.sizes.get(piece[0].text, []))
+            problem = untyped(piece[0], self.sizes.get(piece[0].text, []), before, self.bracketed)
         if problem is not None:
             self.diagnostics.append(problem)
             after = mended(piece, problem.fix) if problem.fix is not None else None
