@@ -22,7 +22,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .control import without_control
-from .foreign import chained, commanded, declared, domain, ended, paired, subscripted, where_range
+from .foreign import chained, commanded, declared, domain, ended, lets, paired, subscripted, where_range
 from .mended import in_place, mended, writes_over
 from .mistakes import (
     annotated,
@@ -304,7 +304,9 @@ class _CellParser:
             last = (piece.body or [piece.opening])[-1]
             fix = Fix("insert `}`", (Edit(Span(last.end, last.end), " }"),))
             self.report(codes.SYNTAX_ERROR, last.span, "`}` is missing", "after this", labels, fix=fix)
-        pieces = self.in_blocks(split_body(piece.body))
+        body, told = lets(split_body(piece.body), frozenset(self.extents.values()), self.declared)
+        self.diagnostics += told
+        pieces = self.in_blocks(body)
         statements = tuple(
             self.within(self.statement(tokens, [later for later, _ in pieces[place + 1 : place + _NEAR]]), blocks)
             for place, (tokens, blocks) in enumerate(pieces)
