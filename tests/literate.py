@@ -216,6 +216,12 @@ def helps(case: Case, options: tuple[str, ...]) -> str:
 
 def fixed(case: Case, options: tuple[str, ...]) -> str:
     """The program after all fixes, and what is still said about it."""
+    after = _with_fixes(case)
+    left = diagnostics(after, ())
+    return after.program if left == "none" else f"{after.program}\n{left}"
+
+
+def _with_fixes(case: Case) -> Case:
     text = case.program
     edits: list[Edit] = []
     for item in case.analysis.diagnostics:
@@ -224,8 +230,7 @@ def fixed(case: Case, options: tuple[str, ...]) -> str:
             edits += more
     for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
         text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    left = diagnostics(Case(case.path, case.title, case.language, case.options, text), ())
-    return text if left == "none" else f"{text}\n{left}"
+    return Case(case.path, case.title, case.language, case.options, text)
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
@@ -292,6 +297,11 @@ def values(case: Case, options: tuple[str, ...]) -> str:
     return "\n".join(dict.fromkeys(found))
 
 
+def fixed_values(case: Case, options: tuple[str, ...]) -> str:
+    """What a call of the program after all fixes gives, as `values` has it."""
+    return values(_with_fixes(case), options)
+
+
 def _called(case: Case, target: str, name: str, given: list[Any]) -> str:
     function = module_of(case.analysis, Options(case.program, target=target))[name]
     program = function.analysis.program
@@ -318,6 +328,7 @@ FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "rendering": rendering,
     "canonical": canonical,
     "values": values,
+    "fixed_values": fixed_values,
     "vjp": vjp,
     "jvp": jvp,
 }

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
-from .elsewhere import TYPES
+from .carried import RECURRENCE, as_recurrence, as_update, carried, change, is_type
 from .foreign import RANGES, text_of
 from .mended import mended
-from .recovery import DECLARING, closers, split_commas, split_statements, starts_statement
-from .tokens import ENDS_EXPRESSION, Token
+from .recovery import closers, extents, split_commas, split_statements, starts_statement
+from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _LOOPS = (
     "there are no loops: an index runs over everything it can index; a range of its own is given with `where i in a:b`"
@@ -48,6 +48,7 @@ class _Loop:
     """A loop whose range is known: the place of its message, the texts to leave out, and where its body stands.
 
     Attributes:
+        ranges: none where what it counts is not known.
         end: where the body ends; `None` where it is one statement.
     """
 
@@ -75,7 +76,8 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
             if token.text in _CONTROL:
                 message = f"no statement begins with `{token.text}`"
                 fix = _as_choice(tokens, i, end, pairs) if token.text == "if" else None
-                loop = _loop(tokens, i, end, pairs, source) if len(loops) < _MOST_LOOPS else None
+                is_loop = token.text != "if" and len(loops) < _MOST_LOOPS
+                loop = _loop(tokens, i, end, pairs, source) if is_loop else None
                 loops += [replace(loop, message=len(told))] if loop else []
                 told.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text], fix=fix))
             is_block = end < len(tokens) and tokens[end].type == "LBRACE"
@@ -97,10 +99,23 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
             kept.append(token)
         i += 1
     diagnostics[:] = [each for each in diagnostics if not _inside(each.span.start, heads)]
-    for nest in _nests(loops):
-        kept, fix = _ranged(kept, nest, _extents(tokens, nest[0].start), diagnostics)
+    in_heads = [token for token in tokens if token.type == "NAME" and _inside(token.start, heads)] if loops else []
+    fixed = {number for number, each in enumerate(told) if each.fix is not None}
+    carrying = {loop.message: names for loop in loops if (names := _carried(kept, loop, in_heads))}
+    for nest in _nests([loop for loop in loops if loop.ranges]):
+        sizes = _extents(tokens, nest[0].start)
+        if not any(loop.message in carrying for loop in nest):
+            kept, fix = _ranged(kept, nest, sizes, diagnostics)
+        else:
+            kept, fix = _recurrence(kept, nest, carrying, sizes)
         if fix is not None:
             told[nest[0].message] = replace(told[nest[0].message], fix=fix)
+            fixed |= {loop.message for loop in nest}
+    for loop in loops:
+        if names := carrying.get(loop.message):
+            kept = _without_values(kept, loop, names)
+            told[loop.message] = replace(told[loop.message], help=RECURRENCE.format("` and `".join(names)))
+    _keep_semicolons(tokens, [each.span for i, each in enumerate(told) if i not in fixed], diagnostics)
     diagnostics += told
     return kept
 
@@ -109,10 +124,8 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
 
 
 def _loop(tokens: list[Token], i: int, end: int, pairs: dict[int, int], source: SourceText) -> _Loop | None:
-    """The loop whose head stands at `i` and ends before `end`; `None` where its range or its end is not known."""
-    counted = _counted(tokens[i + 1 : end])
-    if counted is None:
-        return None
+    """The loop whose head stands at `i` and ends before `end`; `None` where its end is not known."""
+    counted = _counted(tokens[i + 1 : end]) or ()
     head = Span(tokens[i].start, tokens[end - 1].end)
     if tokens[end].type == "LBRACE":
         close = _block_end(tokens, end)
@@ -132,6 +145,9 @@ def _loop(tokens: list[Token], i: int, end: int, pairs: dict[int, int], source: 
         return _Loop(0, counted, (head,), tokens[end].start, next(after, tokens[-1]).start)
     while (inner := _control_end(tokens, end, pairs, True)) is not None:
         end = inner
+    close = _block_end(tokens, end) if tokens[end].type == "LBRACE" else None
+    if close is not None:  # that of a loop which is the body of this one
+        return _Loop(0, counted, (head,), tokens[end].end, tokens[close].start)
     return _Loop(0, counted, (head,), tokens[end].start, None)
 
 
@@ -166,7 +182,7 @@ def _counted(head: list[Token]) -> tuple[_Range, ...] | None:
 
 def _one_range(head: list[Token]) -> _Range | None:
     """The range of one index."""
-    while len(head) > 1 and _is_type(head[0]):
+    while len(head) > 1 and is_type(head[0]):
         head = head[1:]
     if not head or head[0].type != "NAME":
         return None
@@ -183,10 +199,6 @@ def _one_range(head: list[Token]) -> _Range | None:
             ends = ends[:2]
         return _between(index, ends[0] if len(ends) == 2 else None, ends[-1]) if 0 < len(ends) < 3 else None
     return _spelled(index, rest)
-
-
-def _is_type(token: Token) -> bool:
-    return token.type == "SCALAR" or token.text in DECLARING or token.text in TYPES
 
 
 def _compared(index: str, rest: list[Token]) -> _Range | None:
@@ -260,18 +272,11 @@ def _nests(loops: list[_Loop]) -> list[list[_Loop]]:
 def _extents(tokens: list[Token], place: int) -> dict[tuple[str, int], str]:
     """The sizes of the parameters of the def around a place, by name and dimension."""
     starts = [i for i, token in enumerate(tokens) if token.type == "DEF" and token.start < place]
-    found: dict[tuple[str, int], str] = {}
-    header = tokens[starts[-1] :] if starts else []
-    header = header[: next((i for i, token in enumerate(header) if token.type in ("ARROW", "LBRACE")), 0)]
-    for opening, close in closers(header).items():
-        if header[opening - 1].type == "SCALAR" and close + 1 < len(header):
-            sizes = split_commas(header[opening + 1 : close])
-            found |= {(header[close + 1].text, k): text_of(size) for k, size in enumerate(sizes) if size}
-    return found
+    return extents(tokens[starts[-1] :]) if starts else {}
 
 
 def _ranged(
-    kept: list[Token], nest: list[_Loop], extents: dict[tuple[str, int], str], diagnostics: list[Diagnostic]
+    kept: list[Token], nest: list[_Loop], sizes: dict[tuple[str, int], str], diagnostics: list[Diagnostic]
 ) -> tuple[list[Token], Fix | None]:
     """The tokens with the ranges of loops where these are not those of the arrays, and what to write in the place of the loops."""
     clauses: dict[int, list[str]] = {}  # by the start of the statement
@@ -279,18 +284,18 @@ def _ranged(
     turns = _set_in_each_turn(kept, nest)
     results, last = _results(kept, nest[0].start), dict[int, dict[str, str]]()  # by the start of the statement
     for loop in nest:
-        inside = [token for token in kept if token.start >= loop.start and (loop.end is None or token.start < loop.end)]
-        found = split_statements(_first_block(inside))
+        found = _body(kept, loop)
         for range in loop.ranges:
             names = [range.index, *(name for name, indices in turns.items() if range.index in indices)]
-            used = [each for each in found[: None if loop.end is not None else 1] if _uses(each, *names)]
-            if not used or any(range.from_1 and not _is_shifted(each, range.index) for each in used):
+            used = [each for each in found if _uses(each, *names)]
+            repeated = any(each not in used and _accumulates(each) for each in found)
+            if not used or repeated or any(_is_numbered(each, range) for each in used):
                 return kept, None  # it repeats something, or the fix would not mean the same
             for each in used:
                 pieces[each[0].start] = each
                 if range.upper and _sets_number(each, results):
                     last.setdefault(each[0].start, {})[range.index] = _before(range.upper)
-                elif not _is_whole(each, range, extents):
+                elif not _is_whole(each, range, sizes):
                     text = f"{range.index} in {range.lower}:{range.upper}"
                     clauses.setdefault(each[0].start, []).append(text)
     edits = [Edit(span, "") for loop in nest for span in loop.outside]
@@ -298,7 +303,7 @@ def _ranged(
         if start in last:
             kept = _of_last_turn(kept, piece, last[start], diagnostics)
             continue
-        own = [*_as_update(piece), *_with_indices(piece, turns)]
+        own = [*as_update(piece), *_with_indices(piece, turns)]
         own = [each for each in own if not _is_inside_another(each, own)]
         own += [_with_clauses(piece, ", ".join(clauses[start]))] if start in clauses else []
         if not own:
@@ -311,6 +316,12 @@ def _ranged(
         edits += own
     title = "leave them out" if len(nest) > 1 else "leave it out"
     return kept, Fix("write ranges" if clauses else title, tuple(edits))
+
+
+def _body(kept: list[Token], loop: _Loop) -> list[list[Token]]:
+    """The statements of a loop."""
+    inside = [token for token in kept if token.start >= loop.start and (loop.end is None or token.start < loop.end)]
+    return split_statements(_first_block(inside))[: None if loop.end is not None else 1]
 
 
 def _first_block(tokens: list[Token]) -> list[Token]:
@@ -340,20 +351,23 @@ def _set_in_each_turn(kept: list[Token], nest: list[_Loop]) -> dict[str, list[st
         if loop.end is None:
             continue
         first: dict[str, str] = {}
-        inside = _first_block([token for token in kept if loop.start <= token.start < loop.end])
-        for piece in split_statements(inside):
-            start = next(
-                (i for i, token in enumerate(piece) if not _is_type(token)), 0
-            )  # behind `float` in `float s = 0`
-            name, kind = piece[start].text, piece[start + 1].type if start + 1 < len(piece) else ""
-            if piece[start].type != "NAME" or kind not in ("ASSIGN", "UPDATE") or name in results:
+        for piece in _body(kept, loop):
+            changes = change(piece)
+            if changes is None or changes.name in results:
                 continue
+            name = changes.name
             if name not in first:
-                first[name] = kind
-            elif first[name] == "ASSIGN":
+                first[name] = changes.operator
+            elif not first[name]:
                 own = [range.index for range in loop.ranges]
                 found[name] = [*found.get(name, []), *(index for index in own if index not in found.get(name, []))]
     return found
+
+
+def _accumulates(piece: list[Token]) -> bool:
+    """Whether a statement combines a value with what is there, so that it matters how often it runs."""
+    found = change(piece)
+    return found.operator != "" if found else any(token.type == "UPDATE" for token in piece)
 
 
 def _sets_number(piece: list[Token], results: frozenset[str]) -> bool:
@@ -394,34 +408,6 @@ def _results(tokens: list[Token], place: int) -> frozenset[str]:
     return frozenset(token.text for token in header[arrow:end] if token.type == "NAME")
 
 
-def _as_update(piece: list[Token]) -> list[Edit]:
-    """`s += e` for `s = s + e`, and `m max= e` for `m = max(m, e)`."""
-    at = next((i for i, token in enumerate(piece) if token.type == "ASSIGN"), 0)
-    stop = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
-    start = next((i for i, token in enumerate(piece) if not _is_type(token)), 0)
-    target, value = [token.text for token in piece[start:at]], piece[at + 1 : stop]
-    size = len(target)
-    if not target or len(value) < size + 2:
-        return []
-    texts = [token.text for token in value]
-    if texts[:size] == target and texts[size] in "+*":
-        pairs, i, kinds = closers(value), size + 1, set[str]()
-        while i < len(value):
-            kinds.add(value[i].type)
-            i = pairs.get(i, i) + 1
-        looser = {"RELATION", "EQUALITY", "QUESTION", "AND", "OR"} | (
-            {"SIGN", "MINUS"} if texts[size] == "*" else set()
-        )
-        if kinds & looser:
-            return []
-        return [Edit(Span(piece[at].start, value[size + 1].start), f"{texts[size]}= ")]
-    called = texts[0] in ("max", "min") and value[1].text == "(" and closers(value).get(1) == len(value) - 1
-    parts = split_commas(value[2:-1]) if called else []
-    if len(parts) != 2 or [token.text for token in parts[0]] != target:
-        return []
-    return [Edit(Span(piece[at].start, parts[1][0].start), f"{texts[0]}= "), Edit(value[-1].span, "")]
-
-
 def _is_inside_another(edit: Edit, edits: list[Edit]) -> bool:
     return any(each.span.start < edit.span.start < each.span.end for each in edits)
 
@@ -460,7 +446,7 @@ def _is_shifted(piece: list[Token], index: str) -> bool:
     return True
 
 
-def _is_whole(piece: list[Token], range: _Range, extents: dict[tuple[str, int], str]) -> bool:
+def _is_whole(piece: list[Token], range: _Range, sizes: dict[tuple[str, int], str]) -> bool:
     """Whether a loop goes over a whole array that its index reads, as the index does by itself."""
     if range.upper is None:
         return True
@@ -472,9 +458,93 @@ def _is_whole(piece: list[Token], range: _Range, extents: dict[tuple[str, int], 
         name = piece[before].text if before >= 0 else ""
         for k, subscript in enumerate(split_commas(piece[opening + 1 : close]), first):
             alone = len(subscript) == 1 and subscript[0].text == range.index
-            if alone and range.lower == "0" and range.upper in (extents.get((name, k)), f"{name}.{k}"):
+            if alone and range.lower == "0" and range.upper in (sizes.get((name, k)), f"{name}.{k}"):
                 return True
     return False
+
+
+# --- loops that carry a number ---------------------------------------------------------------------------------------
+
+
+def _carried(kept: list[Token], loop: _Loop, in_heads: list[Token]) -> list[str]:
+    """The numbers that a loop carries from turn to turn."""
+    body = _body(kept, loop)
+    if not body:
+        return []
+    head, end = loop.outside[0], body[-1][-1].end
+    inside = [token for token in in_heads if head.start <= token.start < end]
+    counters = set[str]() if loop.ranges else {token.text for token in inside if token.start < head.end}
+    return [name for name in carried(body, inside) if name not in counters]
+
+
+def _recurrence(
+    kept: list[Token], nest: list[_Loop], carrying: dict[int, list[str]], sizes: dict[tuple[str, int], str]
+) -> tuple[list[Token], Fix | None]:
+    """The tokens with a recurrence in the place of loops, and its fix; `None` unless the innermost loop alone is a running sum."""
+    *around, loop = nest
+    ranges = [range for each in nest for range in each.ranges]
+    names, body = carrying.get(loop.message, []), _body(kept, loop)
+    is_plain = len(names) == 1 and len(body) == 2 and all(range.lower == "0" for range in ranges)
+    if not is_plain or len(ranges) > len(nest) or any(each.message in carrying for each in around):
+        return kept, None
+    own = _of_def(kept, loop.start)
+    before = [token for token in own if (around[-1].start if around else 0) <= token.start < loop.start][-_NEAR:]
+    whole = [*split_statements(before)[-1:], *body]
+    if len(whole) < 3 or any(_body(kept, each) != whole for each in around):
+        return kept, None
+    if any(_is_numbered(piece, range) for piece in whole for range in ranges):
+        return kept, None
+    count = sum(token.text == names[0] for piece in whole for token in piece)
+    if names[0] in _results(kept, loop.start) or sum(token.text == names[0] for token in own) > count:
+        return kept, None  # it is read elsewhere, too
+    clauses = [f"{range.index} in 0:{range.upper}" for range in ranges if not _is_whole(whole[1], range, sizes)]
+    found = as_recurrence(whole, [range.index for range in ranges], clauses)
+    if found is None:
+        return kept, None
+    gone, at = {id(token) for piece in whole for token in piece}, kept.index(whole[1][0])
+    rest = [[token for token in part if id(token) not in gone] for part in (kept[:at], kept[at:])]
+    edits = [*(Edit(span, "") for each in nest for span in each.outside), *found[1]]
+    return [*rest[0], *found[0], *rest[1]], Fix("write the recurrence", tuple(edits))
+
+
+def _is_numbered(piece: list[Token], range: _Range) -> bool:
+    """Whether a statement in a loop that counts from 1 uses the number itself."""
+    return range.from_1 and not _is_shifted(piece, range.index)
+
+
+def _of_def(tokens: list[Token], place: int) -> list[Token]:
+    """The tokens in the braces of the def around a place."""
+    starts = [token.start for token in tokens if token.type == "DEF"]
+    number = bisect_left(starts, place)
+    own = [token for token in tokens if not starts[:number] or token.start >= starts[number - 1]]
+    own = [token for token in own if not starts[number:] or token.start < starts[number]]
+    opening = next((i + 1 for i, token in enumerate(own) if token.type == "LBRACE"), 0)
+    return own[opening:]
+
+
+def _keep_semicolons(tokens: list[Token], heads: list[Span], diagnostics: list[Diagnostic]) -> None:
+    """Say nothing of a `;` before a head that stays: directly behind a value, the head would be read as something else."""
+    starts = [token.start for token in tokens]
+    ends = {bisect_left(starts, head.start): tokens[bisect_left(starts, head.start) - 1].end for head in heads}
+    diagnostics[:] = [
+        each
+        for each in diagnostics
+        if each.message != SEMICOLON
+        or (place := bisect_left(starts, each.span.start)) not in ends
+        or each.span.start < ends[place]
+    ]
+
+
+def _without_values(kept: list[Token], loop: _Loop, names: list[str]) -> list[Token]:
+    """The tokens, with nothing that could be told of the statements in a loop that change or read some numbers."""
+    for piece in _body(kept, loop):
+        at = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece)) + 1
+        if at >= len(piece) or not _uses(piece, *names):
+            continue
+        first = next(i for i, token in enumerate(kept) if token is piece[0])
+        value = Token("ERROR", piece[at].text, piece[at].start, piece[-1].end)
+        kept = [*kept[: first + at], value, *kept[first + len(piece) :]]
+    return kept
 
 
 # --- conditions, and where a head and a body end ---------------------------------------------------------------------

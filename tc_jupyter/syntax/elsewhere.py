@@ -284,7 +284,9 @@ class Running:
         before = ", ".join(f"{index} - 1" if k == place else index for k, index in enumerate(indices))
         former = f"{target}({before}) else {self.start or bracketed}"
         pair = (
-            f"{self.operator}({former}, {value})" if self.start is None else f"({former}) {self.operator} {bracketed}"
+            f"{self.operator}({former}, {value})"
+            if self.operator.isalpha()
+            else f"({former}) {self.operator} {bracketed}"
         )
         return f"{pair} along {indices[place]}"
 

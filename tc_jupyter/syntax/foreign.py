@@ -12,7 +12,8 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import DECLARING, behind_declaration, closers, enclosed, is_command, split_commas
+from .mended import mended
+from .recovery import DECLARING, BlockTokens, behind_declaration, closers, enclosed, is_command, split_commas
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
 
 _DERIVATIVES = ("vjp", "jvp", "grad", "gradient", "backward", "derivative")
@@ -415,13 +416,15 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
         fix = Fix("leave it out", (Edit(Span(piece[0].start, piece[-1].end), ""),))
         help = "indices and tensors need no declaration"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
-    if len(split_commas(rest)) > 1:
+    where = next((i for i, token in enumerate(rest) if token.type == "WHERE"), len(rest))
+    if len(split_commas(rest[:where])) > 1:
         help = "one statement writes each of them, and needs no declaration"
         message = f"no statement begins with `{words}`"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
-    kind, value = kinds[-1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
-    if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
+    assign = next((i for i, token in enumerate(rest) if token.type == "ASSIGN"), where)
+    kind, value = kinds[-1], rest[assign + 1 : where]
+    if kind.type == "SCALAR" and value:
         edits += [
             Edit(Span(value[0].start, value[0].start), f"{kind.text}("),
             Edit(Span(value[-1].end, value[-1].end), ")"),
@@ -429,6 +432,63 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     help = "what is assigned is a tensor of the type of its value; without indices it is a number"
     message = f"no statement begins with `{words}`"
     return rest, Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=Fix("leave it out", tuple(edits)))
+
+
+_NAMING = frozenset({"let", "auto", "const", "val", "var", "int", "int32", "int64"})
+_OF_SIZES = frozenset({"NAME", "INTEGER", "SIGN", "MINUS", "FACTOR", "LPAR", "RPAR", "DIMENSION"})
+
+
+def lets(
+    body: list[list[Token] | BlockTokens], sizes: AbstractSet[str], known: AbstractSet[str]
+) -> tuple[list[list[Token] | BlockTokens], list[Diagnostic]]:
+    """The body with `where n = N - 1` in the statements that read what `let n = N - 1` names, and what to say.
+
+    Args:
+        sizes: those of the def, of which the value is made.
+        known: the words in its header.
+    """
+    statements = [each for each in body if not isinstance(each, BlockTokens)]
+    if len(statements) < len(body) or not any(each[0].text in _NAMING for each in statements):
+        return body, []
+    uses: dict[str, list[int]] = {}
+    for place, each in enumerate(statements):
+        for text in {token.text for token in each if token.type == "NAME"}:
+            uses.setdefault(text, []).append(place)
+    told, clauses = list[int](), dict[int, list[str]]()
+    for place, each in enumerate(statements):
+        name, value = _named_size(each, sizes)
+        users = [i for i in uses.get(name, []) if i != place]
+        is_written = any(statements[i][0].text in (name, *_NAMING) for i in users)
+        if users and min(users) > place and not is_written and name not in known:
+            told.append(place)
+            for i in users:
+                clauses.setdefault(i, []).append(f"{name} = {value}")
+    if not told:
+        return body, []
+    edits = [Edit(Span(statements[i][0].start, statements[i][-1].end), "") for i in told]
+    found: list[list[Token] | BlockTokens] = [*statements]
+    for i, texts in clauses.items():
+        where = next((token for token in statements[i] if token.type == "WHERE"), None)
+        end, text = statements[i][-1].end, ", ".join(texts)
+        own = Edit(Span(where.end, where.end), f" {text},") if where else Edit(Span(end, end), f" where {text}")
+        found[i] = mended(statements[i], Fix("", (own,))) or statements[i]
+        edits.append(own)
+    first = statements[told[0]]
+    first = first[: behind_declaration(first, 0, closers(first))]
+    message, place = f"no statement begins with `{text_of(first)}`", Span(first[0].start, first[-1].end)
+    help = "`where` names values, as in `Y(i) = X(n - i) where n = N - 1`"
+    fix = Fix("name it where it is used", tuple(edits))
+    said = Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+    return [each for i, each in enumerate(found) if i not in told], [said]
+
+
+def _named_size(piece: list[Token], sizes: AbstractSet[str]) -> tuple[str, str]:
+    """The name and the value in `let n = N - 1`; nothing where the value is made of something else."""
+    rest = piece[behind_declaration(piece, 0, closers(piece)) :] if piece[0].text in _NAMING else []
+    names = [token.text for token in rest[2:] if token.type == "NAME"]
+    plain = [token.type for token in rest[:2]] == ["NAME", "ASSIGN"] and bool(names) and set(names) <= sizes
+    of_sizes = plain and all(token.type in _OF_SIZES for token in rest[2:])
+    return (rest[0].text, text_of(rest[2:])) if of_sizes else ("", "")
 
 
 def chained(piece: list[Token], known: AbstractSet[str]) -> tuple[tuple[str, ...], Diagnostic] | None:

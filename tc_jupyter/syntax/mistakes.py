@@ -116,6 +116,8 @@ def refused(
         return found
     if token.text == "for" and opened is not None and (found := _generated(piece, position, opened)):
         return found
+    if what == "statement" and (found := _of_tuple(piece, position, opened, tensors)):
+        return found
     if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
         return found
     if token.type == "ASSIGN" and opened is not None and (found := _by_name(piece, position, opened)):
@@ -152,6 +154,25 @@ def _misplaced_at(piece: list[Token], position: int, opened: Token | None) -> Di
             "move it before `where`", (Edit(place, ""), Edit(Span(end, end), f" {text_of(piece[where:position])}"))
         )
     return Diagnostic(codes.SYNTAX_ERROR, token.span, "`at` says what a position is", help=help, fix=fix)
+
+
+def _of_tuple(piece: list[Token], position: int, opened: Token | None, tensors: AbstractSet[str]) -> Diagnostic | None:
+    """`zeros((N, M))` and `concatenate([a, b])`, which are told as without these brackets; `None` if this is something else."""
+    is_list = piece[position].type == "LSQB"
+    if (piece[position].type != "COMMA" and not is_list) or opened is None:
+        return None
+    start = position if is_list else piece.index(opened)
+    if not start or piece[start - 1].type not in ("LPAR", "COMMA"):
+        return None
+    around = _unclosed(piece[:start])
+    called = piece[piece.index(around) - 1] if around is not None and piece.index(around) else None
+    if called is None or called.type != "NAME" or called.text in tensors:
+        return None
+    help = REDUCING.get(reducing(called.text) or "") or (INSTEAD[called.text].help if called.text in INSTEAD else None)
+    if help is None:
+        return None
+    message = f"there is no tensor, function or def `{called.text}`"
+    return Diagnostic(codes.UNKNOWN_NAME, called.span, message, help=help)
 
 
 def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | None:
@@ -839,9 +860,20 @@ def suggested_sizes(body: list[Token], taken: set[str]) -> dict[str, list[str]]:
     return found
 
 
-def untyped(name: Token, sizes: list[str]) -> Diagnostic:
-    """`X` as a parameter; `sizes` are those that its use in the body suggests."""
+def untyped(name: Token, sizes: list[str], before: list[Token], bracketed: AbstractSet[str]) -> Diagnostic:
+    """`b` as a parameter, also in `float(N) a, b`, where it has the type of the one before.
+
+    Args:
+        sizes: those that its use in the body suggests.
+        before: the parameter before; nothing where that has no type.
+        bracketed: names that are read with brackets.
+    """
     written = _written(name.text, sizes)
+    if before:
+        count = len(split_commas(before[2:-2])) if len(before) > 2 else 0
+        is_same = count == len(sizes) if name.text in bracketed else before[-1].text not in bracketed
+        kind = before[:-1] if is_same else before[:1]
+        written = f"{text_of(kind)} {name.text}" if is_same or not sizes else written
     help = f"a parameter is a type and a name, as in `{written}`"
     fix = Fix(f"write `{written}`", (Edit(name.span, written),))
     return Diagnostic(codes.SYNTAX_ERROR, name.span, f"`{shorten(name.text)}` has no type", help=help, fix=fix)

@@ -22,7 +22,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .control import without_control
-from .foreign import chained, commanded, declared, domain, ended, paired, subscripted, where_range
+from .foreign import chained, commanded, declared, domain, ended, lets, paired, subscripted, where_range
 from .mended import in_place, mended, writes_over
 from .mistakes import (
     annotated,
@@ -47,6 +47,7 @@ from .recovery import (
     bracket_depth,
     closers,
     enclosed,
+    extents,
     is_constant,
     split_body,
     split_commas,
@@ -232,6 +233,8 @@ class _CellParser:
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
+        self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
+        self.bracketed = set[str]()  # names that are read or written with brackets
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.told_before = 0  # messages before the present `reduce`
@@ -285,6 +288,8 @@ class _CellParser:
         self.given = {token.text for token in piece.header[:arrow]}
         self.tensors = self.declared | set(self.written)
         self.unwritten = self.declared - self.given - set(self.written)
+        self.extents = extents(piece.header)
+        self.bracketed = {one.text for one, other in pairwise(piece.body) if other.type in ("LPAR", "LSQB")}
         self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
@@ -299,7 +304,9 @@ class _CellParser:
             last = (piece.body or [piece.opening])[-1]
             fix = Fix("insert `}`", (Edit(Span(last.end, last.end), " }"),))
             self.report(codes.SYNTAX_ERROR, last.span, "`}` is missing", "after this", labels, fix=fix)
-        pieces = self.in_blocks(split_body(piece.body))
+        body, told = lets(split_body(piece.body), frozenset(self.extents.values()), self.declared)
+        self.diagnostics += told
+        pieces = self.in_blocks(body)
         statements = tuple(
             self.within(self.statement(tokens, [later for later, _ in pieces[place + 1 : place + _NEAR]]), blocks)
             for place, (tokens, blocks) in enumerate(pieces)
@@ -590,9 +597,18 @@ class _CellParser:
             parts, told = split_types(piece)
             pieces += parts
             self.diagnostics += told
-        return tuple(param for piece in pieces if (param := self.param(piece, tokens)) is not None)
+        found, before = list[Param](), list[Token]()
+        for piece in pieces:
+            param = self.param(piece, tokens, before)
+            found += [] if param is None else [param]
+            if len(piece) > 1:
+                kinds = [token.type for token in (piece[0], piece[1], piece[-2], piece[-1])]
+                is_plain = len(piece) == 2 or kinds[1:3] == ["LPAR", "RPAR"]
+                before = piece if is_plain and (kinds[0], kinds[3]) == ("SCALAR", "NAME") else []
+        return tuple(found)
 
-    def param(self, piece: list[Token], around: list[Token]) -> Param | None:
+    def param(self, piece: list[Token], around: list[Token], before: list[Token]) -> Param | None:
+        """One parameter; `before` is the last one that has a type, if that is plain."""
         if not piece:
             comma = next((token for token in around if token.type == "COMMA"), around[0])
             last = around[-1].type == "COMMA"
@@ -621,7 +637,7 @@ class _CellParser:
             self.diagnostics.append(size_alone(piece[0], around))
             return None
         elif len(piece) == 1 and piece[0].type == "NAME" and problem is not None and is_free(piece[0].text):
-            problem = untyped(piece[0], self.sizes.get(piece[0].text, []))
+            problem = untyped(piece[0], self.sizes.get(piece[0].text, []), before, self.bracketed)
         if problem is not None:
             self.diagnostics.append(problem)
             after = mended(piece, problem.fix) if problem.fix is not None else None
@@ -781,7 +797,7 @@ class _CellParser:
         given, written, regions = tokens, tuple[Edit, ...](), list[Edit]()
         for _ in range(_MOST_MENDED):
             if (problem := self.of_character(tokens)) is None:
-                node, problem = None, order_with_range(tokens) or sliced(tokens)
+                node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.extents)
                 if problem is None:
                     node, problem = _parse(tokens, "statement", self.tensors)
                 if problem is None and any(token.stood for token in tokens):

@@ -234,6 +234,18 @@ def split_commas(tokens: list[Token]) -> list[list[Token]]:
     return pieces
 
 
+def extents(header: list[Token]) -> dict[tuple[str, int], str]:
+    """The sizes of the parameters of a def, by name and dimension."""
+    header = header[: next((i for i, token in enumerate(header) if token.type in ("ARROW", "LBRACE")), len(header))]
+    found: dict[tuple[str, int], str] = {}
+    for opening, close in closers(header).items():
+        if opening and header[opening - 1].type == "SCALAR" and close + 1 < len(header):
+            sizes = split_commas(header[opening + 1 : close])
+            named = ((k, " ".join(token.text for token in size)) for k, size in enumerate(sizes) if size)
+            found |= {(header[close + 1].text, k): text for k, text in named}
+    return found
+
+
 @dataclass(slots=True)
 class BlockTokens:
     """The tokens of `along t in 0:T { ... }`: its head, and its body without braces, cut as that of a def.

@@ -30,20 +30,57 @@ from .elsewhere import (
     reducing,
 )
 from .foreign import operand_end, text_of
+from .methods import with_limits, without_idle_methods
 from .recovery import closers, split_commas, starts_statement
+from .threads import without_threads
 from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _limits(_types_of_c(_dotted_words(tokens, diagnostics), diagnostics), diagnostics)
+    tokens = _dotted_words(_renamed_words(tokens, diagnostics), diagnostics)
+    tokens = without_threads(_types_of_c(tokens, diagnostics), diagnostics)
+    tokens = _limits(tokens, diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _infix_words(_negated_comparisons(tokens, diagnostics), diagnostics)
+    tokens = with_limits(without_idle_methods(tokens, diagnostics), diagnostics)
     tokens = _methods(_incremented(tokens, diagnostics))
     tokens = _plain_targets(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _without_separators(_without_idle_bangs(tokens, diagnostics), diagnostics)
     return _last_elements(tokens, diagnostics)
+
+
+_BEHIND_VALUES = ("IN", "WHERE", "ELSE", "EXISTS")
+"""Words of the language that stand behind a value only."""
+
+
+def _renamed_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`float(N) in` as a parameter: the word and its uses, which stand where a value begins, become `in_`, after one message."""
+    if not any(token.type in _BEHIND_VALUES and tokens[i - 1].type in _TYPED for i, token in enumerate(tokens)):
+        return tokens
+    pairs, starts = closers(tokens), [i for i, token in enumerate(tokens) if token.type == "DEF"]
+    found = [*tokens]
+    for start, end in pairwise([*starts, len(tokens)]):
+        header = range(start + 3, min(pairs.get(start + 2, start), end))
+        declared = [i for i in header if tokens[i].type in _BEHIND_VALUES and tokens[i + 1].type in ("COMMA", "RPAR")]
+        taken = {token.text for token in tokens[start:end]} if declared else set[str]()
+        for word, i in {tokens[i].text: i for i in reversed(declared) if tokens[i - 1].type in _TYPED}.items():
+            name = next(name for k in range(1, len(taken) + 2) if (name := word + "_" * k) not in taken)
+            uses = [j for j in range(i, end) if tokens[j].text == word and (j == i or _begins_value(tokens, j))]
+            fix = Fix(f"rename it to `{name}`", tuple(Edit(tokens[j].span, name) for j in uses))
+            message = f"`{word}` is a word of the language and cannot be a name"
+            diagnostics.append(Diagnostic(codes.RESERVED_WORD, tokens[i].span, message, fix=fix))
+            for j in uses:
+                found[j] = Token("NAME", name, tokens[j].start, tokens[j].end, tokens[j].first)
+    return found
+
+
+_TYPED = ("SCALAR", "RPAR")
+
+
+def _begins_value(tokens: list[Token], i: int) -> bool:
+    return tokens[i - 1].type not in ENDS_EXPRESSION
 
 
 def _methods(tokens: list[Token]) -> list[Token]:

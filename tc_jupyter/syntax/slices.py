@@ -5,8 +5,11 @@ Worked example: `Y(i) = X[i, :]` is told once, and the fix writes `Y(i, j) = X(i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
@@ -16,6 +19,7 @@ from .tokens import Token
 
 _OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 _LETTERS = "ijklmnopqrstuvw"
+_NO_EXTENTS: Mapping[tuple[str, int], str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,15 @@ class _Read:
         return [each for each in self.subscripts if _is_slice(each) or _is_new_axis(each)]
 
 
-def sliced(piece: list[Token]) -> Diagnostic | None:
-    """The message about the slices of a statement; `None` if it has none, or another mistake was told already."""
+def sliced(
+    piece: list[Token], known: AbstractSet[str] = frozenset(), extents: Mapping[tuple[str, int], str] = _NO_EXTENTS
+) -> Diagnostic | None:
+    """The message about the slices of a statement; `None` if it has none, or another mistake was told already.
+
+    Args:
+        known: words among which are the names of tensors and sizes.
+        extents: of parameters, by name and dimension.
+    """
     sliced = any(token.type in ("COLON", "DOTS") or token.text in _NEW_AXES for token in piece)
     sliced = sliced or any(one.text == "*" and other.type in ("COMMA", *_CLOSING) for one, other in pairwise(piece))
     if not sliced or any(token.type == "ERROR" for token in piece):
@@ -65,7 +76,7 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
             help = (
                 "an element has no elements: all indices of a tensor stand in one pair of brackets, as in `X(i, j + 1)`"
             )
-    edits = _edits(piece, reads)
+    edits = _edits(piece, reads, known, extents)
     fix = Fix("write indices", tuple(edits)) if edits else None
     return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
 
@@ -117,16 +128,19 @@ def _reads(piece: list[Token]) -> list[_Read]:
     return found
 
 
-def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
+def _edits(
+    piece: list[Token], reads: list[_Read], known: AbstractSet[str], extents: Mapping[tuple[str, int], str]
+) -> list[Edit] | None:
     """Indices in place of the slices; `None` where that does not say what was meant."""
-    place = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), None)
+    place = next((i for i, token in enumerate(piece[:-1]) if token.type in ("ASSIGN", "UPDATE")), None)
     count = max(len(read.axes) if read.slices else 0 for read in reads)
     used = {token.text for token in piece}
     names = [letter for letter in _LETTERS if letter not in used][:count]
     if place is None or piece[0].type != "NAME":
         return None
-    unread = _unread(piece, place)
-    if count and unread and len(unread) != count:
+    there = _those_there(piece, place, reads, known, extents)
+    unread = _unread(piece, place) if there == {} and not _combined(piece, place, reads) else []
+    if there is None or (count and unread and len(unread) != count):
         return None
     names = unread if len(unread) == count else names
     if len(names) < count or any(token.type == "DOT" for token in piece) or _is_repeated_whole(piece, place, reads):
@@ -146,6 +160,7 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
         for name, each in zip(names[count - len(subscripts) :], subscripts, strict=True):
             if _is_new_axis(each):
                 continue
+            name = there.get(each[0].start, name)
             read_at.add(name)
             shift = _shift(each, shifted)
             if shift is None:
@@ -166,15 +181,119 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
             edits.append(Edit(Span(piece[read.opening].start, piece[read.closing].end), ""))
     for read in _reads(piece):
         edits += [] if read in reads else _round(piece, read)
-    if not read_at >= set(names[:count]):
+    if not there and not read_at >= set(names[:count]):
         return None  # an axis of extent 1 is left
     given = [end for name, end in ends.items() if name not in from_0]
     if given and any(token.type == "WHERE" for token in piece):
         return None
     if given:
         edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(given)}"))
-    left = [] if names is unread else _left(piece, place, reads, names)
+    left = [] if names is unread or (there and not _is_sum(piece, place)) else _left(piece, place, reads, names)
     return None if left is None else [*edits, *left]
+
+
+def _those_there(
+    piece: list[Token],
+    place: int,
+    reads: list[_Read],
+    known: AbstractSet[str],
+    extents: Mapping[tuple[str, int], str],
+) -> dict[int, str] | None:
+    """The index of the statement that each slice stands for, by the start of the slice.
+
+    In `Y(i, j) = A(i, :) + b(j)` it is `j`. None where each slice has an index of its own, as in `Y(i) = X(i, :)`; `None` where
+    this is not certain.
+    """
+    left = [token.text for token in piece[1:place] if token.type == "NAME"]
+    has_axes = any(read.opening < place for read in reads) or any(len(read.axes) > len(read.slices) for read in reads)
+    sums = piece[place].type == "UPDATE" or _is_sum(piece, place)
+    if has_axes or not (left or sums):
+        return {}
+    alone = _alone(piece, place, extents)
+    others = [name for name in _indices(piece, place, known) if name not in left]
+    if not sums and (combined := _combined(piece, place, reads)):
+        return {} if combined == len(reads) and not others else None
+    pools = [_free(read, left) for read in reads]
+    if sums or not all(pools):
+        if not others:
+            return {}
+        pools = [_free(read, others) for read in reads]
+        sums = True
+    found: dict[int, str] = {}
+    for read, pool in zip(reads, pools, strict=True):
+        is_whole = not sums and len(pool) == len(left)
+        chosen = _chosen(read, piece[read.opening - 1].text, pool, is_whole, alone, extents)
+        if chosen is None:
+            return None
+        found |= chosen
+    written = {*found.values(), *_indices(piece, place, known)}
+    return found if set(left) <= written else None
+
+
+def _free(read: _Read, names: list[str]) -> list[str]:
+    """Those names that no subscript of a read has."""
+    own = {token.text for each in read.subscripts for token in each}
+    return [name for name in names if name not in own]
+
+
+def _indices(piece: list[Token], place: int, known: AbstractSet[str]) -> list[str]:
+    """The indices behind `=`."""
+    inside = sorted({i for read in _reads(piece) if read.opening > place for i in range(read.opening, read.closing)})
+    names = (piece[i].text for i in inside if piece[i].type == "NAME" and piece[i + 1].type not in _OPENING)
+    return list(dict.fromkeys(name for name in names if name not in known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """Where indices stand alone in subscripts: in which dimensions of which tensors, and over which extents they run there."""
+
+    places: frozenset[tuple[str, int, str]]
+    extents: Mapping[str, frozenset[str]]
+
+
+def _alone(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> _Alone:
+    places, found = set[tuple[str, int, str]](), dict[str, frozenset[str]]()
+    for read in _reads(piece):
+        tensor = piece[read.opening - 1].text
+        for k, each in enumerate(read.subscripts if read.opening > place else ()):
+            if [token.type for token in each] == ["NAME"]:
+                name = each[0].text
+                places.add((tensor, k, name))
+                own = extents.get((tensor, k))
+                found[name] = found.get(name, frozenset()) | (frozenset() if own is None else {own})
+    return _Alone(frozenset(places), found)
+
+
+def _chosen(
+    read: _Read,
+    tensor: str,
+    pool: list[str],
+    is_whole: bool,
+    alone: _Alone,
+    extents: Mapping[tuple[str, int], str],
+) -> dict[int, str] | None:
+    """The index for each slice of a read, by its start, from a pool; `None` where this is not certain.
+
+    As in NumPy, slices are the last axes. Beside other indices of the left side, the index is preferred that stands in that
+    dimension elsewhere, or runs over its extent.
+
+    Args:
+        is_whole: no index of the left side is in the read.
+    """
+    count, found = len(read.slices), dict[int, str]()
+    for each, last in zip(read.slices, pool[-count:], strict=False):
+        dimension = read.subscripts.index(each)
+        extent = extents.get((tensor, dimension)) if len(each) == 1 else None
+        own = [name for name in pool if (tensor, dimension, name) in alone.places]
+        fitting = [name for name in pool if extent is None or alone.extents.get(name, frozenset()) <= {extent}]
+        if is_whole or len(pool) == count:
+            choice = [last] if last in fitting and set(own) <= {last} else []
+        else:
+            choice = own or fitting
+        if len(choice) != 1:
+            return None
+        found[each[0].start] = choice[0]
+    return found if len(set(found.values())) == count else None
 
 
 def _ends(tokens: tuple[Token, ...]) -> tuple[int, int]:
@@ -251,6 +370,11 @@ def _combined(piece: list[Token], place: int, reads: list[_Read]) -> int:
     return sum(any(start < read.opening < end for start, end in combining) for read in reads if read.slices)
 
 
+def _is_sum(piece: list[Token], place: int) -> bool:
+    """Whether the value is `sum(...)`, or another function that is an operator."""
+    return reducing(piece[place + 1].text) in OPERATORS and closers(piece).get(place + 2) == len(piece) - 1
+
+
 def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) -> list[Edit] | None:
     """What makes the new indices those of the target: an operator in place of `sum(...)`, or indices on the left.
 
@@ -260,7 +384,7 @@ def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) 
         return []
     value = place + 1
     word = reducing(piece[value].text) if value + 1 < len(piece) else None
-    if word in OPERATORS and closers(piece).get(value + 1) == len(piece) - 1:
+    if word is not None and _is_sum(piece, place):
         inner = Edit(Span(piece[value].start, piece[value + 1].end), "")
         return [Edit(piece[place].span, OPERATORS[word]), inner, Edit(piece[-1].span, "")]
     whole = value + 1 < len(piece) and closers(piece).get(value + 1) == len(piece) - 1

@@ -143,8 +143,13 @@ _REDUCER = re.compile(r"\breduce\s+([A-Za-z_]\w*)\s*\(", re.ASCII)
 _RANGE = re.compile(r"\s*[A-Za-z_]\w*\s+in\s+\S", re.ASCII)
 """The range of an index, which begins no statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
+_READ_OTHERWISE = frozenset({"||", "%", "!", "-"})
+_MARK = re.compile(r"(%+(?=[ \t])|!+(?!=)|--+(?=[ \t]))[ \t]*([^\n]{1,200})$", re.MULTILINE)
+"""What begins a comment elsewhere, and the comment."""
+_COMMENTS = re.compile(r"(?:#|//)[^\n]*|(?:%|!|--)[ \t]*[A-Za-z]{2,}[ \t.!?]*$", re.MULTILINE)
 _BETWEEN = frozenset(
-    {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
+    {"along", "at", "exists", "unique"}
+    | {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
 )
 """Words between the operands of a statement, which make no prose of it."""
 _TYPOGRAPHIC = {
@@ -287,7 +292,7 @@ class _Scanner:
                 position = self.reduction(word, start, position)
             elif kind == "name":
                 self.add(KEYWORDS.get(word, self.in_context(word, position)), word, start, position)
-            elif word == "||" and (after := self.absolute(start, start + 1)) is not None:
+            elif word in _READ_OTHERWISE and (after := self.read_otherwise(word, start)) is not None:
                 position = after
             elif kind == "symbol":
                 self.add(_SYMBOLS[word], word, start, position)
@@ -299,6 +304,10 @@ class _Scanner:
                 self.add("DIMENSION", word, start, position)
             else:
                 position = self.rare(kind or "", word, start, position)
+
+    def read_otherwise(self, word: str, start: int) -> int | None:
+        """A bar of an absolute value, and what begins a comment elsewhere. Returns where to go on; `None` for an operator."""
+        return self.absolute(start, start + 1) if word == "||" else self.remark(start)
 
     def in_context(self, word: str, end: int) -> str:
         """The terminal of a word that is reserved at some places only."""
@@ -572,6 +581,23 @@ class _Scanner:
         )
         return end + len(rest)
 
+    def remark(self, start: int) -> int | None:
+        """A comment of MATLAB, Fortran, Haskell or Lua. Returns where to go on; `None` where it is an operator."""
+        mark = _MARK.match(self.text, start)
+        if mark is None:
+            return None
+        rest = mark.group(2)
+        begins = not self.tokens or self.begins_statement()
+        alone = begins and (mark.group(1)[0] == "!" or not self.tokens or self.tokens[-1].type in ("LBRACE", "RBRACE"))
+        behind = begins or (bool(self.tokens) and self.tokens[-1].type in ENDS_EXPRESSION)
+        if "}" in rest or not (alone or (behind and "=" not in rest and self.is_prose(rest))):
+            return None
+        place, end = Span(start, mark.end(1)), mark.end()
+        fix = Fix("start the comment with `#`", (Edit(place, "#"),))
+        message = f"`{mark.group(1)}` does not start a comment"
+        self.report(codes.DOUBLE_SLASH, place.start, place.end, message, "a comment starts with `#`", fix)
+        return end
+
     def is_prose(self, line: str) -> bool:
         """Whether the rest of a line is a comment: words in a row, or one word that the program does not have."""
         if alone := _WORD_ALONE.fullmatch(line):
@@ -581,7 +607,7 @@ class _Scanner:
     def words(self) -> frozenset[str]:
         """The words outside comments."""
         if self.words_outside is None:
-            self.words_outside = frozenset(re.findall(r"\w+", re.sub(r"(?:#|//)[^\n]*", "", self.text), re.ASCII))
+            self.words_outside = frozenset(re.findall(r"\w+", _COMMENTS.sub("", self.text), re.ASCII))
         return self.words_outside
 
     def python(self, word: str, start: int, end: int) -> None:
@@ -670,6 +696,8 @@ class _Scanner:
         if name is None:
             return None
         word, last = name.group(), name.end()
+        if word == "cdot" and self.is_between_arrays(last):
+            return self.dotted("\\cdot", start, last)
         plain = _LATEX.get(word) or (word if word in _LATEX_FUNCTIONS else None) or _NAMES_OF_GREEK.get(word)
         if plain is None:
             return self.latex_of_parts(word, start, last)
@@ -780,7 +808,7 @@ class _Scanner:
 
     def product(self, end: int) -> Fix | None:
         """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`, and the like for vectors and batches."""
-        right = re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80])
+        right = re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n;]|\Z))", self.text[end : end + 80])
         assign = next((i for i in range(-2, -5, -1) if self.type_of(i) == "ASSIGN"), None)
         if assign != -2 or self.type_of(-1) != "NAME" or right is None:
             return None
@@ -803,6 +831,19 @@ class _Scanner:
         text = elsewhere.einsum(f"{','.join(parts)}->{result}", operands, target[names].text)
         return Fix(f"write `{text}`", (Edit(Span(target[names].start, end + right.end()), text),)) if text else None
 
+    def is_between_arrays(self, end: int) -> bool:
+        """Whether an operator that ends there has a whole array on both sides."""
+        right = _ARRAY_AFTER.match(self.text, end)
+        names = [self.tokens[-1].text, right.group(1)] if right and self.type_of(-1) == "NAME" else []
+        return bool(names) and all(self.declared().get(name, ("", 0))[1] for name in names)
+
+    def dotted(self, word: str, start: int, end: int) -> int:
+        """`a ⋅ b` of whole arrays, which is their product of vectors or matrices. Returns where to go on."""
+        message, help = f"`{word}` is not part of the language", "a product of vectors is `y +=! a(i) * b(i)`"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, self.product(end))
+        self.add("ERROR", word, start, end)
+        return end
+
     def type_of(self, place: int) -> str:
         """The type of a token, counted from the end."""
         return self.tokens[place].type if len(self.tokens) >= -place else ""
@@ -824,6 +865,8 @@ class _Scanner:
         char = word[0]
         if not char.isascii() and (found := words_of(self.text, _RESERVED).at(start)):
             return self.letters(found)
+        if char in "⋅·" and self.is_between_arrays(start + 1):
+            return self.dotted(char, start, start + 1)
         if char in _TYPOGRAPHIC:
             plain, end = _TYPOGRAPHIC[char], start + 1
             fix = Fix(f"replace it by `{plain}`", (Edit(Span(start, end), plain),))
@@ -890,6 +933,7 @@ class _Scanner:
 
 
 _WORD = re.compile(r"[ \t]*([\w.]*)", re.ASCII)
+_ARRAY_AFTER = re.compile(r"[ \t]*([A-Za-z_]\w*)(?!\w|[ \t]*[(\[.])", re.ASCII)
 _SIGN = re.compile(r"[ \t]*-")
 
 
