@@ -42,10 +42,10 @@ from .scope import Scope, TensorInfo
 from .typing import (
     TYPE_NAMES,
     Typed,
-    as_compared,
     as_index,
     cast,
     common,
+    comparison,
     convert,
     explicit_cast,
     is_nan,
@@ -55,7 +55,6 @@ from .typing import (
     unify,
     weak_float,
     weak_integer,
-    with_exact_parts,
 )
 
 MAX_NODES = 20_000
@@ -857,13 +856,8 @@ class ExpressionChecker:
                 return self._no_order(node.op, node.op_span)
             first, second, _ = self._complex_operands(left, right)
             return self._bounded(Typed(complexes.equal(node.op, first, second, node.span), BOOL))
-        self._check_signs(left, right, node.span)
         left, right, dtype = unify(left, right, bool_is_int=False)
-        if dtype is DType.INT64:
-            left, right = with_exact_parts(left), with_exact_parts(right)
-        sides = convert(left, dtype).expr, convert(right, dtype).expr
-        first, second = as_compared(*sides) if dtype.is_integer else sides
-        return Typed(Binary(node.op, first, second, BOOL, node.span), BOOL)
+        return Typed(comparison(node.op, left, right, dtype, node.span), BOOL)
 
     def _check_signs(self, left: Typed, right: Typed, span: Span) -> None:
         if not left.weak and not right.weak and mixes_signs(left.dtype, right.dtype):
