@@ -663,6 +663,10 @@ class ExpressionChecker:
 
     def _no_exponent(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> None:
         source = self.scope.source
+        if not source.slice(
+            node.left.span
+        ):  # a fix made the power, as that of `Y(i) ^= a` does, and it is told when it stands there
+            return
         kind = settle(exponent).dtype.value
         text = f"pow({source.slice(node.left.span)}, {source.slice(node.right.span)})"
         is_euler = isinstance(node.left, tree.Name) and node.left.name == "e" and self.scope.taken("e") is None
@@ -676,6 +680,8 @@ class ExpressionChecker:
 
     def _integer_power(self, node: tree.Binary[tree.Expression], base: Typed, number: int | None) -> Typed | None:
         text = self.scope.source.slice(node.left.span)
+        if number is None and not text:
+            return None  # as in `_no_exponent`
         if number is None:
             help = f"write `pow(double({text}), ...)`" + ", or `1 << n` for `2^n`" * (base.exact == 2)
             both = f"({text} ^^ {self.scope.source.slice(node.right.span)})"
