@@ -639,6 +639,7 @@ class ExpressionChecker:
         """`x^n`."""
         if exponent.weak == "float" or not exponent.dtype.is_integer:
             return self._no_exponent(node, base, exponent)
+        self._root(node, base.dtype)
         number = exponent.exact if exponent.weak else None
         if number is None and isinstance(exponent.expr, Const):
             number = int(exponent.expr.value)
@@ -660,6 +661,22 @@ class ExpressionChecker:
             return self._report_size(node.span)
         arguments = base.expr, convert(exponent, dtype).expr
         return Typed(Call("pow", arguments, dtype.compute, node.span), dtype)
+
+    def _root(self, node: tree.Binary[tree.Expression], dtype: DType) -> None:
+        """Warn of `x^(1/2)`, where `1/2` is 0."""
+        quotient = next(_integer_quotients(node.right), None)
+        if quotient is None:
+            return
+        source, whole = self.scope.source, quotient is node.right
+        one, two = source.slice(quotient.left.span), source.slice(quotient.right.span)
+        base = source.slice(node.left.span)
+        base, is_square = base[1:-1] if _enclosed(base) else base, (one, two) == ("1", "2")
+        text = f"sqrt({base})" if is_square else f"pow({base}, {one}.0/{two})"
+        is_known = whole and one.removeprefix("-").isdigit() and (is_square or not dtype.is_complex)
+        message = f"`{one}/{two}` is a quotient of integers, which is rounded down"
+        help = "a root is `sqrt(x)`, and `pow(x, y)` takes any exponent"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if is_known and len(text) < 200 else None
+        self.scope.report(codes.INTEGER_QUOTIENT, quotient.span, message, help=help, fix=fix)
 
     def _no_exponent(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> None:
         source = self.scope.source

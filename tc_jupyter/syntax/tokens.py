@@ -651,7 +651,9 @@ class _Scanner:
         words = set(re.findall(r"[A-Za-z_]\w*", text, re.ASCII)) - KEYWORDS.keys()
         read = set(re.findall(r"([A-Za-z_]\w*)[ \t]*\(", text, re.ASCII)) & words
         made = {word for word in words - known.keys() if word in read or word in self.assigned()}
-        floats = any(known[word][0] not in _INTEGERS for word in words & known.keys())
+        floats = any(known[word][0] not in _INTEGERS for word in words & known.keys()) or _FRACTION.fullmatch(
+            text.strip()
+        )
         return not floats and not (has_floats and made) and not re.search(r"\d\.|\.\d", text)
 
     def assigned(self) -> frozenset[str]:
@@ -790,7 +792,12 @@ class _Scanner:
         left, last = self.operand(), end
         if exponent is not None and left is not None and self.is_euler():
             return Fix("use `exp`", (Edit(Span(left, last), f"exp({exponent})"),))
-        if exponent is None and right is not None:
+        if (
+            exponent is None
+            and (fraction := re.compile(r"[ \t]*" + _FRACTION.pattern).match(self.text, end)) is not None
+        ):
+            exponent, last = f"{fraction.group(1)}.0/{fraction.group(2)}", fraction.end()
+        elif exponent is None and right is not None:
             exponent, last = right.group(1), end + right.end()
         if exponent is None or left is None:
             return None
@@ -988,6 +995,8 @@ def _is_left(tokens: list[Token]) -> bool:
     return re.fullmatch(r"n(\(n(,n)*\))?", kinds) is not None
 
 
+_FRACTION = re.compile(r"\([ \t]*(\d+)[ \t]*/[ \t]*(\d+)[ \t]*\)")
+"""An exponent that would be rounded, were it an integer."""
 POWER_HELP = "a power is `x^n` for an integer `n`, else `pow(x, y)`"
 
 ENDS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "RPAR", "RSQB", "DIMENSION"})
