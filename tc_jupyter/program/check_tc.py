@@ -2806,14 +2806,15 @@ class _StatementChecker:
         """The ranges of left-side indices without a range whose dimension is declared with a known end: as a box, or
         where the indices stand nowhere else.
         """
-        left = self.names.left[bool(self.part) :]
+        left = self.left_side()[0][bool(self.part) :]
         declared, starts = self.owner.declared.get(self.named), self.owner.starts.get(self.named, ())
         if declared is None or len(declared[1]) != len(left):
             return {}
         return {
             index: (start or int64(0), _sum(start or int64(0), extent))
             for index, start, extent in zip(left, starts or [None] * len(left), declared[1], strict=True)
-            if index not in given
+            if index in self.names.left
+            and index not in given
             and (start is not None or index not in inside)
             and not any("." in size for size in sizes_of(extent))
         }
