@@ -2107,6 +2107,8 @@ class _StatementChecker:
         free = letters_left[:rank]
         left = [index.name for index in written if isinstance(index, tree.Name)]
         used = left if len(left) == len(written) == rank else free
+        stated = self.owner.declared.get(node.target.name)
+        is_one = node.operator.endswith("!") and not (stated and stated[1])  # it combines all elements
         fix = None
         fits = len(scope.diagnostics) == count and (not in_block or all(info.is_input for info, _ in whole))
         at = {info.name: self.indices_by_size(info) for info, _ in whole}
@@ -2116,11 +2118,12 @@ class _StatementChecker:
         elif fits and len(ranks) == 1 and len(used) == rank and (used is left or not written):
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
-            edits += [] if used is left else [Edit(Span(node.target.span.end, node.target.span.end), text)]
+            edits += [] if used is left or is_one else [Edit(Span(node.target.span.end, node.target.span.end), text)]
             fix = Fix("read elements", tuple(edits))
         elif fits and not written and not in_block and (spread := _repeated(infos.values(), letters_left)) is not None:
             edits = [Edit(Span(span.end, span.end), spread[info.name]) for info, span in whole]
-            edits.append(Edit(Span(node.target.span.end, node.target.span.end), max(spread.values(), key=len)))
+            text = max(spread.values(), key=len)
+            edits += [] if is_one else [Edit(Span(node.target.span.end, node.target.span.end), text)]
             fix = Fix("read elements", tuple(edits))
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
@@ -2648,8 +2651,9 @@ class _StatementChecker:
             self.owner.unknown_tensor(name, self.node.target.span)
             self.written()
             return
-        if reduction and self.operator in ("+", "*") and dtype.is_integer and dtype.bits < 32:
-            message = f"the {'sum' if self.operator == '+' else 'product'} is computed in `{dtype.value}` and wraps"
+        combined = self.operator if reduction else self.runs_on(value)
+        if combined in ("+", "*") and dtype.is_integer and dtype.bits < 32:
+            message = f"the {'sum' if combined == '+' else 'product'} is computed in `{dtype.value}` and wraps"
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
@@ -3024,8 +3028,7 @@ class _StatementChecker:
         found = {
             _plain_extent(info.dims[k])
             for read in reads
-            if isinstance(read.function, tree.Name)
-            and (info := self.scope.tensors.get(read.function.name)) is not None
+            if (info := self.scope.tensors.get(read.function.name)) is not None
             and info.is_input
             and _begins_at_zero(info.starts)
             and len(info.dims) == len(read.arguments)
@@ -3045,6 +3048,16 @@ class _StatementChecker:
         place, kind = Span(result.name.span.start, result.name.span.start), info.dtype.value
         kind = {"float32": "float", "int32": "int", "float64": "double"}.get(kind, kind)
         return Edit(place, f"{kind}({', '.join(each or '' for each in extents)}) ") if None not in extents else None
+
+    def runs_on(self, value: Typed) -> str:
+        """The operator of a running sum or product, `Y(i) = (Y(i-1) else 0) + X(i) along i`; empty for another statement."""
+        if not self.order or self.operator != "=" or not isinstance(value.expr, Binary):
+            return ""
+        own = [
+            any(isinstance(item, Read) and item.tensor == self.named for item in walk(side))
+            for side in (value.expr.left, value.expr.right)
+        ]
+        return value.expr.op if any(own) and not all(own) else ""
 
     def is_self_read(self, value: Typed) -> bool:
         """Whether a value has elements of the target in it."""

@@ -1210,6 +1210,14 @@ class ExpressionChecker:
         at = f"({', '.join(left)})"
         text, target = scope.source.slice(argument.span) + at * bool(rank), statement.target
         is_open = not rank and self._bracketed(argument) != text
+        of_elements = {item.function.name for item in tree.walk(argument) if isinstance(item, tree.Apply)}
+        read = [scope.tensors[name].dtype for name in (names | of_elements) & scope.tensors.keys()]
+        if (
+            running.start is not None
+            and read
+            and all(each is not None and each.is_integer and each.bits < 32 for each in read)
+        ):  # it would wrap (TC235)
+            text, is_open = f"int32({text})", False
         edits = [Edit(node.span, running.text(target.name, left, place, text, is_open))]
         if statement.indices is None:
             edits.append(Edit(Span(target.span.end, target.span.end), at))
