@@ -178,6 +178,7 @@ class ExpressionChecker:
         self.bound_is, self.bound_help = "the bound of a range", _BOUND_HELP
         self.too_large = False
         self.mixed = set[Span]()  # `a & b` of a condition and a number
+        self.between = set[Span]()  # `a | b` that stands between two comparisons
 
     # entry points
 
@@ -595,6 +596,8 @@ class ExpressionChecker:
             self._mention([each for each in (node.left, node.right) if each is not name])
             help, fix = self._nan_test(node, name)
             return self._mistaken(name, codes.UNKNOWN_NAME, f"there is no `{name.name}`", (), help, fix)
+        if (near := _between(node)) is not None:
+            self.between.add(near.span)
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             return self._logical(node, node.op, left, right)
@@ -744,7 +747,8 @@ class ExpressionChecker:
             return None
         for each, typed, other in ((node.left, left, right), (node.right, right, left)):
             if typed.dtype.part.is_float:
-                return self._not_an_integer(f"`{node.op}`", each, typed, node if other.dtype is BOOL else None)
+                joins = other.dtype is BOOL or node.span in self.between
+                return self._not_an_integer(f"`{node.op}`", each, typed, node if joins else None)
         if BOOL in (left.dtype, right.dtype) and node.op in JOINING:
             self.mixed.add(node.span)
         if node.op in bits.SHIFTS and right.weak and right.exact < 0:
@@ -779,10 +783,10 @@ class ExpressionChecker:
         source, other = self.scope.source, node.right if inner[0] is node.left else node.left
         inside = inner[0]
         assert isinstance(inside, tree.Binary)
-        near = inside.left if inside is node.right else inside.right  # the operand that both comparisons have
-        if isinstance(near, tree.Binary) and near.op in JOINING and is_open(near):
-            self._report_tighter(near, inside.op)
+        if (bits_between := _between(node)) is not None:
+            self._report_tighter(bits_between, inside.op)
             return
+        near = inside.left if inside is node.right else inside.right  # the operand that both comparisons have
         if all(each.dtype is BOOL for each in operands):
             fix = Fix("put it in parentheses", tuple(edit for each in inner for edit in _parentheses(each)))
         else:
@@ -1638,6 +1642,15 @@ def _integer_quotients(node: tree.Expression) -> Iterator[tree.Binary[tree.Expre
 def _divides(divisor: tree.Expression, number: tree.Number) -> bool:
     """Whether a literal divides a number; nothing is said of 0."""
     return isinstance(divisor, tree.Number) and not (divisor.value and number.value % divisor.value)
+
+
+def _between(node: tree.Binary[tree.Expression]) -> tree.Binary[tree.Expression] | None:
+    """The `a | b` of `x != a | b > y` or `x > a | b == y`, which was meant to join two comparisons."""
+    inside = next((each for each in (node.left, node.right) if _is_open_relation(each)), None)
+    if node.op not in ("==", "!=") or not isinstance(inside, tree.Binary):
+        return None
+    near = inside.left if inside is node.right else inside.right
+    return near if isinstance(near, tree.Binary) and near.op in JOINING and is_open(near) else None
 
 
 def _is_open_relation(node: tree.Expression) -> bool:
