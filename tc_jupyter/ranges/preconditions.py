@@ -772,7 +772,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{tensor}` {condition}"
-        help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
+        help_text = f"the call checks it; {_one_name_help(checker, items, e)}"
         if e.is_constant:
             stated = f"if the signature has a number as the extent of `{tensor}`, it is proved"
             help_text = f"the call checks it; {stated}"
@@ -1023,6 +1023,18 @@ def _range_help(checker: _Checker, e: SizeExpr) -> str:
     if given:
         return f"shorten the range of `{given[0]}`, or {kept}"
     return f"{kept}, or give a {'bound' if in_sac else '`where` range'}"
+
+
+def _one_name_help(checker: _Checker, items: Sequence[Precondition], e: SizeExpr) -> str:
+    """How a condition on sizes is met before the call: by equal names, by a range, or by less of the range that is given."""
+    exprs = [expr for item in items for expr in item.conditions or ((item.bound.expr,) if item.bound else ())]
+    several = len({name for expr in exprs for name in expr.names - expr.indices}) > 1
+    one_name = "use one size name for equal extents, or " * several
+    given = next((r.index for r in checker.found if r.index in e.indices and r.source == "where"), None)
+    if given is None:
+        return one_name + "give a `where` range"
+    is_write = any(item.bound is not None and checker.is_write(item.bound.access) for item in items)
+    return one_name + (f"shorten the range of `{given}`" if is_write else _range_help(checker, e))
 
 
 def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
