@@ -2348,14 +2348,11 @@ class Run:
         test = TESTS[e.op]
         mode = "" if is_float(common) or is_complex(common) else "test"
         a, b = (self.operand(side, common, mode, compared=True) for side in (e.left, e.right))
-        mixed = mode == "test" and "uint64" in (self.type_of(e.left).dtype, self.type_of(e.right).dtype)
 
         def compared(env):
             (x, ex), (y, ey) = a(env), b(env)
             if (ex or ey) and (ex == UNSURE or ey == UNSURE or (x == x and y == y and abs(x - y) <= 2 * (ex + ey))):
                 return False, UNSURE
-            if mixed and common == "int64":
-                x, y = wrap(x, "int64"), wrap(y, "int64")
             return test(x, y), 0.0
 
         return compared

@@ -194,17 +194,31 @@ _NEAR = 200
 """Characters behind a left side in which its operator is looked for."""
 
 
+_OF_LEFT_SIDES = (codes.OUT_OF_BOUNDS, codes.CHECKED_AT_CALL, codes.PARTIAL_UPDATE, codes.UNWRITTEN_ELEMENT)
+
+
 def _without_consequences(messages: list[Diagnostic], source: SourceText) -> list[Diagnostic]:
-    """The messages without TC221 and TC222 about a left side whose `=` should combine values: one mistake is told once."""
+    """The messages without those that follow from others: one mistake is told once.
+
+    TC221 and TC222 follow where `=` should combine values. What is told of the ranges of left sides follows where a statement
+    reads its own target in no order.
+    """
+
+    def name_at(span: Span) -> str:
+        return re.match(r"\w*", source.text[span.start : span.end]).group()  # type: ignore[union-attr]
+
+    unordered = {name_at(item.span) for item in messages if item.code is codes.RECURRENCE}
     uncombined = {item.span.start for item in messages if item.code is codes.REDUCTION_MISSING}
 
     def follows(item: Diagnostic) -> bool:
+        if item.code in _OF_LEFT_SIDES and name_at(item.span) in unordered:
+            return True
         if item.code not in (codes.NOT_INJECTIVE, codes.UNWRITTEN_ELEMENT):
             return False
         behind = source.text[item.span.end : item.span.end + _NEAR]
         return item.span.end + len(behind) - len(behind.lstrip()) in uncombined
 
-    return [item for item in messages if not follows(item)] if uncombined else messages
+    return [item for item in messages if not follows(item)] if uncombined or unordered else messages
 
 
 def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Diagnostic]:

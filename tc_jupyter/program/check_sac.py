@@ -452,7 +452,13 @@ class _Checker:
             case tree.Binary(op="==" | "!=" | "<" | "<=" | ">" | ">="):
                 for child in self.without_nan(node, scope):
                     self.expression(child, scope, used)
+            case tree.Binary(op="*"):
+                self.rounded_quotients(node.left, node.right)
+                for child in (node.left, node.right):
+                    self.expression(child, scope, used)
             case Apply():
+                if node.function.name == "pow":
+                    self.rounded_quotients(*node.arguments)
                 self.call(node, scope)
                 function = self.passed_function(node, scope)
                 for argument in node.arguments:
@@ -491,6 +497,22 @@ class _Checker:
                 self.say(codes.NAN_COMPARED, node.op_span, message, help=help, fix=fix)
             return [other]
         return [node.left, node.right]
+
+    def rounded_quotients(self, *operands: SacExpression) -> None:
+        """Warn of `1/2` as a factor or an exponent: it is 0."""
+        for node in operands:
+            if not (isinstance(node, tree.Binary) and node.op == "/"):
+                continue
+            left, right = node.left, node.right
+            if not (
+                isinstance(left, Number) and isinstance(right, Number) and left.text.isdigit() and right.text.isdigit()
+            ):
+                continue
+            if int(right.text) and int(left.text) % int(right.text):
+                message = f"`{sac_to_text(node)}` is a quotient of integers, which is rounded"
+                help = f"a fraction has a float, as in `{left.text}.0 / {right.text}`"
+                fix = Fix(f"write `{left.text}.0`", (Edit(left.span, f"{left.text}.0"),))
+                self.say(codes.INTEGER_QUOTIENT, node.span, message, help=help, fix=fix)
 
     def unknown(self, node: Name, scope: set[str]) -> None:
         number = elsewhere.CONSTANTS.get(node.name)

@@ -2107,6 +2107,8 @@ class _StatementChecker:
         free = letters_left[:rank]
         left = [index.name for index in written if isinstance(index, tree.Name)]
         used = left if len(left) == len(written) == rank else free
+        stated = self.owner.declared.get(node.target.name)
+        is_one = node.operator.endswith("!") and not (stated and stated[1])  # it combines all elements
         fix = None
         fits = len(scope.diagnostics) == count and (not in_block or all(info.is_input for info, _ in whole))
         at = {info.name: self.indices_by_size(info) for info, _ in whole}
@@ -2116,11 +2118,12 @@ class _StatementChecker:
         elif fits and len(ranks) == 1 and len(used) == rank and (used is left or not written):
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
-            edits += [] if used is left else [Edit(Span(node.target.span.end, node.target.span.end), text)]
+            edits += [] if used is left or is_one else [Edit(Span(node.target.span.end, node.target.span.end), text)]
             fix = Fix("read elements", tuple(edits))
         elif fits and not written and not in_block and (spread := _repeated(infos.values(), letters_left)) is not None:
             edits = [Edit(Span(span.end, span.end), spread[info.name]) for info, span in whole]
-            edits.append(Edit(Span(node.target.span.end, node.target.span.end), max(spread.values(), key=len)))
+            text = max(spread.values(), key=len)
+            edits += [] if is_one else [Edit(Span(node.target.span.end, node.target.span.end), text)]
             fix = Fix("read elements", tuple(edits))
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
@@ -2648,8 +2651,9 @@ class _StatementChecker:
             self.owner.unknown_tensor(name, self.node.target.span)
             self.written()
             return
-        if reduction and self.operator in ("+", "*") and dtype.is_integer and dtype.bits < 32:
-            message = f"the {'sum' if self.operator == '+' else 'product'} is computed in `{dtype.value}` and wraps"
+        combined = self.operator if reduction else self.runs_on(value)
+        if combined in ("+", "*") and dtype.is_integer and dtype.bits < 32:
+            message = f"the {'sum' if combined == '+' else 'product'} is computed in `{dtype.value}` and wraps"
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
@@ -2806,14 +2810,15 @@ class _StatementChecker:
         """The ranges of left-side indices without a range whose dimension is declared with a known end: as a box, or
         where the indices stand nowhere else.
         """
-        left = self.names.left[bool(self.part) :]
+        left = self.left_side()[0][bool(self.part) :]
         declared, starts = self.owner.declared.get(self.named), self.owner.starts.get(self.named, ())
         if declared is None or len(declared[1]) != len(left):
             return {}
         return {
             index: (start or int64(0), _sum(start or int64(0), extent))
             for index, start, extent in zip(left, starts or [None] * len(left), declared[1], strict=True)
-            if index not in given
+            if index in self.names.left
+            and index not in given
             and (start is not None or index not in inside)
             and not any("." in size for size in sizes_of(extent))
         }
@@ -2980,6 +2985,7 @@ class _StatementChecker:
         held = (*exists, *self.subscripts, *self.conditions)
         exprs = held if self.node.along and not self.computed else (value.expr, *held)
         self.reads_on_data(value)
+        told = False
         for expr in exprs:
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
@@ -2989,8 +2995,69 @@ class _StatementChecker:
                     continue
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
                 message = f"the statement reads its own target `{item.tensor}` {why}"
-                fix = None if self.computed else orders.added(self.node, self.names.left)
-                self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP, fix=fix)
+                help, fix = self.behind_what_is_there()
+                self.scope.report(codes.RECURRENCE, item.span, message, help=help, fix=None if told else fix)
+                told = True
+
+    def behind_what_is_there(self) -> tuple[str, Fix | None]:
+        """How a statement goes on from elements that an earlier one wrote: `along i where i in 1:N`."""
+        fix, named = None if self.computed else orders.added(self.node, self.names.left), self.names.left
+        extents = [self.extent_text(number) for number in range(len(named))]
+        ranges = orders.behind(self.node, named, extents)
+        if fix is None or not ranges:
+            return RECURRENCE_HELP, fix
+        text = f"{fix.edits[0].text} where {', '.join(ranges)}"
+        edits = [Edit(fix.edits[0].span, text)]
+        stated = self.statable(extents)
+        if stated is not None:
+            edits.append(stated)
+        what = (
+            "" if stated is None else f"say how large it is in the result list, `-> ({stated.text}{self.named})`, and "
+        )
+        help = f"{what}write the order in which points are taken, and where they begin: `{text.strip()}`"
+        return help, Fix(f"write `{text.strip()}`", tuple(edits))
+
+    def extent_text(self, number: int) -> str | None:
+        """The extent of a dimension of the target, as the result list states it or as an input has it; `None` where it is open."""
+        declared, name = self.owner.declared.get(self.named), self.names.left[number]
+        if not _begins_at_zero(self.owner.starts.get(self.named, ())):
+            return None
+        if declared is not None:
+            return _plain_extent(declared[1][number]) if number < len(declared[1]) else None
+        reads = [item for item in tree.walk(self.node.value) if isinstance(item, tree.Apply)]
+        found = {
+            _plain_extent(info.dims[k])
+            for read in reads
+            if (info := self.scope.tensors.get(read.function.name)) is not None
+            and info.is_input
+            and _begins_at_zero(info.starts)
+            and len(info.dims) == len(read.arguments)
+            for k, item in enumerate(read.arguments)
+            if isinstance(item, tree.Name) and item.name == name
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def statable(self, extents: list[str | None]) -> Edit | None:
+        """State how large a result is whose first statement writes single elements."""
+        first = next(each for each in _comprehensions(self.owner.node.statements) if each.target.name == self.named)
+        result = next((each for each in self.owner.node.results if each.name.name == self.named), None)
+        is_part = any(isinstance(index, tree.Number) for index in first.indices or ())
+        info = self.scope.tensors.get(self.named)
+        if not is_part or result is None or result.type is not None or info is None or info.dtype is None:
+            return None
+        place, kind = Span(result.name.span.start, result.name.span.start), info.dtype.value
+        kind = {"float32": "float", "int32": "int", "float64": "double"}.get(kind, kind)
+        return Edit(place, f"{kind}({', '.join(each or '' for each in extents)}) ") if None not in extents else None
+
+    def runs_on(self, value: Typed) -> str:
+        """The operator of a running sum or product, `Y(i) = (Y(i-1) else 0) + X(i) along i`; empty for another statement."""
+        if not self.order or self.operator != "=" or not isinstance(value.expr, Binary):
+            return ""
+        own = [
+            any(isinstance(item, Read) and item.tensor == self.named for item in walk(side))
+            for side in (value.expr.left, value.expr.right)
+        ]
+        return value.expr.op if any(own) and not all(own) else ""
 
     def is_self_read(self, value: Typed) -> bool:
         """Whether a value has elements of the target in it."""
@@ -3202,3 +3269,20 @@ def _is_family(name: str, other: str) -> bool:
 
 
 __all__ = ["Checked", "check_tc", "python_name"]
+
+
+def _comprehensions(statements: Sequence[tree.TcStatement]) -> Iterator[tree.Comprehension]:
+    """The statements that say what an element is."""
+    for each in statements:
+        if isinstance(each, tree.Comprehension):
+            yield each
+
+
+def _begins_at_zero(starts: Sequence[Expr | None]) -> bool:
+    """Whether the first indices of a tensor, as far as they are stated, are 0."""
+    return all(start is None or (isinstance(start, Const) and start.value == 0) for start in starts)
+
+
+def _plain_extent(extent: Expr) -> str | None:
+    """An extent that is one size or number."""
+    return extent.name if isinstance(extent, Size) else str(extent.value) if isinstance(extent, Const) else None

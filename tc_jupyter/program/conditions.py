@@ -9,9 +9,8 @@ Worked example: under `+`, `i < n && X(i) > 0 ? float(Y(i)) : 0` is `Y(i)` as `f
 
 from __future__ import annotations
 
-from .expr import Binary, Call, Cast, Const, DType, Expr, Read, Select, Size, Unary, walk
+from .expr import TURNED, Binary, Call, Cast, Const, DType, Expr, Read, Select, Size, Unary, walk
 
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
@@ -47,7 +46,7 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
             found = negated(operand)
             return (condition,) if found == condition else conjuncts(found)
         case Binary(op="<" | "<=" | ">" | ">=" as op, left=left, right=right):
-            return _of_extremum(op, left, right) or _of_extremum(_TURNED[op], right, left) or (condition,)
+            return _of_extremum(op, left, right) or _of_extremum(TURNED[op], right, left) or (condition,)
         case _:
             return (condition,)
 
@@ -62,9 +61,7 @@ def _of_extremum(op: str, side: Expr, limit: Expr) -> tuple[Expr, ...]:
             return tuple(part for each in (a, b) for part in conjuncts(Binary(op, each, limit, DType.BOOL, side.span)))
         case Call(function="abs", arguments=(a,)) if upper and side.dtype is DType.INT64:
             less = Unary("-", limit, limit.dtype)
-            return tuple(
-                Binary(each, a, end, DType.BOOL, side.span) for each, end in ((op, limit), (_TURNED[op], less))
-            )
+            return tuple(Binary(each, a, end, DType.BOOL, side.span) for each, end in ((op, limit), (TURNED[op], less)))
         case _:
             return ()
 

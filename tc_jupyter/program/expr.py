@@ -268,6 +268,9 @@ class Cast(_Node):
 Expr: TypeAlias = Const | Size | IndexVar | Read | Unary | Binary | Select | Call | Cast
 
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+"""The comparison that says the same of exchanged sides."""
+
 LOGICAL = frozenset({"&&", "||"})
 
 

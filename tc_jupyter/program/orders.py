@@ -73,6 +73,25 @@ def added(node: tree.Comprehension, left: Sequence[str]) -> Fix | None:
     return Fix(f"write `{order_clause(order)}`", (Edit(Span(node.span.end, node.span.end), f" {order_clause(order)}"),))
 
 
+def behind(node: tree.Comprehension, left: Sequence[str], extents: Sequence[str | None]) -> list[str]:
+    """The range in which every element is there that a statement reads of its target: `i in 1:N` for `Y(i - 1)`.
+
+    Nothing where a condition or a border says what is read, or where a range is given.
+    """
+    if node.clauses or any(isinstance(item, tree.Conditional | tree.Bordered) for item in tree.walk(node.value)):
+        return []
+    places, ranges = {name: number for number, name in enumerate(left)}, list[str]()
+    for name, _ in fitting(node, left):
+        number, extent = places[name], extents[places[name]]
+        offsets = [offset(name, read.arguments[number]) for read in self_reads(node)]
+        if extent is None or None in offsets:
+            return []
+        far = [each for each in offsets if each is not None]
+        first, last = max(0, -min(far)), max(0, *far)
+        ranges.append(f"{name} in {first}:{extent}{f' - {last}' if last else ''}")
+    return ranges
+
+
 def running(node: tree.Comprehension, direction: tree.Direction, is_float: bool) -> Fix | None:
     """Read the element before, for an accumulation that reads nothing of its target: `Y(i) = (Y(i - 1) else 0) + X(i)`.
 

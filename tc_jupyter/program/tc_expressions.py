@@ -42,10 +42,10 @@ from .scope import Scope, TensorInfo
 from .typing import (
     TYPE_NAMES,
     Typed,
-    as_compared,
     as_index,
     cast,
     common,
+    comparison,
     convert,
     explicit_cast,
     is_nan,
@@ -55,7 +55,6 @@ from .typing import (
     unify,
     weak_float,
     weak_integer,
-    with_exact_parts,
 )
 
 MAX_NODES = 20_000
@@ -179,6 +178,7 @@ class ExpressionChecker:
         self.bound_is, self.bound_help = "the bound of a range", _BOUND_HELP
         self.too_large = False
         self.mixed = set[Span]()  # `a & b` of a condition and a number
+        self.between = set[Span]()  # `a | b` that stands between two comparisons
 
     # entry points
 
@@ -596,6 +596,8 @@ class ExpressionChecker:
             self._mention([each for each in (node.left, node.right) if each is not name])
             help, fix = self._nan_test(node, name)
             return self._mistaken(name, codes.UNKNOWN_NAME, f"there is no `{name.name}`", (), help, fix)
+        if (near := _between(node)) is not None:
+            self.between.add(near.span)
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             return self._logical(node, node.op, left, right)
@@ -640,6 +642,7 @@ class ExpressionChecker:
         """`x^n`."""
         if exponent.weak == "float" or not exponent.dtype.is_integer:
             return self._no_exponent(node, base, exponent)
+        self._root(node, base.dtype)
         number = exponent.exact if exponent.weak else None
         if number is None and isinstance(exponent.expr, Const):
             number = int(exponent.expr.value)
@@ -662,8 +665,28 @@ class ExpressionChecker:
         arguments = base.expr, convert(exponent, dtype).expr
         return Typed(Call("pow", arguments, dtype.compute, node.span), dtype)
 
+    def _root(self, node: tree.Binary[tree.Expression], dtype: DType) -> None:
+        """Warn of `x^(1/2)`, where `1/2` is 0."""
+        quotient = next(_integer_quotients(node.right), None)
+        if quotient is None:
+            return
+        source, whole = self.scope.source, quotient is node.right
+        one, two = source.slice(quotient.left.span), source.slice(quotient.right.span)
+        base = source.slice(node.left.span)
+        base, is_square = base[1:-1] if _enclosed(base) else base, (one, two) == ("1", "2")
+        text = f"sqrt({base})" if is_square else f"pow({base}, {one}.0/{two})"
+        is_known = whole and one.removeprefix("-").isdigit() and (is_square or not dtype.is_complex)
+        message = f"`{one}/{two}` is a quotient of integers, which is rounded down"
+        help = "a root is `sqrt(x)`, and `pow(x, y)` takes any exponent"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if is_known and len(text) < 200 else None
+        self.scope.report(codes.INTEGER_QUOTIENT, quotient.span, message, help=help, fix=fix)
+
     def _no_exponent(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> None:
         source = self.scope.source
+        if not source.slice(
+            node.left.span
+        ):  # a fix made the power, as that of `Y(i) ^= a` does, and it is told when it stands there
+            return
         kind = settle(exponent).dtype.value
         text = f"pow({source.slice(node.left.span)}, {source.slice(node.right.span)})"
         is_euler = isinstance(node.left, tree.Name) and node.left.name == "e" and self.scope.taken("e") is None
@@ -677,6 +700,8 @@ class ExpressionChecker:
 
     def _integer_power(self, node: tree.Binary[tree.Expression], base: Typed, number: int | None) -> Typed | None:
         text = self.scope.source.slice(node.left.span)
+        if number is None and not text:
+            return None  # as in `_no_exponent`
         if number is None:
             help = f"write `pow(double({text}), ...)`" + ", or `1 << n` for `2^n`" * (base.exact == 2)
             both = f"({text} ^^ {self.scope.source.slice(node.right.span)})"
@@ -722,7 +747,8 @@ class ExpressionChecker:
             return None
         for each, typed, other in ((node.left, left, right), (node.right, right, left)):
             if typed.dtype.part.is_float:
-                return self._not_an_integer(f"`{node.op}`", each, typed, node if other.dtype is BOOL else None)
+                joins = other.dtype is BOOL or node.span in self.between
+                return self._not_an_integer(f"`{node.op}`", each, typed, node if joins else None)
         if BOOL in (left.dtype, right.dtype) and node.op in JOINING:
             self.mixed.add(node.span)
         if node.op in bits.SHIFTS and right.weak and right.exact < 0:
@@ -757,10 +783,10 @@ class ExpressionChecker:
         source, other = self.scope.source, node.right if inner[0] is node.left else node.left
         inside = inner[0]
         assert isinstance(inside, tree.Binary)
-        near = inside.left if inside is node.right else inside.right  # the operand that both comparisons have
-        if isinstance(near, tree.Binary) and near.op in JOINING and is_open(near):
-            self._report_tighter(near, inside.op)
+        if (bits_between := _between(node)) is not None:
+            self._report_tighter(bits_between, inside.op)
             return
+        near = inside.left if inside is node.right else inside.right  # the operand that both comparisons have
         if all(each.dtype is BOOL for each in operands):
             fix = Fix("put it in parentheses", tuple(edit for each in inner for edit in _parentheses(each)))
         else:
@@ -857,13 +883,8 @@ class ExpressionChecker:
                 return self._no_order(node.op, node.op_span)
             first, second, _ = self._complex_operands(left, right)
             return self._bounded(Typed(complexes.equal(node.op, first, second, node.span), BOOL))
-        self._check_signs(left, right, node.span)
         left, right, dtype = unify(left, right, bool_is_int=False)
-        if dtype is DType.INT64:
-            left, right = with_exact_parts(left), with_exact_parts(right)
-        sides = convert(left, dtype).expr, convert(right, dtype).expr
-        first, second = as_compared(*sides) if dtype.is_integer else sides
-        return Typed(Binary(node.op, first, second, BOOL, node.span), BOOL)
+        return Typed(comparison(node.op, left, right, dtype, node.span), BOOL)
 
     def _check_signs(self, left: Typed, right: Typed, span: Span) -> None:
         if not left.weak and not right.weak and mixes_signs(left.dtype, right.dtype):
@@ -1193,6 +1214,14 @@ class ExpressionChecker:
         at = f"({', '.join(left)})"
         text, target = scope.source.slice(argument.span) + at * bool(rank), statement.target
         is_open = not rank and self._bracketed(argument) != text
+        of_elements = {item.function.name for item in tree.walk(argument) if isinstance(item, tree.Apply)}
+        read = [scope.tensors[name].dtype for name in (names | of_elements) & scope.tensors.keys()]
+        if (
+            running.start is not None
+            and read
+            and all(each is not None and each.is_integer and each.bits < 32 for each in read)
+        ):  # it would wrap (TC235)
+            text, is_open = f"int32({text})", False
         edits = [Edit(node.span, running.text(target.name, left, place, text, is_open))]
         if statement.indices is None:
             edits.append(Edit(Span(target.span.end, target.span.end), at))
@@ -1613,6 +1642,15 @@ def _integer_quotients(node: tree.Expression) -> Iterator[tree.Binary[tree.Expre
 def _divides(divisor: tree.Expression, number: tree.Number) -> bool:
     """Whether a literal divides a number; nothing is said of 0."""
     return isinstance(divisor, tree.Number) and not (divisor.value and number.value % divisor.value)
+
+
+def _between(node: tree.Binary[tree.Expression]) -> tree.Binary[tree.Expression] | None:
+    """The `a | b` of `x != a | b > y` or `x > a | b == y`, which was meant to join two comparisons."""
+    inside = next((each for each in (node.left, node.right) if _is_open_relation(each)), None)
+    if node.op not in ("==", "!=") or not isinstance(inside, tree.Binary):
+        return None
+    near = inside.left if inside is node.right else inside.right
+    return near if isinstance(near, tree.Binary) and near.op in JOINING and is_open(near) else None
 
 
 def _is_open_relation(node: tree.Expression) -> bool:

@@ -21,6 +21,7 @@ from . import bits
 from .complexes import paired, parts
 from .expr import (
     COMPARISONS,
+    TURNED,
     Binary,
     Call,
     Cast,
@@ -426,7 +427,30 @@ def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     return _widened(left, wide), _widened(right, wide)
 
 
-def with_exact_parts(side: Typed) -> Typed:
+def comparison(op: str, left: Typed, right: Typed, dtype: DType, span: Span) -> Expr:
+    """A comparison of operands that meet in `dtype`; of integers, it compares the numbers."""
+    if dtype is INT64:  # no type holds all values of `uint64` and of a signed type
+        left, right = _of_exact_parts(left), _of_exact_parts(right)
+    sides = convert(left, dtype).expr, convert(right, dtype).expr
+    first, second = as_compared(*sides) if dtype.is_integer else sides
+    if dtype is INT64 and left.expr.dtype is DType.UINT64:
+        return _unsigned_comparison(op, left.expr, second, span)
+    if dtype is INT64 and right.expr.dtype is DType.UINT64:
+        return _unsigned_comparison(TURNED[op], right.expr, first, span)
+    return Binary(op, first, second, BOOL, span)
+
+
+def _unsigned_comparison(op: str, unsigned: Expr, signed: Expr, span: Span) -> Expr:
+    """A `uint64` compared with an `int64`: as `int64` where that is never the largest one, else as `uint64`, after the sign."""
+    if limits_of(signed)[1] < INT64.limits[1]:
+        return Binary(op, _below(unsigned, signed), signed, BOOL, span)
+    numbers = Binary(op, unsigned, cast(signed, DType.UINT64), BOOL, span)
+    if op in ("<", "<=", "=="):  # false of a negative number
+        return Binary("&&", Binary(">=", signed, Const(0, INT64), BOOL, span), numbers, BOOL, span)
+    return Binary("||", Binary("<", signed, Const(0, INT64), BOOL, span), numbers, BOOL, span)
+
+
+def _of_exact_parts(side: Typed) -> Typed:
     """A side of a comparison before it becomes an `int64`, as a `uint64` does beside one: its narrower parts do not wrap."""
     return replace(side, expr=_with_exact_parts(side.expr)) if side.dtype is DType.UINT64 else side
 

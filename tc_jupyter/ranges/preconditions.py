@@ -689,12 +689,51 @@ def _before_start(items: list[Precondition], checker: _Checker) -> list[Diagnost
             help_text = f"{limit}; in Python `{called}.iterate(n)` checks every step"
             found[id(read)] = Diagnostic(codes.BEFORE_START, read.span, message, "", (), help_text)
             continue
+        if _goes_on(checker):
+            help_text, fix = _behind_the_first(bound, checker, told_before=bool(found))
+            label = f"needs `{bound.text}`"
+            found[id(read)] = Diagnostic(codes.BEFORE_START, read.span, message, label, (), help_text, fix)
+            continue
         is_read = re.fullmatch(rf"{re.escape(target)}\s*\(.*\)", text, re.DOTALL) is not None
         fix = Fix(f"write `({text} else 0)`", (Edit(read.span, f"({text} else 0)"),)) if is_read else None
         found[id(read)] = Diagnostic(
             codes.BEFORE_START, read.span, message, f"needs `{bound.text}`", (), help_text, fix
         )
     return list(found.values())
+
+
+def _goes_on(checker: _Checker) -> bool:
+    """Whether an earlier statement wrote what this one goes on from, which a value for what is not there would write over."""
+    statement = checker.statement
+    first = next(each for each in checker.ranges.program.statements if each.target == statement.target)
+    return first is not statement and not statement.block
+
+
+def _behind_the_first(bound: Bound, checker: _Checker, told_before: bool) -> tuple[str, Fix | None]:
+    """Take the points from which on all elements are there: `where i in 1:N`."""
+    advice = "leave out the points where it is not there, with a `where` range, or guard the read with `? :`"
+    target, needs = bound.access.tensor, dict[str, tuple[SizeExpr, SizeExpr]]()
+    box = checker.ranges.boxes[target].bounds
+    for access in dict.fromkeys(each.access for each in checker.ranges.bounds[checker.statement.name]):
+        for e, (low, high) in zip(access.index, box, strict=False) if access.tensor == target else ():
+            name = next(iter(e.indices), None)
+            r = next((each for each in checker.found if each.index == name), None)
+            if name is None or r is None or r.lower is None or r.upper is None or r.ends is not None:
+                return advice, None
+            shift = e - index(name)
+            if shift.indices or r.source == "where":
+                return advice, None
+            if checker.is_write(access) and not nonnegative(high - shift - r.upper):
+                return f"state in the result list how large `{target}` is; {advice}", None
+            lower, upper = needs.get(name, (r.lower, r.upper))
+            needs[name] = maximum(lower, low - shift), minimum(upper, high - shift)
+    known = {each.index: (each.lower, each.upper) for each in checker.found}
+    clauses = [f"{name} in {as_written(a)}:{as_written(b)}" for name, (a, b) in needs.items() if known[name] != (a, b)]
+    text = ", ".join(clauses)
+    if not clauses:
+        return advice, None
+    fix = None if told_before else give(checker.ranges, checker.statement, text)
+    return f"leave out the points where it is not there: `where {text}`", fix
 
 
 def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) -> Diagnostic:
@@ -733,7 +772,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{tensor}` {condition}"
-        help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
+        help_text = f"the call checks it; {_one_name_help(checker, items, e)}"
         if e.is_constant:
             stated = f"if the signature has a number as the extent of `{tensor}`, it is proved"
             help_text = f"the call checks it; {stated}"
@@ -986,6 +1025,18 @@ def _range_help(checker: _Checker, e: SizeExpr) -> str:
     return f"{kept}, or give a {'bound' if in_sac else '`where` range'}"
 
 
+def _one_name_help(checker: _Checker, items: Sequence[Precondition], e: SizeExpr) -> str:
+    """How a condition on sizes is met before the call: by equal names, by a range, or by less of the range that is given."""
+    exprs = [expr for item in items for expr in item.conditions or ((item.bound.expr,) if item.bound else ())]
+    several = len({name for expr in exprs for name in expr.names - expr.indices}) > 1
+    one_name = "use one size name for equal extents, or " * several
+    given = next((r.index for r in checker.found if r.index in e.indices and r.source == "where"), None)
+    if given is None:
+        return one_name + "give a `where` range"
+    is_write = any(item.bound is not None and checker.is_write(item.bound.access) for item in items)
+    return one_name + (f"shorten the range of `{given}`" if is_write else _range_help(checker, e))
+
+
 def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     """TC325, TC326, TC328, TC330, TC331: legal, but probably not meant."""
     result: list[Diagnostic] = []
@@ -1212,7 +1263,7 @@ def _update_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
         return []
     outputs = ranges.indices[statement.name][: len(box.bounds)]
     parts = [r for r, (lower, upper) in zip(outputs, box.bounds, strict=True) if r.lower != lower or r.upper != upper]
-    if not parts:
+    if not parts or (statement.order and all(r.source == "where" for r in parts)):  # it goes on from what is there
         return []
     where = ", ".join(f"`{r.text}`" for r in parts)
     message = f"this statement may update only a part of `{statement.target}`: {where}"

@@ -316,6 +316,9 @@ def _type_word(token: Token) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"`{shorten(token.text)}` is no type", help=help, fix=fix)
 
 
+_OF_BITS = ("BITAND", "BITOR", "XOR", "SHIFT")
+
+
 def _symbol(
     piece: list[Token], position: int, opened: Token | None, what: str, accepted: AbstractSet[str]
 ) -> Diagnostic | None:
@@ -329,7 +332,7 @@ def _symbol(
         return _square(piece, position)
     after = piece[position + 1] if position + 1 < len(piece) else None
     assigns = after is not None and after.type == "ASSIGN" and after.start == token.end
-    if token.type in ("MINUS", "FACTOR", "POWER", "XOR", "SHIFT") and assigns:
+    if token.type in ("MINUS", "FACTOR", "POWER", *_OF_BITS) and assigns:
         return _no_update(piece, position)
     if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
         return found
@@ -532,11 +535,11 @@ def _no_update(piece: list[Token], position: int) -> Diagnostic:
     if wrapped is None:
         return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     plain, opening, closing, help = wrapped
-    if opening[-1] == "(" and operand_end(right, 0) == len(right):
+    if opening.endswith("(") and operand_end(right, 0) == len(right):
         opening, closing = opening[:-1], ""
     start, end = right[0].start, right[-1].end
     edits = Edit(place, plain), Edit(Span(start, start), opening), Edit(Span(end, end), closing)
-    fix = Fix(f"use `{plain}`", edits if closing else edits[:2])
+    fix = Fix(f"use `{plain}`", edits if closing else edits[:2] if opening else edits[:1])
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
 
 
@@ -551,8 +554,15 @@ def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) 
     if symbol in ("/", "%") and each_once:
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
     if symbol in ("**", "^") and each_once:
-        return "=", f"{text_of(left)}^(", ")", own.format("raise it")
-    if symbol in ("^^", "<<", ">>") and each_once:
+        number = text_of(right).removeprefix("-")
+        is_power = number.isdigit() or (
+            symbol == "^" and not number[:1].isdigit()
+        )  # `^=` of integers may be an exclusive or
+        return "=", f"{text_of(left)}^(" if is_power else f"pow({text_of(left)}, ", ")", own.format("raise it")
+    if symbol in ("&", "|") and not each_once:
+        plain, holds = ("min=", "all are") if symbol == "&" else ("max=", "one is")
+        return plain, "", "", f"`{plain}` of `bool` says whether {holds} true"
+    if symbol in ("&", "|", "^^", "<<", ">>") and each_once:
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("combine the bits")
     return None
 

@@ -446,11 +446,11 @@ def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool
 
 
 def _is_other_assignment(tokens: list[Token], i: int) -> bool:
-    """`/=`, `-=`, `||=`, `<<=` or `:=`, which no expression has in it."""
+    """`/=`, `-=`, `||=`, `|=`, `<<=` or `:=`, which no expression has in it."""
     two = tokens[i : i + 2]
     touching = len(two) == 2 and two[0].end == two[1].start
     is_operator = touching and two[0].type in _BEFORE_ASSIGN and two[1].type == "ASSIGN"
     return is_operator or (touching and two[0].text + two[1].text in ("!+=", "!*="))
 
 
-_BEFORE_ASSIGN = ("FACTOR", "MINUS", "COLON", "AND", "OR", "POWER", "XOR", "SHIFT")
+_BEFORE_ASSIGN = ("FACTOR", "MINUS", "COLON", "AND", "OR", "POWER", "BITAND", "BITOR", "XOR", "SHIFT")

@@ -68,6 +68,8 @@ def sliced(
     help = f"an index runs over everything it can index: write one for `{first[0].text}`, as in `X(i, j)`"
     if any(len(each) > 1 for read in reads for each in read.slices):
         help = "shift the index, as in `X(i + 1)`; where it runs over less, give its range: `where i in a:b`"
+    if any([token.type for token in each].count("COLON") == 2 for read in reads for each in read.slices):
+        help = "a step multiplies the index, as in `X(2*i)`; backwards it is `X(N - 1 - i)`"
     if any(_is_new_axis(each) for read in reads for each in read.axes):
         help = "each tensor has only its own indices, as in `T(i, j) = A(i) * B(j)`: it is repeated over the others"
     if any(_sliced_name(piece, read) is None for read in reads):
@@ -162,10 +164,14 @@ def _edits(
                 continue
             name = there.get(each[0].start, name)
             read_at.add(name)
+            own = [other for other in read.subscripts if not _is_new_axis(other)]
+            if (strided := _strided(each, name, f"{tensor.text}.{own.index(each)}")) is not None:
+                from_0.add(name)
+                texts[each[0].start] = strided
+                continue
             shift = _shift(each, shifted)
             if shift is None:
                 return None
-            own = [other for other in read.subscripts if not _is_new_axis(other)]
             ends.setdefault(name, f"{name} in 0:{tensor.text}.{own.index(each)} - {shift}")
             if not shift:
                 from_0.add(name)
@@ -354,6 +360,19 @@ def _shift(subscript: tuple[Token, ...], shifted: bool) -> str | None:
         return ""
     if kinds in (["INTEGER", "COLON"], ["NAME", "COLON"]):
         return subscript[0].text.lstrip("0")
+    return None
+
+
+def _strided(subscript: tuple[Token, ...], name: str, extent: str) -> str | None:
+    """`2*i + 1` for `1::2`, and `X.0 - 1 - i` for `::-1`; `None` for a slice without a step, or one with an end."""
+    kinds = [token.type for token in subscript]
+    first, step = (subscript[0].text, kinds[1:]) if kinds[:1] in (["INTEGER"], ["NAME"]) else ("", kinds)
+    if step == ["COLON", "COLON", "INTEGER"]:
+        number = subscript[-1].text
+        scaled = name if number == "1" else f"{number}*{name}"
+        return f"{scaled} + {first}" if first.lstrip("0") else scaled
+    if not first and step == ["COLON", "COLON", "MINUS", "INTEGER"] and subscript[-1].text == "1":
+        return f"{extent} - 1 - {name}"
     return None
 
 

@@ -486,8 +486,8 @@ class _Scanner:
 
     def bits(self, word: str, start: int, end: int) -> int:
         """An operator on bits, or `^`, or what has the same first character: `|=`, `|>`, `|x|`, `x^{2}`. Returns where to go on."""
-        if word in "&|" and (found := re.compile(r"=(?!=)!?").match(self.text, end)):
-            self.update(word, start, found.end())
+        if word in "&|" and (found := re.compile(r"=!").match(self.text, end)):
+            self.combined(word, start, found.end())
             return found.end()
         if word == "|" and self.text[end : end + 1] == ">":
             self.pipe(start, end + 1)
@@ -509,14 +509,34 @@ class _Scanner:
         self.add(_SYMBOLS[word], word, start, end)
         return end
 
-    def update(self, word: str, start: int, end: int) -> None:
-        """`|=` and `&=`, with or without a `!`."""
-        marked = self.text[end - 1] == "!"
-        plain = ("any=!" if marked else "max=") if word == "|" else ("all=!" if marked else "min=")
-        fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
-        help = f"`{plain}` of `bool` says whether {'one is' if word == '|' else 'all are'} true; bits are combined by `=` alone"
-        self.report(codes.UNKNOWN_CHARACTER, start, end, f"there is no operator `{self.text[start:end]}`", help, fix)
-        self.add("UPDATE", plain, start, end)
+    def combined(self, word: str, start: int, end: int) -> None:
+        """`|=!` and `&=!` of truth values, and of integers, whose bits a reducer combines."""
+        message, number = f"there is no operator `{self.text[start:end]}`", self.declared_integer(end)
+        if number is None:
+            plain, holds = ("any=!", "one is") if word == "|" else ("all=!", "all are")
+            fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
+            help = f"`{plain}` of `bool` says whether {holds} true; a reducer combines bits"
+            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
+            return self.add("UPDATE", plain, start, end)
+        bits = 8 if number == "byte" else int(number.lstrip("uint") or 32)
+        identity = 0 if word == "|" else (1 << bits) - 1 if number in ("byte", f"uint{bits}") else -1
+        line = f"reduce bits({number} a, {number} b) = a {word} b from {identity}"
+        first = next((token.start for token in reversed(self.tokens) if token.type == "DEF"), None)
+        edits = (Edit(Span(first or 0, first or 0), f"{line}\n"), Edit(Span(start, end), "bits=!"))
+        fix = None if first is None or re.search(r"\bbits\b", self.text) else Fix("combine with a reducer", edits)
+        self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"a reducer combines bits: `{line}`", fix)
+        return self.add("UPDATE", "max=!", start, end)  # of any type, so that nothing else is told of it
+
+    def declared_integer(self, start: int) -> str | None:
+        """The type of integers that a parameter has which begins the value at `start`; `None` where a truth value is made of it."""
+        value = re.match(
+            r"[ \t]*([A-Za-z_]\w*)[ \t]*(?:\([^()\n]*\))?[ \t]*(?![ \t]*[<>=!?(])", self.text[start : start + 200]
+        )
+        if value is None:
+            return None
+        kind = rf"\b(u?int(?:8|16|32|64)|int|byte)[ \t]*(?:\([^()]*\))?[ \t]*{value.group(1)}\b"
+        found = re.findall(kind, self.text[:start])
+        return found[-1] if found else None
 
     def pipe(self, start: int, end: int) -> None:
         """`X(i) |> exp`."""
@@ -657,7 +677,9 @@ class _Scanner:
         words = set(re.findall(r"[A-Za-z_]\w*", text, re.ASCII)) - KEYWORDS.keys()
         read = set(re.findall(r"([A-Za-z_]\w*)[ \t]*\(", text, re.ASCII)) & words
         made = {word for word in words - known.keys() if word in read or word in self.assigned()}
-        floats = any(known[word][0] not in _INTEGERS for word in words & known.keys())
+        floats = any(known[word][0] not in _INTEGERS for word in words & known.keys()) or _FRACTION.fullmatch(
+            text.strip()
+        )
         return not floats and not (has_floats and made) and not re.search(r"\d\.|\.\d", text)
 
     def assigned(self) -> frozenset[str]:
@@ -798,7 +820,12 @@ class _Scanner:
         left, last = self.operand(), end
         if exponent is not None and left is not None and self.is_euler():
             return Fix("use `exp`", (Edit(Span(left, last), f"exp({exponent})"),))
-        if exponent is None and right is not None:
+        if (
+            exponent is None
+            and (fraction := re.compile(r"[ \t]*" + _FRACTION.pattern).match(self.text, end)) is not None
+        ):
+            exponent, last = f"{fraction.group(1)}.0/{fraction.group(2)}", fraction.end()
+        elif exponent is None and right is not None:
             exponent, last = right.group(1), end + right.end()
         if exponent is None or left is None:
             return None
@@ -1012,6 +1039,8 @@ def _is_left(tokens: list[Token]) -> bool:
     return re.fullmatch(r"n(\(n(,n)*\))?", kinds) is not None
 
 
+_FRACTION = re.compile(r"\([ \t]*(\d+)[ \t]*/[ \t]*(\d+)[ \t]*\)")
+"""An exponent that would be rounded, were it an integer."""
 POWER_HELP = "a power is `x^n` for an integer `n`, else `pow(x, y)`"
 
 ENDS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "RPAR", "RSQB", "DIMENSION"})

@@ -90,6 +90,16 @@ def test_division_rounds_down_and_by_zero_gives_zero():
 
 
 @needs_compiler
+def test_numbers_of_64_bits_are_compared_as_numbers():
+    text = "def f(uint64(N) C, int64(M) D) -> (Y, Z) { Y(i, j) = int8(C(i) <= D(j)) + 2*int8(D(j) == C(i))  Z(i) = C(i) > -1 }"
+    inputs = {
+        "C": np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64),
+        "D": np.array([-1, 0, 2**63 - 1, -(2**63)], np.int64),
+    }
+    same(run(text, inputs, {"N": 4, "M": 4}))
+
+
+@needs_compiler
 def test_integers_wrap_and_floats_saturate():
     text = """def f(int8(N) A, uint16(N) B, double(N) X, int64(N) L) -> (C, D, I, J, K, M, E) {
         C(i) = A(i) * A(i) + A(i)  D(i) = -B(i)  I(i) = int8(X(i))  J(i) = uint32(X(i))  K(i) = int64(X(i))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tests.tc_evaluator import evaluate
 
 pytest.importorskip("llvmlite")
 
@@ -40,6 +41,25 @@ def test_positions_and_elements(condition, dtype):
         values = np.random.default_rng(count).integers(0, count, count).astype(dtype)
         values[: min(6, count)] = [kind.min, kind.max, 0, 3, kind.max - 1, kind.min + 1][:count]
         np.testing.assert_array_equal(fast(values), slow(values), err_msg=condition)
+
+
+UNSIGNED = [0, 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1]
+SIGNED = {"int8": [-128, 0, 127], "int64": [-(2**63), -1, 0, 1, 2**63 - 1], "bool": [False, True]}
+
+
+@pytest.mark.parametrize("dtype", SIGNED)
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "==", "!="])
+def test_an_unsigned_number_of_64_bits_and_a_signed_one(op, dtype):
+    text = f"def f(uint64(N) C, {dtype}(M) D) -> (Y, Z) {{ Y(i, j) = int8(C(i) {op} D(j))  Z(j, i) = int8(D(j) {op} C(i)) }}"
+    given = np.array(UNSIGNED, np.uint64), np.array(SIGNED[dtype], dtype)
+    wanted = [
+        [[eval(f"{a} {op} {b}") for b in other] for a in one] for one, other in zip(given, given[::-1], strict=True)
+    ]
+    found = evaluate(text, "f", list(zip(given, ("uint64", dtype), strict=True))).results
+    assert [found[name].values for name in "YZ"] == [[each for row in rows for each in row] for rows in wanted]
+    for target in ("interpreter", "cpu"):
+        for result, numbers in zip(tc.compile(text, target=target)["f"](*given), wanted, strict=True):
+            assert result.tolist() == numbers
 
 
 def test_a_comparison_with_an_element_of_32_bits_has_narrow_lanes():
