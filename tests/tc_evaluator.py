@@ -1682,6 +1682,11 @@ class Run:
                     open_.remove(name)
         self.follow(later, found)
         open_ = [name for name in open_ if name not in found]
+        for number, name in enumerate(s.left):  # an index of the first statement that indexes nothing else
+            alone = name in open_ and not any(name in self.indices_in(side.subscript) for side in sides)
+            if alone and (stated := self.stated_range(s, number)) is not None:
+                found[name] = stated
+                open_.remove(name)
         if open_ and any(isinstance(n, Bordered) for e in (s.value, *s.exists) for n in walk(e)):
             raise Unclear("a window over a border")
         if open_:
@@ -1759,10 +1764,8 @@ class Run:
                     if not ranges[name][0] <= low <= high <= ranges[name][1]:
                         raise Refused("ends")
 
-    def placed_range(self, s, number, found):
-        """The range of a dimension whose subscript is an expression: of the target, stated, of a small type, or what indices reach."""
-        if s.target in self.tensors:
-            return self.tensors[s.target].box[number]
+    def stated_range(self, s, number):
+        """The range of a dimension of a result whose extent is stated."""
         stated = next((r.dims[number] for r in self.one.results if r.name == s.target and r.dims), None)
         if isinstance(stated, Dimension):
             return self.end(stated.low) if stated.box else 0, self.end(stated.high)
@@ -1772,6 +1775,15 @@ class Run:
             return 0, self.sizes[stated]
         if stated in self.scalars:
             return 0, int(self.scalars[stated].values[0])
+        return None
+
+    def placed_range(self, s, number, found):
+        """The range of a dimension whose subscript is an expression: of the target, stated, of a small type, or what indices reach."""
+        if s.target in self.tensors:
+            return self.tensors[s.target].box[number]
+        stated = self.stated_range(s, number)
+        if stated is not None:
+            return stated
         e = s.places[s.left[number]]
         if self.has_data(e):
             return 0, self.most(e) + 1
