@@ -9,7 +9,7 @@ Worked example: `analyze("def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -164,7 +164,7 @@ def _analysis(
     for key, found in functions.items():
         messages += told[key] if strict else new_at_calls(found.program, told[key], said_of)
     messages = _with_files(messages, source, parsed.unit.uses, parsed.unit.defs, used)
-    messages = _without_consequences(messages, source)
+    messages = _without_consequences(messages, source, [each.span.start for each in parsed.unit.defs])
     shown = with_meanings(
         finish(_apart(parsed.diagnostics, messages), strict, silent, parsed.allow), source, _others(known)
     )
@@ -197,15 +197,16 @@ _NEAR = 200
 _OF_LEFT_SIDES = (codes.OUT_OF_BOUNDS, codes.CHECKED_AT_CALL, codes.PARTIAL_UPDATE, codes.UNWRITTEN_ELEMENT)
 
 
-def _without_consequences(messages: list[Diagnostic], source: SourceText) -> list[Diagnostic]:
+def _without_consequences(messages: list[Diagnostic], source: SourceText, defs: Sequence[int]) -> list[Diagnostic]:
     """The messages without those that follow from others: one mistake is told once.
 
     TC221 and TC222 follow where `=` should combine values. What is told of the ranges of left sides follows where a statement
-    reads its own target in no order.
+    reads its own target in no order; `defs` is where the defs begin, of which each has targets of its own.
     """
 
-    def name_at(span: Span) -> str:
-        return re.match(r"\w*", source.text[span.start : span.end]).group()  # type: ignore[union-attr]
+    def name_at(span: Span) -> tuple[int, str]:
+        name = re.match(r"\w*", source.text[span.start : span.end])
+        return bisect_right(defs, span.start), name.group() if name else ""
 
     unordered = {name_at(item.span) for item in messages if item.code is codes.RECURRENCE}
     uncombined = {item.span.start for item in messages if item.code is codes.REDUCTION_MISSING}

@@ -34,7 +34,12 @@ CELLS = {
 
 @pytest.fixture
 def built(tmp_path, monkeypatch):
-    """The cache in an empty folder; the list of defs that were built."""
+    """The cache in an empty folder; the list of defs that were built.
+
+    What all defs of a process share, as the thread pool, is in another folder: its objects are stored when they are first needed.
+    """
+    text = CELLS["product"].replace("float(", "double(")
+    tc.compile(text, target="cpu").f(*(each.astype(np.float64) for each in arguments("product")))
     folder = tmp_path / "cache"
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(folder))
     calls: list[str] = []
