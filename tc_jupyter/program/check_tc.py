@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import itertools
 import keyword
-import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
@@ -34,7 +33,7 @@ from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls, values_of
 from .program import ArgumentType, CallSite, Equality, Index, Program, Reducer, Statement, Tensor
 from .reducers import Unfit, combined, common_type, in_parts, lifted, reducer_of
-from .scope import Scope, Suggestions, TensorInfo
+from .scope import Scope, Suggestions, TensorInfo, words_of
 from .steps import Steps
 from .tc_expressions import (
     RECURRENCE_HELP,
@@ -159,7 +158,7 @@ class _UnitChecker:
     @cached_property
     def free_name(self) -> str:
         """A name for a new tensor that stands nowhere in the cell, for later statements must not mean it."""
-        words = set(re.findall(r"\w+", self.source.text))
+        words = words_of(self.source.text)
         return next(name for name in ("T", *(f"T{number}" for number in range(1, len(words) + 2))) if name not in words)
 
     def report(self, code: codes.Code, span: Span, message: str) -> None:
@@ -647,7 +646,7 @@ class _DefChecker:
     def renamed_result(self, result: tree.Name) -> Fix | None:
         """Give a result that is a parameter another name, where it is written and read afterwards."""
         name, source = result.name, self.unit.source
-        words = set(re.findall(r"\w+", source.text))
+        words = words_of(source.text)
         new = next(each for each in (f"{name}{number}" for number in range(2, len(words) + 3)) if each not in words)
         edits = [Edit(result.span, new)]
         written = False
@@ -991,7 +990,7 @@ class _DefChecker:
         """Those of the cell that the def mentions."""
         if not self.unit.constants:
             return
-        words = set(re.findall(r"\w+", self.unit.source.slice(self.node.span)))
+        words = words_of(self.unit.source.slice(self.node.span))
         for name, node in self.unit.constants.items():
             if name in words:
                 self.constant(node)
@@ -2711,7 +2710,7 @@ class _StatementChecker:
 
     def free_names(self, word: str) -> Iterator[str]:
         """Names for indices that stand nowhere in the cell: a word, or the word with a number."""
-        words = _words(self.scope.source.text)
+        words = words_of(self.scope.source.text)
         names = (f"{word}{number}" if number > 1 else word for number in itertools.count(1))
         return (name for name in names if name not in words)
 
@@ -3240,12 +3239,6 @@ def _terms(node: tree.Expression, sign: str = "+") -> list[tuple[str, tree.Expre
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
-
-
-@lru_cache(maxsize=4)
-def _words(text: str) -> frozenset[str]:
-    """The words of a cell, which all of its statements ask for."""
-    return frozenset(re.findall(r"\w+", text))
 
 
 def _resembles(name: str, other: str, cases: bool) -> bool:

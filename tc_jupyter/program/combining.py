@@ -6,16 +6,14 @@ Worked example: of `Y(i) = X(i) / max(X)` the fix makes `Y_max max=! X(j)  Y(i) 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
 from tc_jupyter.syntax import elsewhere, tree
 
 from .expr import DType
-from .scope import TensorInfo
+from .scope import TensorInfo, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +124,8 @@ def _is_inside(span: Span, outer: Span) -> bool:
 
 def _free(name: str, source: SourceText) -> str:
     """The name, with a number behind it where the text has it already."""
-    words = _words(source.text)
+    words = words_of(source.text)
     return next(each for k in itertools.count(1) if (each := f"{name}{k if k > 1 else ''}") not in words)
-
-
-@lru_cache(maxsize=4)
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", text))
 
 
 def is_nested(statement: tree.Comprehension, node: tree.Apply[tree.Expression]) -> bool:

@@ -5,8 +5,10 @@ Worked example: after `def f(float(N) X) -> (Y)` the scope knows the size `N` an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.syntax import elsewhere
@@ -15,6 +17,12 @@ from .expr import Binary, DType, Expr, Size, int64
 from .extents import difference, sum_of
 from .functions import TC_FUNCTIONS
 from .typing import Typed
+
+
+@lru_cache(maxsize=8)
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, of which every statement of a cell asks whether a name is free."""
+    return frozenset(re.findall(r"\w+", text))
 
 
 @dataclass(slots=True)

@@ -19,6 +19,8 @@ Dims: TypeAlias = Sequence[str | int | None]
 
 _SHOWN = 3
 """So many ways are named."""
+_MOST = 100
+"""So many are looked at: an array of 64 dimensions has 4 thousand million for 8."""
 
 
 def rank_help(dims: Dims, sizes: Mapping[str, int], shape: Shape) -> str:
@@ -47,6 +49,8 @@ def rank_help(dims: Dims, sizes: Mapping[str, int], shape: Shape) -> str:
 def _ways(rank: int, shape: Shape) -> Iterator[tuple[str, Shape]]:
     """New dimensions of 1, or the first element along some dimensions: the subscript of `x`, and the shape of the result."""
     most = max(rank, len(shape))
+    if math.comb(most, min(rank, len(shape))) > _MOST:
+        return
     for kept in reversed(list(combinations(range(most), min(rank, len(shape))))):
         parts = [":" if axis in kept else "None" if rank > len(shape) else "0" for axis in range(most)]
         extents = iter(shape)

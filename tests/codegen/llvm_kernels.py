@@ -22,6 +22,17 @@ ISAS = ("avx512", "avx2", "baseline") if platform.machine() in ("x86_64", "AMD64
 """Instruction sets that code is made for; elsewhere all three names say the same."""
 
 
+AVX512 = Target(
+    "cpu",
+    features=frozenset({"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma", "f16c"}),
+    vector_bits=512,
+    vector_registers=32,
+    fma=True,
+    arch="x86_64-unknown-linux-gnu",
+)
+"""Whatever machine the tests run on: for what is decided, and not run."""
+
+
 @lru_cache(maxsize=4)
 def target(isa: str | None = None):
     return cpu.cpu_target(2, isa)

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.runtime import cpu
+from tc_jupyter.ranges import infer_ranges
+from tc_jupyter.schedule import default_schedule
+from tests.codegen.llvm_kernels import AVX512
 
 pytest.importorskip("llvmlite")
 
@@ -69,12 +71,12 @@ def test_residues_have_plain_subscripts() -> None:
     assert "? A[i.outer.inner + 16 * i.outer.outer]" in re.sub(r"\b(8|32|4)\b", "16", loops)
 
 
-@pytest.mark.skipif(not cpu.cpu_target().free_masks, reason="vectors of residues are for processors with masks")
 @pytest.mark.parametrize("value", ["X(i, j) - M(j % 3)", "X(i, j) * M(j / 2)", "X(i, j) * M(j % 4) + M(j / 2)"])
 def test_what_goes_along_the_row_is_read_once_for_all_residues(value: str) -> None:
     """And taken apart: a row less the means of three colours was computed element by element."""
     f = tc.compile(f"def f(float(N, L) X, float(K) M) -> (Y) {{ Y(i, j) = {value} }}", target="cpu").f
-    steps = f.default_schedule().to_python()
+    program = f.definition().program
+    steps = default_schedule(program, infer_ranges(program), AVX512).to_python()
     assert ".unroll('Y', 'j.inner')" in steps
     assert ".vectorize('Y', 'j.outer.inner')" in steps
     x, m = np.random.default_rng(0).random((5, 131), np.float32), np.arange(66, dtype=np.float32)

@@ -13,20 +13,12 @@ from tc_jupyter.codegen import KernelSource
 from tc_jupyter.compiler.definition import ROW_MAJOR
 from tc_jupyter.runtime import cpu
 from tc_jupyter.schedule import Target, size_class
-from tests.codegen.llvm_kernels import ISAS, target
+from tests.codegen.llvm_kernels import AVX512, ISAS, target
 
 TRANSPOSE = "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }"
 CONVOLUTION = """def f(float(B,IP,H,W) X, float(OP,IP,KH,KW) F) -> (Y) {
     Y(b,op,h,w) +=! X(b,ip,h+kh,w+kw) * F(op,ip,kh,kw)
 }"""
-AVX512 = Target(
-    "cpu",
-    features=frozenset({"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma", "f16c"}),
-    vector_bits=512,
-    vector_registers=32,
-    fma=True,
-    arch="x86_64-unknown-linux-gnu",
-)
 
 
 def sources(text: str, made_for: Target, *shapes: tuple[int, ...]) -> tuple[KernelSource, ...]:

@@ -66,3 +66,10 @@ def test_numbers_for_arrays_and_arrays_for_numbers():
         f(3, 2)
     with pytest.raises(tc.CallError, match=r"or declare an array, `float32\(N\) a`"):
         f(np.ones(2, np.float32), np.ones(2, np.float32))
+
+
+def test_arrays_of_many_dimensions_are_answered_at_once():
+    """All choices of 8 of 64 dimensions would take longer than anybody waits."""
+    assert rank_help(["A", "B", "C", "D", "E", "F", "G", "H"], {}, (1,) * 64).startswith(
+        "pass `x.reshape(-1, 1, 1, 1, 1, 1, 1, 1)`"
+    )

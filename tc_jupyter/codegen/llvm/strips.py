@@ -370,32 +370,26 @@ def cut(stmt: For, lanes: int) -> For:
 
 def is_stream(loop: For) -> bool:
     """Whether points may be computed twice: neighbouring elements are assigned, and nothing that is written is read."""
-    stores = tuple(_stores(loop.body))
-    written = {store.buffer for store in stores}
-    if not assigns_neighbours(loop) or len(written) < len(stores):
-        return False
-    for stmt in walk_statements(loop.body):
-        for expr in expressions(stmt):
-            if any(isinstance(node, Read) and node.tensor in written for node in walk(expr)):
-                return False
-    return True
+    written = {store.buffer for store in _stores(loop.body)}
+    return is_update(loop) and not any(read.tensor in written for read in _reads(loop))
 
 
 def is_update(loop: For) -> bool:
     """Whether neighbouring elements are assigned, once each, by what they were at most: `Y[i] = Y[i] + X[i]`."""
-    stores = {store.buffer: store for store in _stores(loop.body)}
-    nodes = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
-    own = all(n.indices == stores[n.tensor].indices for n in nodes if isinstance(n, Read) and n.tensor in stores)
-    return own and assigns_neighbours(loop) and len(stores) == sum(1 for _ in _stores(loop.body))
+    if not assigns_neighbours(loop):
+        return False
+    stores = tuple(_stores(loop.body))
+    places = {store.buffer: store.indices for store in stores}
+    return len(places) == len(stores) and all(
+        read.indices == places.get(read.tensor, read.indices) for read in _reads(loop)
+    )
 
 
 def changes_row(loop: For) -> bool:
     """Whether neighbouring elements are assigned by what they were, and by elements along the row or the same for all of it."""
     if is_stream(loop) or not is_update(loop):
         return False
-    nodes = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
-    reads = [n for n in nodes if isinstance(n, Read)]
-    return not any(mentions(where, loop.var) for read in reads for where in read.indices[:-1])
+    return not any(mentions(where, loop.var) for read in _reads(loop) for where in read.indices[:-1])
 
 
 def assigns_neighbours(loop: For) -> bool:
@@ -421,3 +415,9 @@ def _assigns_only(block: Block) -> bool:
 
 def _stores(block: Block) -> Iterator[Store]:
     return (stmt for stmt in walk_statements(block) if isinstance(stmt, Store))
+
+
+def _reads(loop: For) -> Iterator[Read]:
+    """All reads of elements, those in subscripts too."""
+    nodes = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
+    return (node for node in nodes if isinstance(node, Read))
