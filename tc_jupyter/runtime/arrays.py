@@ -448,14 +448,23 @@ def _is_on_host(array: Any) -> bool:
     return len(devices) == 1 and next(iter(devices)).platform == "cpu"
 
 
-def lent_number(value: Any) -> Any:
-    """A number of NumPy as one of Python; anything else as it is."""
-    if not isinstance(value, np.generic) or value.dtype.kind not in "biufc":
+def plain_number(value: Any, floating: bool) -> Any:
+    """A number of NumPy, or an array that holds nothing but one, as a number of Python; anything else as it is.
+
+    Args:
+        floating: an integer is wanted as a `float`.
+    """
+    number: Any = value[()] if type(value) is np.ndarray and not value.shape else value
+    if isinstance(number, np.generic) and number.dtype.kind in "biufc":
+        kind: Any = complex if number.dtype.kind == "c" else float
+        number = number.item()  # of `longdouble` it is that again
+        number = kind(number) if isinstance(number, np.generic) else number
+    elif number is not value:  # an element of another class
         return value
-    number = value.item()  # of `longdouble` it is that again
-    return (
-        number if not isinstance(number, np.generic) else complex(number) if value.dtype.kind == "c" else float(number)
-    )
+    fits = (
+        type(number) is int and number.bit_length() <= 64
+    )  # larger ones may be too large, which the general path says
+    return float(number) if floating and fits else number
 
 
 def adopted(arrays: NDArray | tuple[NDArray, ...], like: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from tc_jupyter.program import DType
 
 from . import native_call
 from .arguments import Parameter
-from .arrays import adopted, lent, lent_number
+from .arrays import adopted, lent, plain_number
 from .autograd import is_recorded, is_traced_by_jax, written
 from .native_call import NativeCall
 from .nvrtc import BackendError
@@ -83,6 +84,11 @@ class Dispatcher:
 
     def python(self, *args: Any) -> Any:
         """A call by Python."""
+        plain = self.with_numbers(args)
+        if plain is not None:
+            with suppress(CallError):
+                return self.function(*plain)
+            return self.general(args)
         given = args if self.pairs is None else self.pairs.split(args)
         like = None if given is None else likeness(given, self.floats)
         if like is None or given is None:
@@ -103,6 +109,14 @@ class Dispatcher:
             self.watch(self.native, recipe, given)
         return found if self.pairs is None or self.into else self.pairs.numbers(found)
 
+    def with_numbers(self, args: tuple[Any, ...]) -> list[Any] | None:
+        """The arguments with numbers of NumPy as Python's, and integers as the floats that they stand for; `None` without such."""
+        found = list(args)
+        for place, is_array in enumerate(self.arrays[: len(args)]):
+            if not is_array:
+                found[place] = plain_number(args[place], self.pairs is None and place in self.floats)
+        return None if all(map(is_, found, args)) else found
+
     def watch(self, native: NativeCall, recipe: Recipe, args: tuple[Any, ...]) -> None:
         """Plan the native entry point if this recipe was followed some times in a row."""
         self.repeats = self.repeats + 1 if recipe is self.latest else 1
@@ -121,14 +135,14 @@ class Dispatcher:
         return self.lent(args)
 
     def lent(self, args: tuple[Any, ...]) -> Any:
-        """Call with PyTorch's tensors and JAX's arrays on the CPU as NumPy's arrays, and NumPy's numbers as Python's.
+        """Call with PyTorch's tensors and JAX's arrays on the CPU as NumPy's arrays, those of one number as that.
 
         What is not so, or wrong, takes the general way, which says it in the words of the library.
         """
         read, kinds = len(self.parameters), self.arrays
         if len(args) == read + len(self.results) * self.into:
             plain = [
-                lent(value, k >= read) if k >= read or kinds[k] else lent_number(value) for k, value in enumerate(args)
+                lent(value, k >= read) if k >= read or kinds[k] else _lent_number(value) for k, value in enumerate(args)
             ]
             changed = [k for k, mine in enumerate(plain) if mine is not args[k]]
             if changed and all([mine is not None for mine in plain]):
@@ -139,3 +153,9 @@ class Dispatcher:
                     first = next((k for k in changed if isinstance(plain[k], np.ndarray)), None)
                     return found if first is None or self.into else adopted(found, args[first])
         return self.general(args)
+
+
+def _lent_number(value: Any) -> Any:
+    """The number in a tensor without dimensions, which `with_numbers` looks at; anything else as it is."""
+    array = lent(value, False)
+    return value if array is None else plain_number(array, False)

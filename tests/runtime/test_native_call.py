@@ -208,6 +208,29 @@ def test_results_that_share_memory_go_to_python(module):
         np.testing.assert_array_equal(memory, kept)
 
 
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        (
+            "scaled",
+            (3, np.float32(3), np.float64(3), np.int64(3), np.array(3), np.array(3.0, np.float32), np.longdouble(3)),
+        ),
+        ("shifted", (np.int32(2), np.uint8(2), np.array(2), np.array(2, np.int8))),
+    ],
+)
+def test_numbers_of_numpy_are_those_of_python(module, monkeypatch, name, numbers):
+    """Python makes them its own, and calls the native entry point: the general path would read them as arrays."""
+    function, x = module[name], floats(16)
+    more = (True,) * (name == "shifted")
+    for _ in range(4):
+        expected = function(x, 2 if name == "shifted" else 3.0, *more)
+    assert planned(function)
+    dispatcher = function._call.__self__.fixed[0].__self__
+    monkeypatch.setattr(dispatcher, "general", lambda _: pytest.fail("the general path was taken"))
+    for number in numbers:
+        np.testing.assert_array_equal(function(x, number, *more), expected)
+
+
 def test_conditions_on_sizes_stay_checked(module):
     x, w = floats(8), floats(3)
     for _ in range(4):
