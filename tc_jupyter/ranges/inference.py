@@ -1085,10 +1085,11 @@ def _compared(condition: Expr, name: str) -> list[tuple[str, Expr]]:
 
 
 def added_clause(statement: Statement, text: str) -> Fix:
-    """Add a clause to a statement as it stands in the text."""
-    has_where = re.search(r"\bwhere\b", re.sub(r"#[^\n]*", "", statement.text)) is not None
-    place = Span(statement.span.end, statement.span.end)
-    return Fix(f"add `where {text}`", (Edit(place, f", {text}" if has_where else f" where {text}"),))
+    """Add a clause to a statement as it stands in the text, where an order may follow those that it has."""
+    code = re.sub(r"#[^\n]*", lambda comment: " " * len(comment[0]), statement.text)
+    clauses = re.search(r"\bwhere\b(.*?)\s*(\balong\b|\Z)", code, re.DOTALL)
+    at = statement.span.end if clauses is None or not clauses[2] else statement.span.start + clauses.end(1)
+    return Fix(f"add `where {text}`", (Edit(Span(at, at), f" where {text}" if clauses is None else f", {text}"),))
 
 
 def _float_index(bound: Bound) -> Expr | None:

@@ -686,7 +686,7 @@ def in_steps(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sch
     """
     graph = schedule.graph
     stage = graph.stage(name)
-    roles = _roles_in_steps(stage)
+    roles = roles_in_steps(stage)
     if roles is None or roles.row is None:
         return schedule
     row, column = roles.row, roles.column
@@ -729,7 +729,7 @@ def _rows_around(schedule: Schedule, name: str, row: str, tile: Tile) -> Schedul
     return schedule.reorder(first, *moved, inner)
 
 
-def _roles_in_steps(stage: Stage) -> Roles | None:
+def roles_in_steps(stage: Stage) -> Roles | None:
     """The roles in a product whose value may ask for the step, since nothing is read where there is none."""
     statement = stage.statement
     outputs = [index.name for index in statement.output_indices]
