@@ -59,6 +59,56 @@ def test_segments():
         assert np.allclose(tc.compile(NUMBERED).f(m, to, elements), expected, rtol=1e-5)
 
 
+def of_rows(left: str, right: str, operator: str = "+=!", last: str = "") -> str:
+    """A scatter whose points say in each row where they go."""
+    return f"def f(float(B, N, D) X, int32(B, N) I, int32(N, D) J) -> (float(B, 9, D) Y) {{ Y({left}) {operator} {right}{last} }}"
+
+
+ROWS_APART = {
+    "rows before": (of_rows("b, I(b, n), d", "X(b, n, d)"), lambda b, n, d, i, j: (b, i[b, n], d)),
+    "rows behind": (of_rows("b, J(n, d), d", "X(b, n, d)"), lambda b, n, d, i, j: (b, j[n, d], d)),
+    "both": (
+        of_rows("b, (I(b, n) + J(n, d)) % 9, d", "X(b, n, d)"),
+        lambda b, n, d, i, j: (b, (i[b, n] + j[n, d]) % 9, d),
+    ),
+    "shifted": (of_rows("b, (n + I(b, 0)) % 9, d", "X(b, n, d)"), lambda b, n, d, i, j: (b, (n + i[b, 0]) % 9, d)),
+}
+"""Texts, and the element of each point."""
+
+
+@pytest.mark.parametrize("name", ROWS_APART)
+@pytest.mark.parametrize("shape", [(3, 20, 5), (1, 40, 33), (2, 1, 1), (0, 3, 2), (2, 0, 3)], ids=str)
+def test_points_that_decide_in_each_row(name, shape, threads):
+    """`Y(b, I(b, n), d) +=! ...`: the loops of the rows stay outside or inside of those of the points, with one element for each."""
+    text, element = ROWS_APART[name]
+    b, n, d = shape
+    rng = np.random.default_rng(4)
+    x, i, j = rng.random(shape, np.float32), rng.integers(0, 9, (b, n), np.int32), rng.integers(0, 9, (n, d), np.int32)
+    expected = np.zeros((b, 9, d), np.float32)
+    for point in np.ndindex(*shape):
+        expected[element(*point, i, j)] += x[point]
+    compiled = tc.compile(text, target="cpu", allow=["TC234", "TC329"]).f
+    for count in (1, 2):
+        threads(count)
+        np.testing.assert_allclose(compiled(x, i, j), expected, rtol=1e-5)
+    assert compiled.source("loops").count("for at in") == 1, "no loop looks for points: one sets all elements to 0"
+
+
+def test_one_row_each_has_a_permutation_of_its_own():
+    text = "def f(float(B, N) X, int32(B, N) P) -> (float(B, N) Y) { Y(b, P(b, n)) = X(b, n) where unique }"
+    rng = np.random.default_rng(5)
+    x, places = rng.random((4, 50), np.float32), np.argsort(rng.random((4, 50)), 1).astype(np.int32)
+    expected = np.empty_like(x)
+    np.put_along_axis(expected, places, x, 1)
+    np.testing.assert_array_equal(tc.compile(text, target="cpu").f(x, places), expected)
+    simulation = tc.compile(text, target="cuda").f.simulate(x, places)
+    assert simulation.findings == ()
+    np.testing.assert_array_equal(simulation.outputs[0], expected)
+    places[2, 7] = places[2, 8]
+    with pytest.raises(tc.CallError, match="TC617"):
+        tc.compile(text, target="cpu").f(x, places)
+
+
 @pytest.mark.parametrize("engine", ["cpu", "interpreter"])
 @pytest.mark.parametrize(
     ("text", "arguments", "code", "said"),

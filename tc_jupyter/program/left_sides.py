@@ -16,6 +16,7 @@ from functools import reduce
 from . import bits
 from .conditions import conjuncts, identity_of, points_of
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from .integers import index_names, reads_elements
 from .program import Statement
 from .typing import limits_of
 
@@ -65,11 +66,15 @@ def kept(statement: Statement, dtype: DType) -> Expr:
 
 
 def places(statement: Statement) -> list[tuple[str, Expr]]:
-    """The output indices that the points of a statement of a schedule decide, and what each is equal to."""
+    """The output indices that the points of a statement of a schedule decide, and what each is equal to.
+
+    Elements may decide in each row for itself: `b` may stand in the place of `at`, as in `I(b, n) == at`, unless points decide it.
+    """
     outputs = {index.name for index in statement.output_indices}
     points = {index.name for index in statement.reduction_indices}
-    found = (_decided(condition, outputs, points) for condition in _conditions(statement))
-    return [each for each in found if each is not None]
+    found = [_decided(condition, outputs, points) for condition in _conditions(statement)]
+    chosen = {each[0] for each in found if each is not None}
+    return [each for each in found if each is not None and not index_names(each[1]) & chosen]
 
 
 def _conditions(statement: Statement) -> tuple[Expr, ...]:
@@ -93,8 +98,9 @@ def _decided(condition: Expr, outputs: set[str], points: set[str]) -> tuple[str,
     if not isinstance(condition, Binary) or condition.op != "==":
         return None
     for here, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        names = {node.name for node in walk(other) if isinstance(node, IndexVar)}
-        if isinstance(here, IndexVar) and here.name in outputs and names & points and not names & outputs:
+        names = index_names(other)
+        alone = not names & outputs or reads_elements(other)
+        if isinstance(here, IndexVar) and here.name in outputs - names and names & points and alone:
             return here.name, other
     return None
 

@@ -21,7 +21,7 @@ from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import GRID_AXES, Stage
 from tc_jupyter.schedule.target import WARP, Target
-from tc_jupyter.schedule.templates.scatter import elements_of, placed, placed_by_data
+from tc_jupyter.schedule.templates.scatter import asked, elements_of, placed, placed_by_data
 from tc_jupyter.schedule.templates.stages import added, fused
 
 
@@ -38,13 +38,15 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     elements = elements_of(stage)
     bytes_each = schedule.graph.program.tensor(stage.target).dtype.compute.bytes
     fits = elements is not None and 0 < elements * bytes_each * WARP <= target.shared_bytes
-    if not fits or not placed_by_data(stage.statement) or not stage.statement.initialize:
+    if not fits or asked(stage.statement) or not placed_by_data(stage.statement) or not stage.statement.initialize:
         return None
     return _in_shared_memory(schedule, stage, points)
 
 
 def _points_as_threads(schedule: Schedule, stage: Stage, points: list[str]) -> Schedule:
-    outputs = [index.name for index in stage.statement.output_indices]
+    around = asked(stage.statement)
+    outputs = [index.name for index in stage.statement.output_indices if index.name not in around]
+    points = [*around, *points]
     schedule = schedule.reorder(stage.name, *points, *outputs)
     schedule, points = fused(schedule, stage.name, points)
     schedule = schedule.split(stage.name, points[0], tuning.THREADS)
