@@ -58,3 +58,13 @@ def test_an_element_of_the_same_step_is_not_in_a_vector_with_its_reader():
     numbers = np.arange(12.0).reshape(3, 4)
     found, expected = (tc.compile(text, target=target).f(numbers) for target in ("cpu", "interpreter"))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_vectors_do_not_lie_along_an_index_of_which_an_equality_leaves_one():
+    text = (
+        "def f(float(T, S) E) -> (Y) { along t in 0:T { Y(t, l) +=! t == l ? E(t, j) : 0.0 where l in 0:T, j in 0:S } }"
+    )
+    function = tc.compile(text, target="cpu").f
+    assert ".vectorize('Y', 'j.inner')" in function.default_schedule(T=9, S=70).to_python()
+    numbers = np.random.default_rng(6).random((9, 70), np.float32)
+    np.testing.assert_allclose(function(numbers), np.diag(numbers.sum(1)), rtol=1e-5)

@@ -15,7 +15,8 @@ Worked example: `Y(c, i) = X(c, i) - a*(Y(c, i-1) else 0) along i`: `c` is outsi
 from __future__ import annotations
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Call, IndexVar, positions, walk
+from tc_jupyter.program import Binary, Call, IndexVar, points_of, positions, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import Facts, exactly, goes_over_lanes
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.orders import moving
@@ -158,11 +159,11 @@ def _sums_in_vectors(
     last, lanes = statement.output_indices[-1].name, lanes_of(schedule, stage, target)
     sums = [leaf for leaf in stage.leaves if stage.kind(leaf) != "output"]
     results = [leaf for leaf in stage.leaves if leaf not in (*steps, *free, *sums)]
-    if last in (*free, *results) and is_mostly_streaming(stage, last):
+    if last in (*free, *results) and _has_lanes(stage, last):
         return _tiled(schedule, stage, (free, steps, results, sums), target, facts)
     extents = {leaf: contraction.extent_of(stage, leaf, facts) for leaf in sums}
     long = [leaf for leaf, extent in extents.items() if extent is None or extent.typical >= lanes]
-    along = next((leaf for leaf in reversed(long) if is_mostly_streaming(stage, leaf)), None)
+    along = next((leaf for leaf in reversed(long) if _has_lanes(stage, leaf)), None)
     if along is None:
         return schedule
     extent, others = extents[along], [leaf for leaf in sums if leaf != along]
@@ -170,6 +171,13 @@ def _sums_in_vectors(
     schedule = schedule.split(name, along, lanes * vectors)
     schedule = schedule.reorder(name, *free, *steps, *results, *others, f"{along}.outer", f"{along}.inner")
     return schedule.vectorize(name, f"{along}.inner")
+
+
+def _has_lanes(stage: Stage, leaf: str) -> bool:
+    """Whether neighbours along a loop lie behind each other in memory, and an equality does not leave one of them."""
+    conditions, _ = points_of(stage.statement.value, stage.statement.operator)
+    single = any(isinstance(each, Binary) and each.op == "==" and leaf in index_names(each) for each in conditions)
+    return not single and is_mostly_streaming(stage, leaf)
 
 
 def _tiled(schedule: Schedule, stage: Stage, loops: tuple[list[str], ...], target: Target, facts: Facts) -> Schedule:
