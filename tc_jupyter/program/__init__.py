@@ -36,7 +36,7 @@ from .extents import solutions
 from .factoring import Factored, product_of, summed_first
 from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .iterations import index_state, state_help
-from .left_sides import condition_of, decided_by_data, folded_where, keeps, places, with_condition
+from .left_sides import condition_of, conditions_of, decided_by_data, folded_where, keeps, places, with_condition
 from .literals import lost_literals, narrow_literals
 from .neighbours import SHORTEST_ROW, is_along_rows
 from .orders import order_clause
@@ -126,6 +126,7 @@ __all__ = [
     "children",
     "component_of",
     "condition_of",
+    "conditions_of",
     "conjuncts",
     "decided_by_data",
     "folded_where",

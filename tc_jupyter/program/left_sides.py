@@ -72,12 +72,13 @@ def places(statement: Statement) -> list[tuple[str, Expr]]:
     """
     outputs = {index.name for index in statement.output_indices}
     points = {index.name for index in statement.reduction_indices}
-    found = [_decided(condition, outputs, points) for condition in _conditions(statement)]
+    found = [_decided(condition, outputs, points) for condition in conditions_of(statement)]
     chosen = {each[0] for each in found if each is not None}
     return [each for each in found if each is not None and not index_names(each[1]) & chosen]
 
 
-def _conditions(statement: Statement) -> tuple[Expr, ...]:
+def conditions_of(statement: Statement) -> tuple[Expr, ...]:
+    """The conditions under which a point takes part in an element, those of places among them."""
     if keeps(statement) and isinstance(statement.value, Select):
         return conjuncts(statement.value.condition)
     if statement.operator == "fold":

@@ -94,7 +94,7 @@ def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
 
 def _has_loops_of_its_own(statement: Statement) -> bool:
     """Whether elements say where its points go, or which there are: templates for other loops know nothing of that."""
-    return bool(scatter.placed(statement) or ragged.ended_by_data(statement))
+    return bool(scatter.placed(statement) or ragged.ended_by_data(statement) or ragged.range_of_results(statement))
 
 
 def _root_on_cpu(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:

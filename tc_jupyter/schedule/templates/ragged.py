@@ -1,30 +1,38 @@
-"""Reductions whose ranges elements end, as rows of a sparse matrix (`k in Ptr(i):Ptr(i + 1)`), on a CPU.
+"""Reductions with ranges that elements end, as rows of a sparse matrix (`k in Ptr(i):Ptr(i + 1)`), on a CPU.
 
 The loop over such a range stands inside those over what says where it ends, so that it has its own ends (`loops.conditions`). Where
-nothing else moves inside of it, it is the vector. Otherwise the elements of a row are summed together, some vectors at a time.
+nothing else moves inside of it, it is the vector. Otherwise the elements of a row are summed together, some vectors at a time. The
+range may also be one of results, as in the derivative of such a sum: then the loop over rows is outside, and each has its results.
 
 Measured times are in `docs/measurements.md`, 'How fast are ragged sums and triangles?'.
 """
 
 from __future__ import annotations
 
-from tc_jupyter.program import Binary, Expr, IndexVar, Read, Statement, points_of, walk
+from tc_jupyter.program import Binary, Expr, IndexVar, Read, Statement, conditions_of, walk
 from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
 from .stages import copied_out
-from .streaming import lanes_of
+from .streaming import is_mostly_streaming, lanes_of
+
+KINDS = "output", "reduction"
 
 
-def limits_of(statement: Statement) -> dict[str, list[Expr]]:
-    """What the conditions under which a point of a schedule's statement takes part compare the reduction indices with."""
+def limits_of(statement: Statement, kind: str = "reduction") -> dict[str, list[Expr]]:
+    """What the conditions under which a point of a schedule's statement takes part compare its indices with.
+
+    Args:
+        kind: of these indices, `reduction` or `output`.
+    """
     found: dict[str, list[Expr]] = {}
-    if statement.operator in ("=", "fold"):
+    if statement.operator == "fold":
         return found
-    names = {index.name for index in statement.reduction_indices}
-    for condition in points_of(statement.value, statement.operator)[0]:
+    names = {index.name for index in statement.indices if index.kind == kind}
+    for condition in conditions_of(statement):
         if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
             continue
         for here, other in ((condition.left, condition.right), (condition.right, condition.left)):
@@ -38,9 +46,18 @@ def ended_by_data(statement: Statement) -> tuple[str, ...]:
     return tuple(name for name, limits in limits_of(statement).items() if any(map(_moves_with_data, limits)))
 
 
+def range_of_results(statement: Statement) -> str | None:
+    """The output index that elements at each point of reduction indices give a range."""
+    points = {index.name for index in statement.reduction_indices}
+    for name, limits in limits_of(statement, "output").items():
+        if len(limits) > 1 and all(_moves_with_data(limit) and index_names(limit) <= points for limit in limits):
+            return name
+    return None
+
+
 def ends_loops(statement: Statement) -> bool:
     """Whether all conditions under which a point takes part compare a reduction index with other indices: no element decides."""
-    conditions = () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
+    conditions = () if statement.operator in ("=", "fold") else conditions_of(statement)
     limits = [limit for each in limits_of(statement).values() for limit in each]
     plain = not any(map(reads_elements, limits))
     return bool(conditions) and len(limits) == len(conditions) and plain
@@ -54,8 +71,11 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     """The schedule of such a reduction; `None` for other statements."""
     stage = schedule.graph.stage(name)
     ragged = ended_by_data(stage.statement)
-    if not ragged or not schedule.graph.is_free(name):
+    if not schedule.graph.is_free(name):
         return None
+    if not ragged:
+        found = range_of_results(stage.statement)
+        return None if found is None else _results_in_ranges(schedule, stage, found, target)
     limits = limits_of(stage.statement)
     deciding = {each for index in ragged for limit in limits[index] for each in index_names(limit)}
     outputs = [index.name for index in stage.statement.output_indices]
@@ -69,6 +89,30 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
         return _rows_at_once(schedule, name, rows, along, inner, target)
     schedule = schedule.reorder(name, *outputs, *inner)
     return schedule.parallel(name, outputs[0])
+
+
+def _results_in_ranges(schedule: Schedule, stage: Stage, ranged: str, target: Target) -> Schedule:
+    """The loops over what gives the ranges outside, in tasks of their own where nothing else is one.
+
+    Measured with AVX-512, one thread: the derivative of 20,000 rows of 10 elements by these 9.5 s where every element
+    looked for its row, and 0.3 ms since.
+    """
+    name, statement = stage.name, stage.statement
+    deciding = frozenset[str]().union(*map(index_names, limits_of(statement, "output")[ranged]))
+    outputs, sums = ([index.name for index in stage.statement.indices if index.kind == kind] for kind in KINDS)
+    outer, rows = outputs[: outputs.index(ranged)], outputs[outputs.index(ranged) + 1 :]
+    points, inner = ([each for each in sums if (each in deciding) == chosen] for chosen in (True, False))
+    along = next(iter([*inner[-1:], *rows[-1:]]), None)
+    if not outer and target.threads > 1:
+        schedule = schedule.split(name, ranged, nparts=target.threads)
+        outer, ranged = [f"{ranged}.outer"], f"{ranged}.inner"
+    order = [*outer, *points, ranged, *rows, *inner]
+    if along is not None and is_mostly_streaming(stage, along):
+        schedule = schedule.split(name, along, lanes_of(schedule, stage, target))
+        order = [each for each in order if each != along] + [f"{along}.outer", f"{along}.inner"]
+        schedule = schedule.vectorize(name, f"{along}.inner")
+    schedule = schedule.reorder(name, *order)
+    return schedule.parallel(name, *outer) if outer else schedule
 
 
 def _rows_at_once(
@@ -87,4 +131,4 @@ def _rows_at_once(
     return schedule.vectorize(cache, f"{along[-1]}.inner")
 
 
-__all__ = ["default", "ended_by_data", "ends_loops", "limits_of"]
+__all__ = ["default", "ended_by_data", "ends_loops", "limits_of", "range_of_results"]

@@ -25,6 +25,7 @@ from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL
+from .ragged import ended_by_data
 from .stages import added
 from .streaming import is_streaming, lanes_of
 
@@ -56,7 +57,8 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     if not chosen or not schedule.graph.is_free(name):
         return None
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
-    points = [index.name for index in stage.statement.reduction_indices]
+    ragged = ended_by_data(stage.statement)
+    points = sorted((index.name for index in stage.statement.reduction_indices), key=lambda each: each in ragged)
     apart = asked(stage.statement)
     rows = [output for output in outputs if output not in (*chosen, *apart)]
     if keeps(stage.statement):
@@ -64,7 +66,7 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     if apart:
         return _apart(schedule, stage, points, chosen, rows, target)
     schedule = schedule.reorder(name, *points, *chosen, *rows)
-    if not placed_by_data(stage.statement):
+    if not placed_by_data(stage.statement) and not ragged:
         return _gathered(schedule, stage, points, outputs)
     elements = elements_of(stage)
     initialized = stage.statement.initialize or stage.statement.accumulate
