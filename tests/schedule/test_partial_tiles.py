@@ -14,10 +14,10 @@ from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.loops.rewrite import with_blocks
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import Const, DType, int64
-from tc_jupyter.schedule import Split, steps_from_data, steps_to_data
+from tc_jupyter.schedule import Split, candidates, steps_from_data, steps_to_data
 from tc_jupyter.schedule.stage import TAILS
 from tests.codegen.llvm_kernels import AVX512, ISAS, compare
-from tests.running import default, kernels_of, run
+from tests.running import default, kernels_of, program_of, run
 from tests.strategies import arguments
 
 ROW = "def f(float(N) X) -> (C) { C(i) = 2 * X(i) + 1 }"
@@ -213,3 +213,11 @@ def test_refused_steps_leave_no_shift_behind():
     start = default("def f(float(N,M) X) -> (S) { S(i) +=! X(i,j) }")
     with pytest.raises(CompileError, match="TC414"):
         start.together(lambda s: s.split("S", "j", 4, tail="shift").cache_write("S"))
+
+
+def test_a_tuner_tries_tails_of_partial_tiles():
+    text = "def f(float(N,M) X) -> (O) { T(i,j) = 2*X(i,j)  O(i,j) = T(i,j) + T(i,j+1) }"
+    found = candidates(*program_of(text), AVX512, {"N": 512, "M": 512})
+    tails = [{dict(step.keywords).get("tail") for step in each.steps} - {None} for each in found]
+    assert {name for each in tails for name in each} <= {*TAILS}
+    assert 1 <= sum(map(bool, tails)) <= len(TAILS)
