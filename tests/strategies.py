@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.schedule.stage import TAILS
 
 SIZES = ("N", "M", "K")
 FLOATS = ("float", "double", "half")
@@ -420,9 +421,10 @@ def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...
     leaf = data.draw(st.sampled_from(leaves))
     if kind == "split":
         factor = data.draw(st.sampled_from((1, 2, 3, 4, 16)))
+        tail = data.draw(st.sampled_from((None, None, *TAILS)))
         if data.draw(st.integers(0, 4)) == 0:
-            return schedule.split(stage, leaf, nparts=factor)
-        return schedule.split(stage, leaf, factor=factor)
+            return schedule.split(stage, leaf, nparts=factor, tail=tail)
+        return schedule.split(stage, leaf, factor=factor, tail=tail)
     if kind in ("fuse", "skew"):
         number = leaves.index(leaf)
         return getattr(schedule, kind)(stage, leaf, leaves[min(number + 1, len(leaves) - 1)])

@@ -136,6 +136,7 @@ BAD_ANNOTATION = Code("TC410", "bad-annotation", _E, "the loop cannot have this 
 FOREIGN_SCHEDULE = Code("TC411", "foreign-schedule", _E, "the schedule does not fit the program")
 NOT_COUNTED = Code("TC412", "not-counted", _E, "the elements that a stage needs cannot be counted")
 NOT_ROLLING = Code("TC413", "not-rolling", _N, "a stage that asks to keep a window computes all of it at every visit")
+BAD_TAIL = Code("TC414", "bad-tail", _E, "the last tile of a split cannot be done so")
 
 UNSUPPORTED = Code("TC501", "unsupported", _E, "the feature is not part of this version")
 TOO_LARGE = Code("TC502", "too-large", _E, "a constant, or an array, is beyond 2^63 - 1")

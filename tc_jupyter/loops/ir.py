@@ -74,6 +74,7 @@ class For:
             `fragment.column` (8): the elements of a tile of a fragment, each in the thread that holds it.
         axis: name of the schedule's axis (`i.outer`), for comments and views.
         chunk: for `parallel`: iterations per task, 0 = chosen by the engine.
+        tail: what a schedule says of partial tiles (`schedule.primitives.split`); the engine chooses if it is empty.
     """
 
     var: str
@@ -83,6 +84,7 @@ class For:
     kind: str = "serial"
     axis: str = ""
     chunk: int = 0
+    tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,10 +395,10 @@ class _Nest:
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
-    def expr(self, value: SizeExpr) -> Expr:
-        """A size expression over symbolic loop variables as an expression over the kernel's loop variables."""
+    def expr(self, value: SizeExpr, as_one: bool = False) -> Expr:
+        """A size expression over symbolic loop variables as an expression over the kernel's loop variables; see `loop_expr`."""
         counted = {name: index(name) - first for name, first in self.starts.items() if name in value.indices}
-        return rewrite(loop_expr(value.substitute(counted)), self._rename)
+        return rewrite(loop_expr(value.substitute(counted), as_one), self._rename)
 
     def _rename(self, expr: Expr) -> Expr | None:
         if isinstance(expr, IndexVar) and expr.name in self.names:
@@ -753,17 +753,18 @@ class _StageLoops:
         # the registers of a fragment and of a window need constant indices
         repeats = (self._is_in_fragments and leaf in self._inner_outputs()) or self._is_private_window
         kind = self.stage.annotation(leaf) or ("unroll" if repeats else "serial")
-        name = variable(self.stage.name, leaf)
+        name, tail = variable(self.stage.name, leaf), self.stage.tail(leaf) or ""
         var = self.nest.names[name]
         if name in self.nest.starts:
             first, length = (self.nest.expr(each) for each in (self.nest.starts[name], extent))
-            return Block((For(var, first, length, body, kind, leaf),))
+            return Block((For(var, first, length, body, kind, leaf, tail=tail),))
         start = constant(0)
         window = self.nest.window(self.stage)
         if window is not None and leaf == window.axis and not self._is_private_window:
             start = minimum(window.loop, constant(1)) * window.kept
         length = self.nest.certain(extent - start, self.stage)
-        return Block((For(var, self.nest.expr(start), self.nest.expr(length), body, kind, leaf),))
+        count = self.nest.expr(length, as_one=tail == "shift")  # a vector of `min(N - 1, 8)` has 8 lanes
+        return Block((For(var, self.nest.expr(start), count, body, kind, leaf, tail=tail),))
 
     @property
     def _is_private_window(self) -> bool:
@@ -1431,17 +1432,21 @@ def _joined(op: str, parts: Sequence[Expr]) -> Expr | None:
     return reduce(lambda a, b: Binary(op, a, b, DType.BOOL), parts) if parts else None
 
 
-def loop_expr(value: SizeExpr) -> Expr:
-    """As `to_expr`, but written as one writes loop bounds: `min(4, N - 4*o)` and not `-max(4*o - N, -4)`."""
+def loop_expr(value: SizeExpr, as_one: bool = False) -> Expr:
+    """As `to_expr`, but written as one writes loop bounds: `min(4, N - 4*o)` and not `-max(4*o - N, -4)`.
+
+    Args:
+        as_one: also `min(N - 1, 8)` and not `min(N, 9) - 1`.
+    """
     value = value.substitute({name: constant(number) for name, number in _fixed(value).items()})
     terms = value.ordered()
-    if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == -1:
-        atom = terms[0][0][0]
+    if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] in ((1, -1) if as_one else (-1,)):
+        (atom,), sign = terms[0]
         if isinstance(atom, Extremum):
-            kind = "min" if atom.kind == "max" else "max"
-            parts = [loop_expr(value.offset - argument) for argument in atom.arguments]
+            kind = atom.kind if sign > 0 else "min" if atom.kind == "max" else "max"
+            parts = [loop_expr(value.offset + argument * sign) for argument in atom.arguments]
             return reduce(lambda a, b: Binary(kind, a, b, DType.INT64), parts)
-        if isinstance(atom, FloorDiv) and value.offset == 0:
+        if isinstance(atom, FloorDiv) and sign < 0 and value.offset == 0:
             top = loop_expr(atom.divisor - 1 - atom.numerator)
             return Binary("//", top, to_expr(atom.divisor), DType.INT64)
     return to_expr(value)

@@ -83,8 +83,9 @@ def _statement(stmt: Stmt, depth: int) -> list[str]:
     pad = "  " * depth
     match stmt:
         case For():
-            note = "" if stmt.kind == "serial" else f"  # {stmt.kind}"
-            return [f"{pad}{heading(stmt)}{note}", *_block(stmt.body, depth + 1)]
+            notes = ["" if stmt.kind == "serial" else stmt.kind, stmt.tail and f"tail {stmt.tail}"]
+            note = ", ".join(filter(None, notes))
+            return [f"{pad}{heading(stmt)}{note and f'  # {note}'}", *_block(stmt.body, depth + 1)]
         case If():
             lines = [f"{pad}if {show_expr(stmt.condition)}", *_block(stmt.then, depth + 1)]
             if stmt.otherwise is not None:

@@ -85,7 +85,7 @@ def _tails(body: Block, bound: _Bound) -> dict[Expr, int]:
     allowed = bound.around - bound.threads if _meets(body) else bound.around
     found: dict[Expr, int] = {}
     for loop in (stmt for stmt in walk_statements(body) if isinstance(stmt, For) and stmt.kind in CONSTANT):
-        parts = _shorter(loop.extent)
+        parts = None if loop.tail == "mask" else _shorter(loop.extent)
         if parts is None or not _writes(loop, registers):
             continue
         rest, length = parts

@@ -479,7 +479,7 @@ class Bounds(Mapping[str, AxisRanges]):
         for leaf in stage.leaves[shared : len(stage.leaves) - (len(step.axes) if step else 0)]:
             span = ranges[leaf]
             if keep or span.extent != 1:
-                note = stage.annotation(leaf)
+                note = ", ".join(filter(None, (stage.annotation(leaf), (said := stage.tail(leaf)) and f"tail {said}")))
                 end = max(0, span.extent) if isinstance(span.extent, int) else shown(span.extent)
                 lines.append("  " * depth + f"for {stage.name}[{leaf}] in 0:{end}" + (f"   # {note}" if note else ""))
                 depth += 1
@@ -609,6 +609,7 @@ def _relation_json(relation: Relation) -> dict[str, Any]:
     match relation:
         case Split():
             kind = {"kind": "split", "factor": relation.factor, "nparts": relation.nparts}
+            kind |= {} if relation.tail is None else {"tail": relation.tail}
         case Fuse():
             kind = {"kind": "fuse"}
         case Skew():

@@ -38,7 +38,7 @@ from tc_jupyter.ranges import (
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
 from .lineage import Lineage, on_front, steps_to
-from .stage import Fuse, IterVar, Relation, Split, Stage, StageGraph, children_of, parents_of
+from .stage import Fuse, IterVar, Split, Stage, StageGraph, children_of
 from .visits import Enumeration, TooManyPoints
 
 Alternative = tuple[SizeExpr, ...]
@@ -365,13 +365,15 @@ def axis_values(
     """The axes `wanted` in terms of the roots, counted from 0; `starts` has the roots so.
 
     Raises:
-        Unknown: a fused axis whose inner extent is no number.
+        Unknown: a fused axis whose inner extent is no number, or a last tile that begins earlier: its points are in two tiles.
     """
     values = dict(starts)
     for relation in stage.relations:
-        if not _below(stage, relation) & wanted:
+        if not stage.below(children_of(relation)) & wanted:
             continue
         if isinstance(relation, Split):
+            if relation.tail == "shift":
+                raise Unknown(f"the last tile of `{relation.parent}` of `{stage.name}` begins inside the one before it")
             factor = related.factors[relation.parent]
             values[relation.outer] = floor_div(values[relation.parent], factor)
             values[relation.inner] = mod(values[relation.parent], factor)
@@ -394,15 +396,6 @@ def root_dim(stage: Stage, root: str) -> str:
 
 def _outputs(stage: Stage) -> tuple[IterVar, ...]:
     return tuple(root for root in stage.roots if root.kind == "output")
-
-
-def _below(stage: Stage, relation: Relation) -> frozenset[str]:
-    """The axes that descend from what a relation derives."""
-    below = set(children_of(relation))
-    for other in stage.relations[stage.relations.index(relation) + 1 :]:
-        if below & set(parents_of(other)):
-            below |= set(children_of(other))
-    return frozenset(below)
 
 
 def _has_vectors(stage: Stage) -> bool:

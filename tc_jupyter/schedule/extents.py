@@ -30,7 +30,7 @@ def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str
     if extent == constant(1) and _has_inner(stage, leaf, placed):
         return extent  # one part: the loop inside it ends where the constraint says
     for value, limit in related.constraints:
-        if _is_started(stage, leaf, value):
+        if _is_started(stage, leaf, value) or (value, limit) in related.tested:
             continue
         most = _tail(stage, leaf, placed, value, limit)
         if most is not None and not nonnegative(most - extent):
@@ -135,7 +135,7 @@ def _weights(value: SizeExpr, loops: set[str]) -> dict[str, SizeExpr] | None:
 def _is_implied(stage: Stage, related: Lineage, value: SizeExpr, limit: SizeExpr) -> bool:
     """Whether the innermost loop of a constraint ends where the constraint says."""
     used = [leaf for leaf in stage.leaves if variable(stage.name, leaf) in value.indices | limit.indices]
-    if not used or limit.indices & {variable(stage.name, used[-1])}:
+    if (value, limit) in related.tested or not used or limit.indices & {variable(stage.name, used[-1])}:
         return False
     last = used[-1]
     if _weights(value, {variable(stage.name, last)}) is None:

@@ -37,8 +37,8 @@ from tc_jupyter.ranges import (
     of_atom,
 )
 
-from .lineage import Domain, Lineage, bounded, counted, default_domain, lineage, on_front
-from .stage import GPU_AXES, THREAD_AXES, Fuse, Skew, Split, Stage, StageGraph, children_of, parents_of
+from .lineage import Domain, Lineage, bounded, counted, default_domain, lineage, on_front, tile_start
+from .stage import GPU_AXES, THREAD_AXES, Fuse, Skew, Split, Stage, StageGraph, children_of
 
 Interval = tuple[SizeExpr, SizeExpr]
 """Smallest and largest value, both included."""
@@ -541,19 +541,22 @@ class _PassUp:
 
     def _split(self, relation: Split) -> AxisStep:
         related = self.bounds.lineage
-        factor, last = related.factors[relation.parent], related.extents[relation.parent] - 1
+        factor, extent = related.factors[relation.parent], related.extents[relation.parent]
         outer, inner = self.step(relation.outer), self.step(relation.inner)
         (outer_low, outer_high), (inner_low, inner_high) = outer.ends, inner.ends
+        low, start = (tile_start(relation, factor, extent, end) for end in outer.ends)
+        ends_inside = mod(extent, factor) == constant(0)
         if inner_low == constant(0) and inner_high == related.extents[relation.inner] - 1:
             # the end of the parent limits it below, more simply than `min(factor, extent)` here
-            inner_high = factor - 1
-        high = outer_high * factor + inner_high
+            inner_high = (minimum(factor, extent) if relation.tail == "shift" else factor) - 1
+            ends_inside = ends_inside or relation.tail == "shift"
+        high = start + inner_high
         if self.tvm:
-            return AxisStep((outer_low * factor + inner_low, high), outer.exact and inner.exact, "affine")
-        high = high if mod(related.extents[relation.parent], factor) == constant(0) else minimum(high, last)
+            return AxisStep((low + inner_low, high), outer.exact and inner.exact, "affine")
+        high = high if ends_inside else minimum(high, extent - 1)
         dense = outer_low == outer_high or inner_high - inner_low == factor - 1
         exact = outer.exact and inner.exact and dense
-        return AxisStep((outer_low * factor + inner_low, high), exact, "affine")
+        return AxisStep((low + inner_low, high), exact, "affine")
 
     def _skewed(self, relation: Skew, axis: str) -> AxisStep:
         """The outer loop from its first to its last value on the fronts; the inner one is what is left of them."""
@@ -577,10 +580,7 @@ class _PassUp:
 
     def _leaves_below(self, axis: str) -> frozenset[str]:
         """The loop variables of the leaves that an axis has become."""
-        below = {axis}
-        for relation in self.stage.relations:
-            if below & set(parents_of(relation)):
-                below |= set(children_of(relation))
+        below = self.stage.below((axis,))
         return frozenset(variable(self.stage.name, leaf) for leaf in self.stage.leaves if leaf in below)
 
 
@@ -749,7 +749,8 @@ def pass_down(stage: Stage, related: Lineage) -> dict[str, tuple[SizeExpr, SizeE
         ) != constant(0):
             factor, extent = related.factors[relation.parent], related.extents[relation.parent]
             outer = related.values[relation.outer]
-            result[relation.inner] = (constant(0), minimum(factor, extent - factor * outer))
+            rest = extent if relation.tail == "shift" else extent - factor * outer
+            result[relation.inner] = (constant(0), minimum(factor, rest))
         if isinstance(relation, Skew):
             first, end = on_front(relation, related.extents, related.values[relation.front])
             result[relation.place] = (constant(0), end - first)

@@ -40,6 +40,8 @@ class Lineage:
         extents: number of values of every axis, without tails (TVM's pass down).
         factors: per split axis the length of a full inner loop.
         constraints: `value < limit`, what tails and fronts leave to check; every leaf runs from 0 to its extent.
+        tails: per split axis the one that its last tile leaves.
+        tested: those that are looked at in each point, though loops could end where they say.
         leaves: the loop variable of every leaf, and one for the components of a fold, which have no loop.
     """
 
@@ -47,6 +49,8 @@ class Lineage:
     extents: Mapping[str, SizeExpr]
     factors: Mapping[str, SizeExpr]
     constraints: tuple[tuple[SizeExpr, SizeExpr], ...]
+    tails: Mapping[str, tuple[SizeExpr, SizeExpr]]
+    tested: frozenset[tuple[SizeExpr, SizeExpr]]
     leaves: Mapping[str, SizeExpr]
 
     def leaf(self, name: str) -> SizeExpr:
@@ -81,14 +85,16 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
     relative = {leaf: bounded(variable(leaf), extents[leaf]) for leaf in (*stage.leaves, *parts)}
     leaves = dict(relative)
     constraints: list[tuple[SizeExpr, SizeExpr]] = []
+    tails: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    tested: list[tuple[SizeExpr, SizeExpr]] = []
     for relation in reversed(stage.relations):
         if isinstance(relation, Split):
-            factor = factors[relation.parent]
-            value = relative[relation.outer] * factor + relative[relation.inner]
-            relative[relation.parent] = value
-            extent = extents[relation.parent]
+            factor, extent, inner = factors[relation.parent], extents[relation.parent], relative[relation.inner]
+            value = relative[relation.parent] = tile_start(relation, factor, extent, relative[relation.outer]) + inner
             if mod(extent, factor) != constant(0):
-                constraints.append((value, extent))
+                tails[relation.parent] = tail = (inner if relation.tail == "shift" else value, extent)
+                constraints.append(tail)
+                tested += [tail] if is_tested(stage, relation) else []
         elif isinstance(relation, Fuse):
             fused, inner = relative[relation.fused], extents[relation.inner]
             relative[relation.outer] = floor_div(fused, inner)
@@ -104,7 +110,22 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
     }
     firsts = {variable(leaf): constant(0) for leaf in _within_tiles(stage)}
     constraints += [(value.substitute(values).substitute(firsts), limit) for value, limit in stage.limits]
-    return Lineage(values, extents, factors, tuple(constraints), leaves)
+    return Lineage(values, extents, factors, tuple(constraints), tails, frozenset(tested), leaves)
+
+
+def tile_start(relation: Split, factor: SizeExpr, extent: SizeExpr, outer: SizeExpr) -> SizeExpr:
+    """The first value of a tile, counted from 0; one that is shifted ends where its parent does, if that is long enough."""
+    start = outer * factor
+    if relation.tail != "shift" or mod(extent, factor) == constant(0):
+        return start
+    return minimum(start, maximum(extent - factor, constant(0)))
+
+
+def is_tested(stage: Stage, relation: Split) -> bool:
+    """Whether the points of a partial tile have a condition around them: a mask is one where no loop inside is a vector."""
+    if relation.tail != "mask":
+        return relation.tail == "guard"
+    return not stage.below((relation.inner,)) & {leaf for leaf, kind in stage.annotations if kind == "vectorize"}
 
 
 def on_front(relation: Skew, extents: Mapping[str, SizeExpr], front: SizeExpr) -> tuple[SizeExpr, SizeExpr]:

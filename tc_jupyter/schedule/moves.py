@@ -2,7 +2,7 @@
 
 Every candidate is made by primitives, which refuse what is illegal, so it computes what the program says for all sizes. Templates
 are varied by asking them for a device with other limits (fewer registers give smaller tiles); plain loops are varied by the factors
-of their splits, by their order, and by where producers run.
+and tails of their splits, by their order, and by where producers run.
 
 Worked example: for `T(i,j) = 2*X(i,j)  O(i,j) = T(i,j) + T(i,j+1)` the candidates hold the default schedule, tiles of several sizes
 on `O`, and `T` at root, inlined, or computed at every loop of `O`.
@@ -16,15 +16,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from random import Random
+from typing import Any
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Fact, Ranges
 
+from .legality import default_lineage
 from .primitives import constant_extent
 from .schedule import Schedule, Step, schedule_of
 from .space import default_schedule
-from .stage import GPU_AXES, THREAD_AXES, Stage
+from .stage import GPU_AXES, TAILS, THREAD_AXES, Stage
 from .target import Target
 
 MOST = 128
@@ -53,7 +55,7 @@ def candidates(
 
 
 def mutate(schedule: Schedule, random: Random, target: Target | None = None) -> Schedule:
-    """A legal schedule one change away: another factor, order, annotation or place of a producer.
+    """A legal schedule one change away: another factor, tail, order, annotation or place of a producer.
 
     Args:
         target: its limits are kept; `None` for none.
@@ -104,6 +106,8 @@ def _all(
     yield from _places(first)
     for factor in TILES:
         yield from _refactored(first, factor)
+    for tail in TAILS:
+        yield _with_tails(first, tail)
     if target.kind == "cpu":
         plain = schedule_of(program, ranges)
         for placed in (plain, *_places(plain)):
@@ -176,7 +180,16 @@ def _tile(schedule: Schedule, name: str, factor: int) -> Schedule:
 def _refactored(schedule: Schedule, factor: int) -> Iterator[Schedule]:
     """One split with another factor."""
     for place in _free_splits(schedule):
-        yield from _legal([lambda place=place: _with_factor(schedule, place, factor)])
+        yield from _legal([lambda place=place: _with_keyword(schedule, place, "factor", factor)])
+
+
+def _with_tails(schedule: Schedule, tail: str) -> Schedule:
+    """The same of all partial tiles, where it is not refused."""
+    for place in _free_splits(schedule):
+        stage, axis = schedule.steps[place].arguments[:2]
+        if axis in default_lineage(schedule.graph.stage(stage)).tails:
+            schedule = next(_legal([lambda now=schedule, at=place: _with_keyword(now, at, "tail", tail)]), schedule)
+    return schedule
 
 
 def _legal(makers: Iterable[Callable[[], Schedule]]) -> Iterator[Schedule]:
@@ -219,9 +232,12 @@ def _factor(step: Step) -> int | None:
     return dict(step.keywords).get("factor")
 
 
-def _with_factor(schedule: Schedule, place: int, factor: int) -> Schedule:
+def _with_keyword(schedule: Schedule, place: int, name: str, value: Any) -> Schedule:
     steps = list(schedule.steps)
-    steps[place] = replace(steps[place], keywords=(("factor", factor),))
+    keywords = {**dict(steps[place].keywords), name: value}
+    steps[place] = replace(
+        steps[place], keywords=tuple((key, each) for key, each in keywords.items() if each is not None)
+    )
     return _replayed(schedule, tuple(steps))
 
 
@@ -236,7 +252,12 @@ def _change_factor(schedule: Schedule, random: Random) -> Schedule:
         return schedule
     place = random.choice(places)
     now = _factor(schedule.steps[place]) or 1
-    return _with_factor(schedule, place, max(1, random.choice((now // 2, now * 2, random.choice(TILES)))))
+    return _with_keyword(schedule, place, "factor", max(1, random.choice((now // 2, now * 2, random.choice(TILES)))))
+
+
+def _change_tail(schedule: Schedule, random: Random) -> Schedule:
+    places = _free_splits(schedule)
+    return _with_keyword(schedule, random.choice(places), "tail", random.choice((None, *TAILS))) if places else schedule
 
 
 def _change_order(schedule: Schedule, random: Random) -> Schedule:
@@ -290,6 +311,7 @@ def _plain_stage(schedule: Schedule, random: Random) -> Stage | None:
 
 _MOVES: tuple[Callable[[Schedule, Random], Schedule], ...] = (
     _change_factor,
+    _change_tail,
     _change_order,
     _change_place,
     _split_loop,

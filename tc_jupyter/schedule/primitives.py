@@ -53,6 +53,7 @@ from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import ceil_div, default_domain, leaf_domain, lineage
 from .orders import changed_order, refused
+from .partial_tiles import tail_problem
 from .placement import (
     attach_points,
     attach_problem,
@@ -70,6 +71,7 @@ from .stage import (
     ANNOTATIONS,
     GPU_AXES,
     SCOPES,
+    TAILS,
     Attach,
     Fuse,
     IterVar,
@@ -103,8 +105,15 @@ MOST_READERS = 3
 # --- loops of one stage ----------------------------------------------------------------------------------------------
 
 
-def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, nparts: int | None = None) -> StageGraph:
-    """Split a loop into an outer and an inner loop of `factor` iterations; the last inner loop may be shorter.
+def split(
+    graph: StageGraph,
+    stage: str,
+    axis: str,
+    factor: int | None = None,
+    nparts: int | None = None,
+    tail: str | None = None,
+) -> StageGraph:
+    """Split a loop into an outer and an inner loop of `factor` iterations; the last tile may be a partial one.
 
     Rewrite:
         for i in 0:n                 S(i)
@@ -128,12 +137,17 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
     Args:
         factor: iterations of the inner loop; larger than the extent is legal (one short loop).
         nparts: instead of `factor`: number of iterations of the outer loop; the factor is `ceil(n/nparts)`.
+        tail: what happens with a partial last tile. `"short"`: its loop is shorter. `"guard"`: all tiles are full, with a
+            condition around each point. `"shift"`: it begins earlier and is full, if the loop is as long as a tile; some results
+            are computed twice. `"mask"`: the lanes of the vectorised inner loop that are beyond the end do nothing, which in any
+            other loop is a condition. By default the loop is shorter, or what the engine finds faster; the values are the same.
 
     Raises:
         CompileError: TC403 (no such loop), TC405 (a factor below 1, or splits of splits of more than
-            2^40 iterations), TC410 (the loop is parallel, a vector or the like already, or part of a tensorized step).
+            2^40 iterations), TC410 (the loop is parallel, a vector or the like already, or part of a tensorized step), TC414 (no
+            such tail, or one that these loops cannot have).
 
-    Source: TVM, "InferBound Pass", IterVarRelation Split.
+    Source: TVM, "InferBound Pass", IterVarRelation Split; Halide, `TailStrategy`.
     """
     old = find_stage(graph, stage)
     _leaf(graph, old, axis)
@@ -152,11 +166,15 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
         help = "give one of `factor` and `nparts`, an integer of 1 or more"
         too_large = integer and number is not None and number > most
         raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)
-    relation = Split(axis, f"{axis}.outer", f"{axis}.inner", factor, nparts)
+    if tail not in (None, *TAILS):
+        message = f"`{shown_value(tail)}` is no tail of `{stage}[{axis}]`"
+        raise refuse(graph, codes.BAD_TAIL, old, message, f"one of {', '.join(TAILS)}")
+    relation = Split(axis, f"{axis}.outer", f"{axis}.inner", factor, nparts, tail)
+    new = graph
     for each in _around_steps(graph, old, (axis,)) or (old,):
         leaves = _replace_leaves(each, axis, (relation.outer, relation.inner))
-        graph = graph.replace_stage(replace(each, relations=(*each.relations, relation), leaves=leaves))
-    return graph
+        new = new.replace_stage(replace(each, relations=(*each.relations, relation), leaves=leaves))
+    return new if tail is None else _keeps_tails(graph, new)
 
 
 def fuse(graph: StageGraph, stage: str, outer: str, inner: str) -> StageGraph:
@@ -331,7 +349,9 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     return _valid(graph, new, old) if any(graph.attached(stage)) else new
 
 
-def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor: int) -> StageGraph:
+def tile(
+    graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor: int, tail: str | None = None
+) -> StageGraph:
     """Split two loops and put the inner ones inside: `x.outer, y.outer, x.inner, y.inner`.
 
     Rewrite:
@@ -357,14 +377,15 @@ def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor:
         y: the loop whose tiles are inside of them.
         x_factor: iterations of `x` in a tile.
         y_factor: iterations of `y` in a tile.
+        tail: what happens with partial tiles of both loops, as in `split`.
 
     Raises:
         CompileError: TC403 (no such loop), TC405 (a factor below 1), TC410 (a loop is parallel, a vector or the like
-            already), TC401 (a reader of a stage that is computed in one of the loops would leave it).
+            already), TC401 (a reader of a stage that is computed in one of the loops would leave it), TC414 (as in `split`).
     """
     for axis in (x, y):  # before the first split, whose loops the user has not written
         _leaf(graph, find_stage(graph, stage), axis)
-    graph = split(split(graph, stage, x, x_factor), stage, y, y_factor)
+    graph = split(split(graph, stage, x, x_factor, tail=tail), stage, y, y_factor, tail=tail)
     return reorder(graph, stage, f"{x}.outer", f"{y}.outer", f"{x}.inner", f"{y}.inner")
 
 
@@ -1982,6 +2003,8 @@ def is_legal(old: StageGraph, new: StageGraph) -> bool:
     """Whether what some steps made of a graph keeps all rules that each step by itself is asked for."""
     if graph_problem(new) is not None or _order_problem(new) is not None:
         return False
+    if tail_problem(new) is not None:
+        return False
     return grid_problem(new) is None and _early_problem(new) is None and changed_order(old, new) is None
 
 
@@ -2021,6 +2044,25 @@ def check_order(old: StageGraph, new: StageGraph) -> None:
     if found is not None:
         stage, problem = found
         raise refuse(old, problem.code, stage, problem.message, problem.help)
+
+
+def check_tails(old: StageGraph, new: StageGraph) -> None:
+    """Refuse loops that cannot do what is said of their partial tiles; see `partial_tiles.tail_problem`.
+
+    Raises:
+        CompileError: TC414.
+    """
+    if not new.unchecked:
+        _keeps_tails(old, new)
+
+
+def _keeps_tails(old: StageGraph, new: StageGraph) -> StageGraph:
+    """The new graph, if its loops can do what is said of partial tiles."""
+    found = tail_problem(new)
+    if found is not None:
+        stage, message, help = found
+        raise refuse(old, codes.BAD_TAIL, stage, message, help)
+    return new
 
 
 def _early_problem(graph: StageGraph) -> tuple[str, str, str] | None:

@@ -76,15 +76,16 @@ class Schedule:
     # --- loops -------------------------------------------------------------------------------------------------------
 
     @documented
-    def split(self, stage: str, axis: str, factor: int | None = None, nparts: int | None = None) -> Schedule:
-        keywords = (
-            {"factor": factor}
-            if nparts is None
-            else {"nparts": nparts}
-            if factor is None
-            else {"factor": factor, "nparts": nparts}
-        )
-        return self._do("split", stage, axis, **keywords)
+    def split(
+        self,
+        stage: str,
+        axis: str,
+        factor: int | None = None,
+        nparts: int | None = None,
+        tail: str | None = None,
+    ) -> Schedule:
+        given: dict[str, Any] = {"factor": factor, "nparts": nparts, "tail": tail}
+        return self._do("split", stage, axis, **{key: value for key, value in given.items() if value is not None})
 
     @documented
     def fuse(self, stage: str, outer: str, inner: str) -> Schedule:
@@ -99,8 +100,8 @@ class Schedule:
         return self._do("reorder", stage, *axes)
 
     @documented
-    def tile(self, stage: str, x: str, y: str, x_factor: int, y_factor: int) -> Schedule:
-        return self._do("tile", stage, x, y, x_factor, y_factor)
+    def tile(self, stage: str, x: str, y: str, x_factor: int, y_factor: int, tail: str | None = None) -> Schedule:
+        return self._do("tile", stage, x, y, x_factor, y_factor, **({} if tail is None else {"tail": tail}))
 
     @documented
     def parallel(self, stage: str, *axes: str) -> Schedule:
@@ -285,17 +286,18 @@ class Schedule:
         graph = result[0] if isinstance(result, tuple) else result
         primitives.check_grid(self.graph, graph)
         primitives.check_order(self.graph, graph)
+        primitives.check_tails(self.graph, graph)
         step = Step(name, arguments, tuple(keywords.items()))
         return replace(self, graph=graph, steps=(*self.steps, step), origin=self.start())
 
 
 def _stage_line(stage: Stage) -> str:
-    """`A.cache at C, k.outer: i, k.inner vectorize`."""
+    """`A.cache at C, k.outer: i, k.inner vectorize`; what is said of the tail of a split stands behind its inner loop."""
     attach = stage.attach
     where = "" if attach.kind == "root" else f" {attach.kind}"
     where += f" {attach.stage}, {attach.axis}" if attach.stage else ""
-    said = dict(stage.annotations)
-    loops = ", ".join(f"{leaf} {said[leaf]}" if leaf in said else leaf for leaf in stage.leaves)
+    tails = {leaf: f"tail={said}" for leaf in stage.leaves if (said := stage.tail(leaf))}
+    loops = ", ".join(" ".join(filter(None, (x, stage.annotation(x), tails.get(x)))) for x in stage.leaves)
     return f"{stage.name}{where}: {loops or 'no loop'}"
 
 

@@ -26,6 +26,8 @@ THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 GPU_AXES = (*GRID_AXES, *THREAD_AXES)
 ANNOTATIONS = ("parallel", "vectorize", "unroll", *GPU_AXES)
 SCOPES = ("auto", "global", "shared", "local", "register", "threads", "fragment")
+TAILS = ("short", "guard", "shift", "mask")
+"""What a split may say of its last, partial tile; `primitives.split` says what each means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class IterVar:
 class Split:
     """`parent = parent.min + factor * outer + inner`, `0 <= inner < factor`.
 
-    With `nparts` the factor is `ceil(extent of parent / nparts)`; exactly one of the two is given.
+    With `nparts` the factor is `ceil(extent of parent / nparts)`; exactly one of the two is given. With the tail `shift` the last
+    tile begins earlier (`lineage.tile_start`).
     """
 
     parent: str
@@ -59,6 +62,7 @@ class Split:
     inner: str
     factor: int | None
     nparts: int | None = None
+    tail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,22 @@ class Stage:
             if axis in children_of(relation):
                 return self.kind(relation.parent if isinstance(relation, Split) else relation.outer)
         raise KeyError(axis)
+
+    def below(self, axes: Collection[str]) -> frozenset[str]:
+        """These axes, and all that are derived of them."""
+        found = set(axes)
+        for relation in self.relations:
+            if found & set(parents_of(relation)):
+                found |= set(children_of(relation))
+        return frozenset(found)
+
+    def tail(self, axis: str) -> str | None:
+        """What was said of partial tiles that the loop over an axis runs through, if anything was."""
+        for relation in self.relations:
+            if axis in children_of(relation):
+                said = relation.tail if isinstance(relation, Split) and axis == relation.inner else None
+                return said or next(filter(None, map(self.tail, parents_of(relation))), None)
+        return None
 
     def runs_down(self, root: str) -> bool:
         """Whether the loop of a root counts from its last value downwards."""

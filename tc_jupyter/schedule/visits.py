@@ -307,8 +307,7 @@ class Enumeration:
             loops = {name: column[keep] for name, column in loops.items()}
             roots = {name: column[keep] for name, column in roots.items()}
             count = int(keep.sum())
-        self._leaves(stage, roots, loops, count)
-        return _Space(loops, roots, count)
+        return self._leaves(stage, _Space(loops, roots, count))
 
     def _inside_limits(self, stage: Stage, roots: Mapping[str, Ints], count: int) -> NDArray[np.bool_]:
         keep = np.ones(count, bool)
@@ -316,17 +315,33 @@ class Enumeration:
             keep &= self.number(value, roots, count) < self.number(limit, roots, count)
         return keep
 
-    def _leaves(self, stage: Stage, roots: Mapping[str, Ints], loops: dict[str, Ints], count: int) -> None:
-        """From roots to leaves: the inverse of the relations, every derived axis counted from 0."""
-        bounds = self.bounds[stage.name]
+    def _leaves(self, stage: Stage, space: _Space) -> _Space:
+        """From roots to leaves: the inverse of the relations, every derived axis counted from 0.
+
+        Points that a shifted tile has in common with the one before it are in both.
+        """
+        bounds, loops, roots, count = self.bounds[stage.name], space.loops, space.roots, space.count
         value = {name: column - self.number(bounds.domain[name][0], loops, count) for name, column in roots.items()}
         for name in (name for name in roots if stage.runs_down(name)):
             value[name] = self.number(bounds.domain[name][1], loops, count) - 1 - value[name]
         for relation in stage.relations:
             if isinstance(relation, Split):
                 factor = self.number(bounds.lineage.factors[relation.parent], loops, count)
-                value[relation.outer] = value[relation.parent] // factor
-                value[relation.inner] = value[relation.parent] % factor
+                tile = value[relation.parent] // factor
+                start = tile * factor
+                if relation.tail == "shift":
+                    extent = self.number(bounds.lineage.extents[relation.parent], loops, count)
+                    first, last = np.maximum(extent - factor, 0), (extent - 1) // factor
+                    twice = np.flatnonzero((tile < last) & (value[relation.parent] >= first))
+                    rows = np.concatenate([np.arange(count), twice])
+                    count = len(rows)
+                    self._take(count, f"`{stage.name}` has")
+                    loops, roots, value = (
+                        {key: each[rows] for key, each in old.items()} for old in (loops, roots, value)
+                    )
+                    tile = np.concatenate([tile, last[twice]])
+                    start = np.minimum(tile * factor[rows], first[rows])
+                value[relation.outer], value[relation.inner] = tile, value[relation.parent] - start
             elif isinstance(relation, Fuse):
                 row = self.number(bounds.lineage.extents[relation.inner], loops, count)
                 value[relation.fused] = value[relation.outer] * row + value[relation.inner]
@@ -344,6 +359,7 @@ class Enumeration:
             shared = other.leaves[: other.leaves.index(stage.attach.axis) + 1]
             for theirs, mine in zip(shared, stage.leaves, strict=False):
                 loops[variable(other.name, theirs)] = value[mine]
+        return _Space(loops, roots, count)
 
     def _all_sizes(self) -> dict[str, int]:
         """The sizes of the call, and those that range inference knows."""

@@ -321,7 +321,7 @@ def test_outlines_know_every_field():
             *("name", "dtype", "shape", "scope", "role", "strided"),
             *("align", "pad", "swizzle", "threads", "stages"),
         },
-        For: {"var", "min", "extent", "body", "kind", "chunk"},
+        For: {"var", "min", "extent", "body", "kind", "chunk", "tail"},
         If: {"condition", "then", "otherwise"},
         Store: {"buffer", "indices", "value", "reduce", "atomic", "streaming", "statement"},
         Allocate: {"buffer", "body"},

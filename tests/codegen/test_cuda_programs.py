@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tc_jupyter as tc
 from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import lower, simplify, verify
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import DType
@@ -21,6 +22,7 @@ from tc_jupyter.runtime import nvrtc
 from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import default_schedule, infer_symbolic, schedule_of
 from tc_jupyter.schedule.inline import inject_inline
+from tc_jupyter.schedule.stage import TAILS
 from tests.running import in_bounds, number, program_of
 from tests.strategies import arguments, drawn, programs, random_schedule, sizes
 
@@ -140,6 +142,39 @@ def test_random_schedules(text, numbers, seed, data):
     run_kernels(
         text, found[0], kernels, arguments(found[0], seed, numbers), numbers, data.draw(st.sampled_from((32, 64)))
     )
+
+
+def blocks_of_vectors(schedule, tail: str):
+    """Two tiles: one for the threads of a block, one for each thread."""
+    tiles = schedule.split("C", "i", 32, tail=tail).split("C", "i.inner", 4, tail=tail)
+    tiles = tiles.vectorize("C", "i.inner.inner").bind("C", "i.outer", "blockIdx.x")
+    return tiles.bind("C", "i.inner.outer", "threadIdx.x")
+
+
+def shared_tiles(schedule, tail: str):
+    """What a block reads is in shared memory."""
+    tiles = (
+        schedule.split("C", "i", 16, tail=tail).bind("C", "i.outer", "blockIdx.x").bind("C", "i.inner", "threadIdx.x")
+    )
+    return tiles.compute_at("T", "C", "i.outer").storage("T", "shared")
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("change", [blocks_of_vectors, shared_tiles])
+def test_tails(change, tail):
+    """Of partial tiles of threads, which cannot be fewer in one block, a shorter one is refused."""
+    text = "def f(float(N) X) -> (C) { T(i) = 2 * X(i)  C(i) = T(i) + T(i+2) }"
+    found = program_of(text)
+    assert found is not None
+    start = schedule_of(*found)
+    if (change, tail) == (shared_tiles, "short"):
+        with pytest.raises(CompileError, match="TC414"):
+            change(start, tail)
+        return
+    schedule = change(start, tail)
+    kernels = [verify(simplify(each)) for each in lower(infer_symbolic(inject_inline(schedule.graph)))]
+    for n in (3, 18, 19, 70):
+        run_kernels(text, found[0], kernels, arguments(found[0], 1, {"N": n}), {"N": n})
 
 
 def test_a_size_of_0_makes_no_temporary_of_negative_length():

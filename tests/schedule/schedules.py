@@ -12,6 +12,7 @@ import argparse
 import time
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -23,6 +24,7 @@ from tc_jupyter.ranges import Ranges
 from tc_jupyter.schedule import Schedule, schedule_of
 from tc_jupyter.schedule.bounds import Bounds
 from tc_jupyter.schedule.infer_bound import variable
+from tc_jupyter.schedule.stage import TAILS
 from tc_jupyter.schedule.visits import Enumeration, TooManyPoints
 from tests.running import in_bounds, program_of, run
 from tests.strategies import arguments
@@ -73,6 +75,19 @@ def scheduled(random: Random, schedule: Schedule) -> Schedule:
             schedule = step(random, schedule)
         except CompileError:
             continue
+    return schedule
+
+
+def with_tails(random: Random, schedule: Schedule) -> Schedule:
+    """The same steps, with something said of the partial tiles of some splits where that is not refused."""
+    steps = [*schedule.steps]
+    for number, each in enumerate(steps):
+        if each.name not in ("split", "tile") or random.random() < 0.2:
+            continue
+        said = replace(each, keywords=(*each.keywords, ("tail", random.choice(TAILS))))
+        with suppress(CompileError):
+            schedule = replace(schedule, steps=(*steps[:number], said, *steps[number + 1 :])).replay(schedule.start())
+            steps = [*schedule.steps]
     return schedule
 
 
@@ -159,7 +174,7 @@ def check(seed: int) -> str:
     found = program_of(text)
     if found is None:
         return "no program"
-    schedule = scheduled(random, schedule_of(*found))
+    schedule = with_tails(Random(f"tails {seed}"), scheduled(random, schedule_of(*found)))
     if not schedule.steps:
         return "no schedule"
     check_schedule(text, found, schedule, random.choice(SIZES) + 4 * random.choice((1, 2, 4)), random.randint(0, 9))

@@ -51,9 +51,9 @@ from tc_jupyter.schedule import Target, tuning
 
 from .emit import emit_llvm
 from .multiples import whole_tiles
-from .prepare import ONE_VERSION
+from .prepare import SHORT
 
-MEANT = ONE_VERSION | {SPARE}
+MEANT = frozenset((SHORT, SPARE))
 """Comments of blocks by which code is chosen; all others are for people."""
 
 
@@ -285,7 +285,9 @@ class _Outliner:
     def statement(self, stmt: Stmt) -> None:
         match stmt:
             case For():
-                self.parts.append(f"for {stmt.kind} {stmt.chunk} {self.expr(stmt.min)} {self.expr(stmt.extent)}")
+                self.parts.append(
+                    f"for {stmt.kind} {stmt.chunk} {stmt.tail} {self.expr(stmt.min)} {self.expr(stmt.extent)}"
+                )
                 self.inside(self.loops, stmt.var, stmt.body)
             case If():
                 self.parts.append(f"if {self.expr(stmt.condition)}")

@@ -78,6 +78,7 @@ def _adds_up(block: Block) -> bool:
     return any(
         isinstance(inner, For)
         and inner.kind == "vectorize"
+        and not inner.tail
         and any(isinstance(store, Store) and store.reduce is not None for store in inner.body.body)
         for loop in loops
         for inner in walk_statements(loop.body)

@@ -101,7 +101,8 @@ def _tiles(loop: For) -> tuple[Expr, int] | None:
     inner = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)]
     ragged = [stmt for stmt in inner if mentions(stmt.extent, loop.var)]
     kinds = {stmt.kind for stmt in ragged}
-    if len({stmt.extent for stmt in ragged}) != 1 or constant_value(loop.min) != 0 or not _repeatable(loop):
+    said = any(stmt.tail for stmt in ragged)
+    if said or len({stmt.extent for stmt in ragged}) != 1 or constant_value(loop.min) != 0 or not _repeatable(loop):
         return None
     extent = ragged[0].extent
     match extent:

@@ -278,11 +278,7 @@ def _operations(expr: Expr) -> int:
 
 
 SHORT = "less than a tile"
-"""Comment of a block whose tiles are hardly ever full (`overlap`, `peel`)."""
-MASKED = "tiles under masks"
-"""Comment of a block where masks cost less than the code of full tiles (`transpose.under_masks`)."""
-ONE_VERSION = frozenset((SHORT, MASKED))
-"""Comments of blocks of which `full_tiles` makes no second version."""
+"""Comment of a block whose tiles are hardly ever full (`overlap`, `peel`): `full_tiles` makes no second version of them."""
 
 
 def without_short(block: Block) -> Block:
@@ -340,7 +336,7 @@ def full_tiles(block: Block, bound: frozenset[str] = frozenset()) -> Block:
 
 def _full_tiles(block: Block, bound: frozenset[str], outer: frozenset[Expr], limited: Limited) -> Block:
     """As `full_tiles`; `outer` are extents that were known further out already and are versioned inside `block`."""
-    if block.comment in ONE_VERSION:
+    if block.comment == SHORT:
         return block
     here = _ragged(block, bound, limited)
     for stmt in block.body:
@@ -424,7 +420,7 @@ def _ragged(block: Block, bound: frozenset[str], limited: Limited) -> frozenset[
 
 
 class Limited:
-    """Extents `min(constant, ...)` of vectorised and unrolled loops, without those of tiles that have one version.
+    """Extents `min(constant, ...)` of vectorised and unrolled loops, without those of tiles that have one version (`SHORT`, masks).
 
     They are kept for every statement: each place asks for those of all others around it.
     """
@@ -434,7 +430,7 @@ class Limited:
 
     def inside(self, block: Block) -> frozenset[Expr]:
         """Those of the loops in a block."""
-        if block.comment in ONE_VERSION:
+        if block.comment == SHORT:
             return frozenset()
         return frozenset().union(*map(self.of, block.body))
 
@@ -450,6 +446,7 @@ def _is_ragged(stmt: Stmt) -> TypeGuard[For]:
     return (
         isinstance(stmt, For)
         and stmt.kind in ("vectorize", "unroll")
+        and stmt.tail != "mask"
         and constant_value(stmt.extent) is None
         and upper_limit(stmt.extent) is not None
         and not has_read(stmt.extent)

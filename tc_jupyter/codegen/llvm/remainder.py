@@ -63,7 +63,7 @@ def _rows_of(block: Block) -> Expr | None:
         return None
     loops = [stmt for stmt in inside if isinstance(stmt, For)]
     own = {loop.var for loop in loops}
-    ragged = [loop for loop in loops if loop.kind == "unroll" and constant_value(loop.extent) is None]
+    ragged = [loop for loop in loops if loop.kind == "unroll" and constant_value(loop.extent) is None and not loop.tail]
     extents = {loop.extent for loop in ragged if upper_limit(loop.extent) is not None}
     if len(extents) != 1 or any(has_read(bound) for loop in loops for bound in (loop.min, loop.extent)):
         return None

@@ -151,8 +151,8 @@ def one_loop(stmt: For) -> For | None:
 
 
 def whole_extent(outer: For, inner: For) -> Expr | None:
-    """The number of iterations of both loops together, if the inner one is cut at the end exactly."""
-    if constant_value(outer.min) != 0 or constant_value(inner.min) != 0:
+    """The number of iterations of both loops together, if the inner one is cut at the end exactly, and nothing is said of it."""
+    if constant_value(outer.min) != 0 or constant_value(inner.min) != 0 or inner.tail:
         return None
     lanes = upper_limit(inner.extent)
     number = constant_value(inner.extent)

@@ -45,7 +45,7 @@ class Function(Statements):
         if limit is not None and limit <= 1:
             self.serial(replace(stmt, kind="serial"))
         elif isinstance(stmt, Part) or (
-            (limit is None or limit > tuning.VECTOR_REGISTERS * native) and is_stream(stmt)
+            (limit is None or limit > tuning.VECTOR_REGISTERS * native) and is_stream(stmt) and stmt.tail != "mask"
         ):
             self.stream(stmt, lanes_of_stream(stmt, self.target))
         elif limit is None or limit > tuning.VECTOR_REGISTERS * native:

@@ -57,7 +57,8 @@ def _word(relation: Relation) -> str:
         return "fuse"
     if isinstance(relation, Skew):
         return f"skew {relation.factor}"
-    return f"split {relation.factor}" if relation.factor is not None else f"split into {relation.nparts}"
+    tail = f" {relation.tail}" if relation.tail else ""
+    return (f"split {relation.factor}" if relation.factor is not None else f"split into {relation.nparts}") + tail
 
 
 def _axis_lines(axis: str, span: str, stage: Stage) -> tuple[str, str]:

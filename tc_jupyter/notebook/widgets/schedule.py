@@ -511,6 +511,7 @@ def _box_text(bounds: Bounds, ends: tuple[Any, Any]) -> str:
 def _relation(relation: Any) -> tuple[tuple[str, ...], str]:
     if hasattr(relation, "parent"):
         by = f"factor {relation.factor}" if relation.factor is not None else f"{relation.nparts} parts"
+        by += f", tail {relation.tail}" if relation.tail else ""
         return (relation.outer, relation.inner), f"split of {relation.parent}, {by}"
     both = f"{relation.outer} and {relation.inner}"
     return children_of(relation), both + (f" skewed by {relation.factor}" if isinstance(relation, Skew) else " fused")
