@@ -57,7 +57,7 @@ MOVABLE = ("serial", "vectorize", "unroll")
 """Loops that a condition may be moved out of: no tasks, no threads."""
 SHORT = 8
 """Loops of up to so many iterations keep their length, by which they are written out: a condition stands inside them."""
-MOST_INSIDE = 64
+MOST_INSIDE = 512
 """Iterations of loops inside of one that is cut where a condition begins or ceases to hold for all of them."""
 FAR = 1 << 62
 """No position is as large."""

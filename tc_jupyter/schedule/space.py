@@ -17,6 +17,7 @@ from tc_jupyter.schedule.target import WARP
 
 from .inline import without_inlined
 from .schedule import Schedule, schedule_of
+from .stage import Stage
 from .target import VECTOR_BYTES, Target
 from .templates import (
     contraction,
@@ -83,7 +84,7 @@ def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
         found = found or pixels.summed(schedule, name, target, facts)
         found = found or contraction.default(schedule, name, target, facts)
         schedule = schedule if found is None else found
-    taken = {name for name in schedule.stages if _has_loops_of_its_own(schedule.graph.stage(name).statement)}
+    taken = {name for name in schedule.stages if _has_loops_of_its_own(schedule.graph.stage(name))}
     schedule = rows.fuse_rows(schedule, reduction.short_rows(schedule, facts))
     for name in names:
         stage = schedule.graph.stage(name)
@@ -92,9 +93,13 @@ def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
     return sharing.share_rows(partitions.fuse_boxes(rows.fuse_blocks(schedule, target, facts)))
 
 
-def _has_loops_of_its_own(statement: Statement) -> bool:
-    """Whether elements say where its points go, or which there are: templates for other loops know nothing of that."""
-    return bool(scatter.placed(statement) or ragged.ended_by_data(statement) or ragged.range_of_results(statement))
+def _has_loops_of_its_own(stage: Stage) -> bool:
+    """Whether elements say where its points go, or which there are: templates for other loops, but those in order, know nothing of
+    that.
+    """
+    statement = stage.statement
+    points = scatter.placed(statement) or ragged.ended_by_data(statement) or ragged.range_of_results(statement)
+    return bool(points) and not ordered.is_ordered(stage)
 
 
 def _root_on_cpu(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:

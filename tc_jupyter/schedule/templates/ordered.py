@@ -25,7 +25,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import GRID_AXES, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
-from . import contraction
+from . import contraction, scatter
 from .stages import fused
 from .streaming import is_mostly_streaming, lanes_of
 
@@ -159,6 +159,12 @@ def _sums_in_vectors(
     last, lanes = statement.output_indices[-1].name, lanes_of(schedule, stage, target)
     sums = [leaf for leaf in stage.leaves if stage.kind(leaf) != "output"]
     results = [leaf for leaf in stage.leaves if leaf not in (*steps, *free, *sums)]
+    chosen = [leaf for leaf in results if leaf in scatter.placed(statement)]
+    if chosen and not scatter.finds_points(
+        statement, sums[-1]
+    ):  # the loops over points are outside, each has one element
+        rest = [leaf for leaf in results if leaf not in chosen]
+        return schedule.reorder(name, *free, *steps, *sums, *chosen, *rest)
     if last in (*free, *results) and _has_lanes(stage, last):
         return _tiled(schedule, stage, (free, steps, results, sums), target, facts)
     extents = {leaf: contraction.extent_of(stage, leaf, facts) for leaf in sums}

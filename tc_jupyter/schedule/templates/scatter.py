@@ -231,11 +231,16 @@ def _along_rows(schedule: Schedule, name: str, rows: list[str], target: Target) 
 
 def _gathered(schedule: Schedule, stage: Stage, points: list[str], outputs: list[str]) -> Schedule:
     """Where indices say which element a point goes to: each element looks for its points if one of the indices follows from it."""
-    splits = [from_expr(place).linear_in(point) for _, place in places(stage.statement) for point in points[-1:]]
-    weights = [split[0] for split in splits if split is not None]
-    if len(weights) < len(splits) or not any(abs(each.offset) == 1 for each in weights if each.is_constant):
+    if not finds_points(stage.statement, points[-1]):
         return schedule
     return schedule.reorder(stage.name, *outputs, *points).parallel(stage.name, outputs[0])
+
+
+def finds_points(statement: Statement, point: str) -> bool:
+    """Whether the value of an index follows from the places of its points."""
+    splits = [from_expr(place).linear_in(point) for _, place in places(statement)]
+    weights = [split[0] for split in splits if split is not None]
+    return len(weights) == len(splits) and any(abs(each.offset) == 1 for each in weights if each.is_constant)
 
 
 def _owned(
