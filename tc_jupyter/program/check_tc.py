@@ -59,6 +59,8 @@ from .typing import (
 )
 from .whole_arrays import indexed
 
+_MOST_ORDERED = 6
+"""Arguments of a call whose other orders are tried."""
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
 """Statements of one def, those of inlined calls included."""
@@ -601,10 +603,10 @@ class _DefChecker:
             self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
         return function is not None
 
-    def shadows(self, name: tree.Name, what: str, taken: tuple[str, Span]) -> None:
+    def shadows(self, name: tree.Name, what: str, taken: tuple[str, Span], help: str = _ONE_NAMESPACE) -> None:
         labels = (Label(taken[1], f"{taken[0]} here"),)
         message = f"{what} cannot be called `{name.name}`: that is {taken[0]}"
-        self.scope.report(codes.SHADOWING, name.span, message, "", labels, _ONE_NAMESPACE)
+        self.scope.report(codes.SHADOWING, name.span, message, "", labels, help)
 
     def results(self) -> None:
         if not self.node.results and not self.node.broken:
@@ -1664,6 +1666,9 @@ class _DefChecker:
         count = len(self.scope.diagnostics)
         spend(len(program.statements))
         in_bounds = _bound_scalars(program)
+        if (other := self.other_order(program, passed)) is not None:
+            self.scope.diagnostics.append(other)
+            return False
         for name, argument in zip(program.parameters, passed, strict=True):
             formal, own = program.tensor(name), f"`{name}` of `{program.name}`"
             written = self.scope.source.slice(argument.span)
@@ -1671,7 +1676,8 @@ class _DefChecker:
             if rank != len(argument.dims):
                 dimensions = f"{rank} dimension{'s' * (rank != 1)}"
                 message = f"{own} has {dimensions}, but `{written}` has {len(argument.dims)}"
-                self.scope.report(codes.RANK_MISMATCH, argument.span, message)
+                help = f"its signature is `{program.name}({', '.join(program.parameters)}) -> ({', '.join(program.results)})`"
+                self.scope.report(codes.RANK_MISMATCH, argument.span, message, help=help)
             elif dtype is not argument.dtype and not (argument.is_size and dtype.is_integer):
                 message = f"{own} is `{dtype.value}`, but `{written}` is `{argument.dtype.value}`"
                 help = f"convert it, as in `{dtype.value}({written})`"
@@ -1697,6 +1703,34 @@ class _DefChecker:
                     help="pass an integer scalar of the signature or a size",
                 )
         return len(self.scope.diagnostics) == count
+
+    def other_order(self, program: Program, passed: list[Passed]) -> Diagnostic | None:
+        """What to say of arguments that fit in one other order, by their dimensions and types; `None` if they do not."""
+
+        def fits(name: str, argument: Passed) -> bool:
+            formal = program.tensor(name)
+            is_same = formal.element is argument.dtype or (argument.is_size and formal.element.is_integer)
+            return formal.written_rank == len(argument.dims) and is_same
+
+        def fit(order: Sequence[Passed]) -> bool:
+            return all(map(fits, program.parameters, order))
+
+        wrong = [each for name, each in zip(program.parameters, passed, strict=True) if not fits(name, each)]
+        if len(wrong) < 2 or len(passed) > _MOST_ORDERED:
+            return None
+        orders = [each for each in itertools.permutations(passed) if fit(each)]
+        if len(orders) != 1:
+            return None
+        texts = [self.scope.source.slice(each.span) for each in orders[0]]
+        edits = tuple(
+            Edit(each.span, text)
+            for each, text in zip(passed, texts, strict=True)
+            if self.scope.source.slice(each.span) != text
+        )
+        shown = f"{program.name}({', '.join(texts)})"
+        message = f"the arguments of `{program.name}` fit in another order"
+        help = f"its signature is `{program.name}({', '.join(program.parameters)}) -> ({', '.join(program.results)})`"
+        return Diagnostic(codes.RANK_MISMATCH, wrong[0].span, message, help=help, fix=Fix(f"write `{shown}`", edits))
 
     def cast_where_written(self, name: str, dtype: DType) -> Fix | None:
         """Cast the values of what computed an `int64` tensor: statements of this def, or of the called one in this cell."""
@@ -2289,7 +2323,11 @@ class _StatementChecker:
         taken = self.scope.taken(index.name)
         given = index.span == self.node.target.span  # no text shows it, so that the name of a def is none of its names
         if taken is not None and not (given and index.name in self.scope.defs):
-            self.owner.shadows(index, "an index", taken)
+            info = self.scope.tensors.get(index.name)
+            help = f"elements are chosen with `where`, as in `{self.node.target.name}(i) = 0 where {index.name}(i)`"
+            self.owner.shadows(
+                index, "an index", taken, help if info is not None and info.dtype is BOOL else _ONE_NAMESPACE
+            )
             self.names.mistaken.add(index.name)
             return False
         return True

@@ -1030,6 +1030,9 @@ class ExpressionChecker:
             self._unwritten(name, node.span)
         elif name in scope.callable_names:
             help = f"write a statement `T = {name}(...)` before this one and read `T` here"
+            if self.names.left and any(isinstance(each, tree.Apply) for each in node.arguments):
+                first = self.names.left[0]
+                help = f"a def is called in a statement of its own, with whole arrays: write what it computes for each `{first}`"
             scope.report(codes.UNSUPPORTED, span, f"the def `{name}` is called inside an expression", help=help)
         elif name in _LATER_SPELLINGS:
             help, fix = self._instead(node, values)
@@ -1067,6 +1070,8 @@ class ExpressionChecker:
         name, source = node.function.name, self.scope.source
         name = method if elsewhere.reducing(method := name.rpartition(".")[2]) is not None else name  # `X.max()`
         self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
+        if (found := self._truths_joined(node, [_kind(each) for each in values])) is not None:
+            return found
         if (word := elsewhere.reducing(name)) is not None:
             return elsewhere.REDUCING[word], self._reduction(node, word, values)
         if name not in elsewhere.INSTEAD:
@@ -1099,6 +1104,14 @@ class ExpressionChecker:
         others = [] if elsewhere.depends_on_types(name) else self._same_calls(node)
         edits = [Edit(node.span, text), *(edit for each in others if (edit := self._plain_edit(each, instead)))]
         return instead.help, Fix(f"write `{text}`", tuple(edits))
+
+    def _truths_joined(self, node: tree.Apply[tree.Expression], kinds: Sequence[str]) -> tuple[str, Fix] | None:
+        """`a && b` for `all(a, b)`; `None` if this is something else."""
+        operator = {"all": "&&", "any": "||"}.get(node.function.name)
+        if operator is None or len(kinds) < 2 or set(kinds) != {"truth"}:
+            return None
+        text = self._outer(f"({f' {operator} '.join(map(self._bracketed, node.arguments))})")
+        return f"truth values are joined by `{operator}`", Fix(f"write `{text}`", (Edit(node.span, text),))
 
     def _same_calls(self, node: tree.Apply[tree.Expression]) -> list[tree.Apply[tree.Expression]]:
         """Other calls of the same function in a statement, none of them inside of another one."""
@@ -1398,9 +1411,25 @@ class ExpressionChecker:
         help = f"give one index per dimension, as in `{info.name}({', '.join(shown)})`"
         if rank == 0:
             help = f"`{info.name}` is a scalar: write `{info.name}`"
-        self.scope.report(
-            codes.RANK_MISMATCH, node.span, message, labels=(Label(info.span, "declared here"),), help=help
+        labels, fix = (Label(info.span, "declared here"),), self._all_of_row(node, rank)
+        self.scope.report(codes.RANK_MISMATCH, node.span, message, labels=labels, help=help, fix=fix)
+
+    def _all_of_row(self, node: tree.Apply[tree.Expression], rank: int) -> Fix | None:
+        """`sum(X(i, j))` for `sum(X(i))`, where `X(i)` is a row."""
+        calls = (each for each in tree.walk(self.names.statement.value) if isinstance(each, tree.Apply))
+        is_combined = any(
+            each.arguments[:1] == (node,)
+            and combining.combines(each.function.name)
+            and each.function.name not in self.scope.tensors
+            for each in calls
         )
+        used = {*self.names.left, *self.names.lets, *self.names.indices}
+        free = [each for each in "jklmn" if self.scope.taken(each) is None and each not in used]
+        missing = free[: rank - len(node.arguments)]
+        if not is_combined or not node.arguments or not 0 < rank - len(node.arguments) == len(missing):
+            return None
+        place = Span(node.arguments[-1].span.end, node.arguments[-1].span.end)
+        return Fix("combine a whole row", (Edit(place, "".join(f", {each}" for each in missing)),))
 
     def left_subscript(self, node: tree.Expression) -> Expr | None:
         """A subscript of the left side that is no index; `false` and `true` are 0 and 1 there."""
@@ -1417,10 +1446,13 @@ class ExpressionChecker:
         if typed.dtype is BOOL and truth:
             return cast(typed.expr, INT64)
         if typed.dtype is BOOL:
-            text = self.scope.source.slice(node.span)
-            fix = Fix("cast it", (Edit(node.span, f"int32({text})"),))
+            text = self._short_text(node.span)
+            help = (
+                f"a statement keeps all elements: choose their values, as in `{text} ? x : 0`, or leave points out of a sum with "
+                f"`where {text}`; positions are found in Python, `numpy.flatnonzero(mask)`, and passed as an `int64(K)`"
+            )
             self.scope.report(
-                codes.TYPE_MISMATCH, node.span, "an index is an integer, not `bool`", "this is `bool`", fix=fix
+                codes.TYPE_MISMATCH, node.span, "an index is an integer, not `bool`", "this is `bool`", help=help
             )
             return None
         if typed.dtype.is_float:

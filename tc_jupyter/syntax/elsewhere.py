@@ -39,6 +39,7 @@ class Instead:
 
 MODULES = frozenset(
     {"np", "numpy", "math", "torch", "jnp", "jax", "cp", "tf", "F", "scipy", "std", "tl", "triton", "nn"}
+    | {"te", "tvm", "tir", "topi"}
 )
 """Names that stand before `.` in other languages."""
 
@@ -474,7 +475,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(SET_BITS, _SET_BITS),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
-    **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),
+    **dict.fromkeys(("select", "ifelse", "iif", "if_then_else", "np.where"), _CHOICE),
     "xor": Instead(_XOR, 2, "({2} ^^ {3})"),
     "logical_xor": Instead(_XOR, 2, "({2} != {3})", truths=2),
     **{

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
-from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
+from .elsewhere import INSTEAD, REDUCING, RENAMED, depends_on_types, reducing
 from .mended import mended
 from .recovery import DECLARING, BlockTokens, behind_declaration, closers, enclosed, is_command, split_commas
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
@@ -51,7 +51,15 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         fix = Fix(f"write `({i}, {j})` and `({j}, {i})`", edits)
     if fix is None and (after.text in _DERIVATIVES or nearest(after.text, _DERIVATIVES) is not None):
         help = "the derivatives of a def are called, as in `f.vjp(X, dY)` and `f.jvp(X, dX)`"
-    help = help or f"there are no methods: write `{RENAMED.get(after.text, after.text)}(x)`"
+    if fix is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None and not word and after.text in INSTEAD:
+        value = text_of(piece[start:position])
+        text = None if depends_on_types(after.text) else INSTEAD[after.text].text([value], [value])
+        whole = Span(piece[start].start, piece[position + 3].end)
+        fix = None if text is None else Fix(f"write `{text}`", (Edit(whole, text),))
+    if help is None:
+        renamed = RENAMED.get(after.text)
+        help = "there are no methods: functions stand before their argument, as in `sqrt(X(i))`"
+        help = f"there are no methods: write `{renamed}(x)`" if renamed else help
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
 
 

@@ -65,6 +65,7 @@ def refused(
     accepted: AbstractSet[str],
     what: str,
     tensors: AbstractSet[str] = frozenset(),
+    floats: AbstractSet[str] = frozenset(),
 ) -> Diagnostic | None:
     """The message about token `position` of `piece` (its length: the end came too early); `None` if one was given already.
 
@@ -72,6 +73,7 @@ def refused(
         accepted: terminals that may stand there, `END` for the end of the piece.
         what: what the piece is, for the text: `statement`, `parameter`, `result`.
         tensors: words among which are the names of tensors.
+        floats: parameters that are floats, or have elements that are.
     """
     if any(token.type == "ERROR" for token in piece):
         return None
@@ -118,7 +120,7 @@ def refused(
         return found
     if what == "statement" and (found := _of_tuple(piece, position, opened, tensors)):
         return found
-    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
+    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted, floats)):
         return found
     if token.type == "ASSIGN" and opened is not None and (found := _by_name(piece, position, opened)):
         return found
@@ -320,7 +322,12 @@ _OF_BITS = ("BITAND", "BITOR", "XOR", "SHIFT")
 
 
 def _symbol(
-    piece: list[Token], position: int, opened: Token | None, what: str, accepted: AbstractSet[str]
+    piece: list[Token],
+    position: int,
+    opened: Token | None,
+    what: str,
+    accepted: AbstractSet[str],
+    floats: AbstractSet[str],
 ) -> Diagnostic | None:
     """Mistakes that an operator or a bracket shows."""
     token = piece[position]
@@ -333,7 +340,7 @@ def _symbol(
     after = piece[position + 1] if position + 1 < len(piece) else None
     assigns = after is not None and after.type == "ASSIGN" and after.start == token.end
     if token.type in ("MINUS", "FACTOR", "POWER", *_OF_BITS) and assigns:
-        return _no_update(piece, position)
+        return _no_update(piece, position, floats)
     if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
         return found
     if what == "statement" and "ASSIGN" in accepted and (found := _other_update(piece, position)):
@@ -523,7 +530,7 @@ def _swapped(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{written}`", fix=fix)
 
 
-def _no_update(piece: list[Token], position: int) -> Diagnostic:
+def _no_update(piece: list[Token], position: int, floats: AbstractSet[str]) -> Diagnostic:
     """`y(i) -= X(i)`, `y(i) /= X(i)`, `y(i) %= 2` and the like, with or without a `!`."""
     token, last = piece[position], position + 1
     last += last + 1 < len(piece) and piece[last + 1].type == "BANG" and piece[last + 1].start == piece[last].end
@@ -531,7 +538,7 @@ def _no_update(piece: list[Token], position: int) -> Diagnostic:
     left, right = piece[:position], piece[last + 1 :]
     right = right[: next((i for i, each in enumerate(right) if each.type in ("WHERE", "MATCH")), len(right))]
     message, help = f"there is no operator `{token.text}={mark}`", "`=`, `+=`, `*=`, `min=`, `max=` exist"
-    wrapped = _accumulated(token.text, mark, left, right) if right else None
+    wrapped = _accumulated(token.text, mark, left, right, floats) if right else None
     if wrapped is None:
         return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     plain, opening, closing, help = wrapped
@@ -543,7 +550,9 @@ def _no_update(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
 
 
-def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) -> tuple[str, str, str, str] | None:
+def _accumulated(
+    symbol: str, mark: str, left: list[Token], right: list[Token], floats: AbstractSet[str]
+) -> tuple[str, str, str, str] | None:
     """The operator to write for `-=` and the like, what to write around the value, and a help; `None` if there is none."""
     each_once = not mark and _subscripts(right) <= _subscripts(left)
     own = "{} in a statement of its own"
@@ -555,9 +564,8 @@ def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) 
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
     if symbol in ("**", "^") and each_once:
         number = text_of(right).removeprefix("-")
-        is_power = number.isdigit() or (
-            symbol == "^" and not number[:1].isdigit()
-        )  # `^=` of integers may be an exclusive or
+        is_float = any(token.text in floats or token.type == "NUMBER" for token in right)
+        is_power = number.isdigit() or (symbol == "^" and not is_float)  # `^=` of integers may be an exclusive or
         return "=", f"{text_of(left)}^(" if is_power else f"pow({text_of(left)}, ", ")", own.format("raise it")
     if symbol in ("&", "|") and not each_once:
         plain, holds = ("min=", "all are") if symbol == "&" else ("max=", "one is")
@@ -629,6 +637,7 @@ def _quantified(piece: list[Token], position: int) -> Diagnostic | None:
     return Diagnostic(codes.SYNTAX_ERROR, piece[start].span, message, help=help, fix=fix)
 
 
+_WRITTEN = "elements are chosen with `where`, as in `Y(i) = 0 where Y(i) < 0`"
 _ALL = "a statement keeps all elements: choose their values, as in `X(i) > 0 ? X(i) : 0`"
 
 
@@ -669,6 +678,8 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
                 mended |= {start - 1: ", ", start: "", place: ")"}
             elif is_read:
                 mended |= {start: "(", place: ")"}
+    assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    is_left = position < assign
     is_empty = any(one.type == "LSQB" and other.type == "RSQB" for one, other in pairwise(piece))
     edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
     pairs = closers(piece)
@@ -682,7 +693,7 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
         codes.SYNTAX_ERROR,
         piece[position].span,
         "elements of a tensor are read with round brackets",
-        help=_ALL if chosen else "the first element is number 0" if number else None,
+        help=(_WRITTEN if is_left else _ALL) if chosen else "the first element is number 0" if number else None,
         fix=Fix("use round brackets", edits) if edits and not is_empty and not chosen else None,
     )
 

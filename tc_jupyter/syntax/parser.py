@@ -48,6 +48,7 @@ from .recovery import (
     closers,
     enclosed,
     extents,
+    floats_of,
     is_constant,
     split_body,
     split_commas,
@@ -200,11 +201,14 @@ def _lark() -> Any:
     )
 
 
-def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset()) -> tuple[Any, Diagnostic | None]:
+def _parse(
+    piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset(), floats: AbstractSet[str] = frozenset()
+) -> tuple[Any, Diagnostic | None]:
     """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already.
 
     Args:
         tensors: words among which are the names of tensors.
+        floats: parameters that are floats, or have elements that are.
     """
     from lark import UnexpectedInput  # noqa: PLC0415
 
@@ -218,7 +222,7 @@ def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
         what = {"param": "parameter", "expr": "value"}.get(start, start)
-        return None, refused(piece, position, accepted, what, tensors)
+        return None, refused(piece, position, accepted, what, tensors, floats)
 
 
 class _CellParser:
@@ -233,6 +237,7 @@ class _CellParser:
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
+        self.floats = frozenset[str]()  # parameters that are floats, or have elements that are
         self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
         self.bracketed = set[str]()  # names that are read or written with brackets
         self.unwritten = set[str]()  # words among which are the results that no statement writes
@@ -287,6 +292,7 @@ class _CellParser:
         arrow = next((i for i, token in enumerate(piece.header) if token.type == "ARROW"), len(piece.header))
         self.given = {token.text for token in piece.header[:arrow]}
         self.tensors = self.declared | set(self.written)
+        self.floats = floats_of(piece.header[:arrow])
         self.unwritten = self.declared - self.given - set(self.written)
         self.extents = extents(piece.header)
         self.bracketed = {one.text for one, other in pairwise(piece.body) if other.type in ("LPAR", "LSQB")}
@@ -799,7 +805,7 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.extents)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement", self.tensors)
+                    node, problem = _parse(tokens, "statement", self.tensors, self.floats)
                 if problem is None and any(token.stood for token in tokens):
                     return _parse(in_place(tokens), "statement", self.tensors)[0], tokens
                 if problem is None:

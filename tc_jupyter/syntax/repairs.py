@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
+from .computes import without_computes
 from .elsewhere import (
     CONSTANTS,
     FUNCTION_WORDS,
@@ -38,7 +39,8 @@ from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES,
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _dotted_words(_renamed_words(tokens, diagnostics), diagnostics)
+    tokens = _renamed_words(without_computes(tokens, diagnostics), diagnostics)
+    tokens = _dotted_words(tokens, diagnostics)
     tokens = without_threads(_types_of_c(tokens, diagnostics), diagnostics)
     tokens = _limits(tokens, diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)

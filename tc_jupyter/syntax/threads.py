@@ -5,11 +5,15 @@ Worked example: `int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < N) Y[i] 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
+from .conditional import with_clauses
 from .elsewhere import INSTEAD
-from .recovery import behind_declaration, closers, extents
-from .tokens import ENDS_EXPRESSION, Token
+from .mended import mended
+from .recovery import behind_declaration, closers, extents, split_statements
+from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _NUMBERS, _SIZES = frozenset({"threadIdx", "blockIdx"}), frozenset({"blockDim", "gridDim"})
 _CALLS = frozenset({"get_global_id", "program_id", "grid", "get_local_id", "get_group_id"})
@@ -19,31 +23,81 @@ _LETTERS = "ijklmnopq"
 _MOST = 60  # tokens of such a number, and of a condition on it
 
 
+@dataclass(slots=True)
+class _Names:
+    """What words mean in a def.
+
+    Attributes:
+        sizes: of parameters: an index that stays below one runs so far by itself.
+        numbers: parameters that are integers: below one, an index has a range of its own.
+        indices: those that a statement has computed from the number of a thread.
+    """
+
+    sizes: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    indices: set[str] = field(default_factory=set[str])
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """A condition that keeps indices in their ranges.
+
+    Attributes:
+        end: the token behind it.
+        ranges: their ends, by index.
+        returns: it leaves the def outside of the ranges: what follows is inside of them.
+    """
+
+    end: int
+    ranges: dict[str, str]
+    returns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """The statements behind a guard.
+
+    Attributes:
+        start: where the first one begins in the text; `end`: where they end, if there may be several.
+        message: the number of the message about the guard.
+        numbers: ends of ranges that no array has.
+    """
+
+    start: int
+    end: int | None
+    ranges: dict[str, str]
+    message: int
+    numbers: frozenset[str]
+
+
 def without_threads(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """Statements that compute an index from the number of a thread, and conditions that keep it in its range, are left out."""
     if not any(token.text in _NUMBERS or token.text in _CALLS for token in tokens):
         return tokens
-    pairs, kept = closers(tokens), list[Token]()
-    read = {
-        token.text
-        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
-        if token.type == "NAME" and before.type in _BEFORE and after.type in _AFTER
-    }
-    indices, sizes, i, braces = set[str](), frozenset[str](), 0, set[int]()
+    pairs, kept, read = closers(tokens), list[Token](), _read(tokens)
+    names, i, braces, regions = _Names(), 0, set[int](), list[_Region]()
     while i < len(tokens):
         if tokens[i].type == "DEF":
-            indices, sizes = set(), frozenset(extents(tokens[i : i + 400]).values())
+            names = _names(tokens[i : i + 400])
         end, found = i, None
         if (made := _made(tokens, i, pairs)) is not None and made[0] in read:
-            indices.add(made[0])
-            end, fix = made[1], (Edit(Span(tokens[i].start, tokens[made[1] - 1].end), ""),)
-            found = _told(Span(tokens[i].start, tokens[end - 1].end), Fix("leave it out", fix))
-        elif tokens[i].text == "if" and (end := _guard(tokens, i, pairs, indices, sizes)) > i:
+            names.indices.add(made[0])
+            end = made[1]
+            place = Span(tokens[i].start, tokens[end - 1].end)
+            edit = Edit(_with_semicolon(place, tokens[end].start if end < len(tokens) else None, diagnostics), "")
+            found = _told(place, Fix("leave it out", (edit,)))
+        elif tokens[i].text == "if" and (guard := _guard(tokens, i, pairs, names)) is not None:
+            end, close = guard.end, None
             heads = [Span(tokens[i].start, tokens[end - 1].end)]
             if end < len(tokens) and tokens[end].type == "LBRACE" and (close := _brace(tokens, end)):
                 heads = [Span(tokens[i].start, tokens[end].end), tokens[close].span]
                 braces.add(close)
                 end += 1
+            if guard.ranges and end < len(tokens):
+                last = (
+                    tokens[close].start if close else len(tokens[-1].text) + tokens[-1].start if guard.returns else None
+                )
+                regions.append(_Region(tokens[end].start, last, guard.ranges, len(diagnostics), names.numbers))
             found = _told(heads[0], Fix("leave it out", tuple(Edit(head, "") for head in heads)))
         elif i not in braces:
             kept.append(tokens[i])
@@ -52,7 +106,66 @@ def without_threads(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
             if end < len(tokens):
                 tokens[end].first = True
         i = max(end, i + 1)
-    return _in_subscripts(kept, diagnostics)
+    return _in_subscripts(_ranged(kept, regions, diagnostics), diagnostics)
+
+
+def _read(tokens: list[Token]) -> set[str]:
+    """The names that stand alone, or with a number added, in brackets."""
+    return {
+        token.text
+        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
+        if token.type == "NAME" and before.type in _BEFORE and after.type in _AFTER
+    }
+
+
+def _names(header: list[Token]) -> _Names:
+    header = header[: next((i for i, token in enumerate(header) if token.type == "LBRACE"), len(header))]
+    numbers = (
+        name.text
+        for kind, name, after in zip(header, header[1:], header[2:], strict=False)
+        if kind.type == "SCALAR" and "int" in kind.text and name.type == "NAME" and after.type in ("COMMA", "RPAR")
+    )
+    return _Names(frozenset(extents(header).values()), frozenset(numbers))
+
+
+def _with_semicolon(place: Span, limit: int | None, diagnostics: list[Diagnostic]) -> Span:
+    """The place of a statement with the `;` behind it, of which nothing is said then."""
+    behind = [each for each in diagnostics if each.message == SEMICOLON and each.span.start >= place.end]
+    first = min(behind, key=lambda each: each.span.start, default=None)
+    if first is None or (limit is not None and first.span.start > limit):
+        return place
+    diagnostics.remove(first)
+    return place | first.span
+
+
+def _ranged(kept: list[Token], regions: list[_Region], diagnostics: list[Diagnostic]) -> list[Token]:
+    """The tokens with the ranges that guards give where nothing else does; the fixes of their messages write them, too."""
+    for region in regions:
+        end = region.end if region.end is not None else kept[-1].end if kept else 0
+        inside = [token for token in kept if region.start <= token.start < end]
+        body = next((i for i, each in enumerate(inside) if each.type == "RBRACE"), len(inside))
+        pieces = split_statements(inside[:body])
+        edits = [
+            edit for piece in (pieces if region.end is not None else pieces[:1]) for edit in _clauses(piece, region)
+        ]
+        found = diagnostics[region.message]
+        if found.fix is not None and edits:
+            fix = Fix("write ranges", (*found.fix.edits, *edits))
+            diagnostics[region.message] = replace(found, fix=fix)
+            kept = mended(kept, Fix("", tuple(edits))) or kept
+    return kept
+
+
+def _clauses(piece: list[Token], region: _Region) -> list[Edit]:
+    """The ranges of a guard that a statement needs: nothing that it reads gives them."""
+    assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    used, read = {token.text for token in piece}, _read(piece[assign:])
+    needed = [
+        f"{index} in 0:{end}"
+        for index, end in region.ranges.items()
+        if index in used and (end in region.numbers or index not in read)
+    ]
+    return [with_clauses(piece, ", ".join(needed))] if needed else []
 
 
 def _told(place: Span, fix: Fix | None) -> Diagnostic:
@@ -106,25 +219,31 @@ def _operand(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | None:
     return i + 4 if is_call else None
 
 
-def _guard(tokens: list[Token], i: int, pairs: dict[int, int], indices: set[str], sizes: frozenset[str]) -> int:
-    """Where `if (i < N && j < M)` or `if (i >= N) return` ends, which keeps indices in their ranges; `i` for something else."""
-    end = pairs[i + 1] + 1 if i + 1 in pairs else i
-    if end == i:
-        colon = (j for j in range(i, min(len(tokens), i + _MOST)) if tokens[j].type in ("COLON", "LBRACE"))
-        end = next(colon, i) + 1
-    condition = tokens[i + 1 : end] if i + 1 in pairs else tokens[i + 1 : end - 1]
-    condition = condition[1:-1] if i + 1 in pairs else condition
+def _guard(tokens: list[Token], i: int, pairs: dict[int, int], names: _Names) -> _Guard | None:
+    """The guard `if (i < N && j < M)` or `if (i >= N) return` at a place; `None` for something else."""
+    if i + 1 in pairs:
+        end = pairs[i + 1] + 1
+        condition = tokens[i + 2 : end - 1]
+    else:
+        near = range(i, min(len(tokens), i + _MOST))
+        end = next((j for j in near if tokens[j].type in ("COLON", "LBRACE")), i)
+        condition = tokens[i + 1 : end]
+        end += end > i and tokens[end].type == "COLON"
     returns = end < len(tokens) and tokens[end].text == "return"
     relation, joining = (">=", "OR") if returns else ("<", "AND")
+    ranges = dict[str, str]()
     for k, token in enumerate(condition):
         is_kept = (
-            (token.text in indices, token.text == relation, token.text in sizes)[k % 4]
-            if k % 4 < 3
-            else token.type == joining
+            token.text in names.indices,
+            token.text == relation,
+            token.text in names.sizes | names.numbers,
+            token.type == joining,
         )
-        if not is_kept:
-            return i
-    return end + returns if len(condition) % 4 == 3 else i
+        if not is_kept[k % 4]:
+            return None
+        if k % 4 == 2:
+            ranges[condition[k - 2].text] = token.text
+    return _Guard(end + returns, ranges, returns) if len(condition) % 4 == 3 else None
 
 
 def _brace(tokens: list[Token], opening: int) -> int | None:
