@@ -370,6 +370,8 @@ def _is_dense(ranges: Ranges, statement: Statement) -> bool:
 
 def value_first(ranges: Ranges, tensor: str, bounds: Sequence[tuple[SizeExpr, SizeExpr]]) -> str:
     """The statement that gives all elements between some bounds a value: `Y(i) = 0 where i in 0:2*N`."""
+    if not bounds:
+        return f"`{tensor} = 0`"
     names = "ijklmnopqrstuvwxyz"
     ends = zip(names, bounds, strict=False)
     where = ", ".join(f"{name} in {to_python(low)}:{to_python(high)}" for name, (low, high) in ends)

@@ -83,6 +83,9 @@ def _told(tokens: list[Token], i: int, pairs: dict[int, int]) -> tuple[Diagnosti
             return None, i + 1
         if is_else and tokens[at].text != "if":
             last = _body(tokens, at + (tokens[at].type == "COLON"), pairs)
+            if _if_of_lines(tokens, parts[0].head[0], pairs) is not None:
+                stop = _end_of_lines(tokens, at, pairs)
+                last = None if stop is None else (at, stop, stop + _length_of_end(tokens, stop))
             break
     if not parts or part is None:
         return None, i + 1
@@ -98,6 +101,8 @@ def _told(tokens: list[Token], i: int, pairs: dict[int, int]) -> tuple[Diagnosti
 def _if(tokens: list[Token], i: int, pairs: dict[int, int]) -> _If | None:
     """`if (c)` or `if c:` at a place, with its body; `None` where either is not plain."""
     start, close = i + 1, pairs.get(i + 1)
+    if (found := _if_of_lines(tokens, i, pairs)) is not None:
+        return found
     if close is not None and close + 1 < len(tokens) and tokens[close + 1].type in ("NAME", "LBRACE", "COLON"):
         condition, behind = tokens[start + 1 : close], close + 1
         behind += tokens[behind].type == "COLON"
@@ -113,6 +118,45 @@ def _if(tokens: list[Token], i: int, pairs: dict[int, int]) -> _If | None:
     if tokens[behind - 1].type == "COLON" and tokens[behind].first and not _is_last(tokens, body[2]):
         return None  # lines say where a body of Python ends
     return _If((i, behind), condition, body[:2], body[2])
+
+
+def _if_of_lines(tokens: list[Token], i: int, pairs: dict[int, int]) -> _If | None:
+    """`if (c) then` of Fortran and `if c` of MATLAB and Julia, whose body ends at `else` or `end`; `None` for other forms."""
+    near = range(i + 1, min(len(tokens), i + 60))
+    then = next((j for j in near if tokens[j].text == "then"), None)
+    line = next((j for j in near if tokens[j].first and tokens[j].type != "LBRACE"), None)
+    behind = then if then is not None and (line is None or then <= line) else line
+    if behind is None or any(token.type in ("COLON", "LBRACE", "ASSIGN", "UPDATE") for token in tokens[i:behind]):
+        return None
+    condition, first = tokens[i + 1 : behind], behind + (behind == then)
+    if condition and pairs.get(i + 1) == behind - 1:
+        condition = condition[1:-1]
+    stop = _end_of_lines(tokens, first, pairs)
+    if not condition or stop is None or not starts_statement(tokens, first, pairs):
+        return None
+    return _If((i, first), condition, (first, stop), stop + _length_of_end(tokens, stop))
+
+
+def _end_of_lines(tokens: list[Token], first: int, pairs: dict[int, int]) -> int | None:
+    """The place of the `else` or `end` behind plain statements; `None` where something else comes first."""
+    stop = first
+    while stop < min(len(tokens), first + _NEAR) and tokens[stop].type not in _ENDING:
+        if tokens[stop].text in ("else", "elseif", "elif", *_ENDS):
+            return stop
+        if tokens[stop].text in _WORDS:
+            return None
+        stop = pairs.get(stop, stop) + 1
+    return None
+
+
+def _length_of_end(tokens: list[Token], stop: int) -> int:
+    """How many words close an `if` at a place: 2 for `end if`, 1 for `end`, none for `else`."""
+    if tokens[stop].text not in _ENDS:
+        return 0
+    return 2 if stop + 1 < len(tokens) and tokens[stop + 1].text == "if" and tokens[stop].text == "end" else 1
+
+
+_ENDS = ("end", "endif")
 
 
 def _is_last(tokens: list[Token], end: int) -> bool:
@@ -247,4 +291,5 @@ def _left_out(tokens: list[Token], part: _If) -> Diagnostic | None:
 def _without(tokens: list[Token], part: _If) -> list[Edit]:
     """Edits that leave out a condition, and the braces around its body."""
     edits = [Edit(Span(tokens[part.head[0]].start, tokens[part.body[0]].start), "")]
-    return [*edits, Edit(tokens[part.end - 1].span, "")] if part.end > part.body[1] else edits
+    closing = Span(tokens[part.body[1]].start, tokens[part.end - 1].end) if part.end > part.body[1] else None
+    return [*edits, Edit(closing, "")] if closing else edits

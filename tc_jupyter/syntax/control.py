@@ -199,6 +199,8 @@ def _one_range(head: list[Token]) -> _Range | None:
         if len(ends) == 3 and text_of(ends[2]) == "1":
             ends = ends[:2]
         return _between(index, ends[0] if len(ends) == 2 else None, ends[-1]) if 0 < len(ends) < 3 else None
+    if [token.type for token in rest] == ["NAME", "LPAR", "NAME", "RPAR"] and rest[0].text == "eachindex":
+        return _Range(index, upper=f"{rest[2].text}.0", from_1=True)
     return _spelled(index, rest)
 
 
@@ -300,13 +302,17 @@ def _ranged(
                     text = f"{range.index} in {range.lower}:{range.upper}"
                     clauses.setdefault(each[0].start, []).append(text)
     edits = [Edit(span, "") for loop in nest for span in loop.outside]
+    offered = True
     for start, piece in pieces.items():
         if start in last:
             kept = _of_last_turn(kept, piece, last[start], diagnostics)
             continue
         own = [*as_update(piece), *_with_indices(piece, turns)]
         own = [each for each in own if not _is_inside_another(each, own)]
-        own += [with_clauses(piece, ", ".join(clauses[start]))] if start in clauses else []
+        if start in clauses and any(token.type == "WHERE" and token.start == token.end for token in piece):
+            offered = False  # another fix writes this `where`: there is one after the other
+        else:
+            own += [with_clauses(piece, ", ".join(clauses[start]))] if start in clauses else []
         if not own:
             continue
         after = mended(piece, Fix("", tuple(own := _apart(own))))
@@ -316,7 +322,7 @@ def _ranged(
         kept = [*kept[:at], *after, *kept[at + len(piece) :]]
         edits += own
     title = "leave them out" if len(nest) > 1 else "leave it out"
-    return kept, Fix("write ranges" if clauses else title, tuple(edits))
+    return kept, Fix("write ranges" if clauses else title, tuple(edits)) if offered else None
 
 
 def _body(kept: list[Token], loop: _Loop) -> list[list[Token]]:

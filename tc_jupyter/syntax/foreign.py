@@ -13,7 +13,16 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, depends_on_types, reducing
 from .mended import mended
-from .recovery import DECLARING, BlockTokens, behind_declaration, closers, enclosed, is_command, split_commas
+from .recovery import (
+    DECLARING,
+    BlockTokens,
+    behind_declaration,
+    closers,
+    enclosed,
+    is_command,
+    is_scheduled,
+    split_commas,
+)
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
 
 _DERIVATIVES = ("vjp", "jvp", "grad", "gradient", "backward", "derivative")
@@ -603,6 +612,11 @@ def commanded(piece: list[Token]) -> Diagnostic | None:
         return None
     place, word = Span(piece[0].start, piece[-1].end), piece[0].text
     help = "a def has only statements that write tensors: print and check in Python, before or after the call"
+    if word in ("__shared__", "__syncthreads", "syncthreads"):
+        help = "what is kept in shared memory, and when threads wait, follows from a schedule, as in `s.storage(...)`"
+    if is_scheduled(piece, 0, closers(piece)):
+        word = text_of(piece[:3])
+        help = f"how a tensor is computed is said in Python, as in `f.schedule().{piece[2].text}(...)`"
     fix = Fix("leave it out", (Edit(place, ""),))
     return Diagnostic(codes.SYNTAX_ERROR, place, f"no statement begins with `{word}`", help=help, fix=fix)
 

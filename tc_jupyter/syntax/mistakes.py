@@ -13,7 +13,18 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
-from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, RUNNING, TC_TYPES, TYPES, reducing
+from .elsewhere import (
+    ARRAY_TYPES,
+    FUNCTION_WORDS,
+    INSTEAD,
+    OPERATORS,
+    POINTERS,
+    REDUCING,
+    RUNNING,
+    TC_TYPES,
+    TYPES,
+    reducing,
+)
 from .foreign import (
     CHOOSING,
     RANGES,
@@ -118,6 +129,8 @@ def refused(
         return found
     if token.text == "for" and opened is not None and (found := _generated(piece, position, opened)):
         return found
+    if what == "statement" and (found := _by_operator(piece, position, opened)):
+        return found
     if what == "statement" and (found := _of_tuple(piece, position, opened, tensors)):
         return found
     if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted, floats)):
@@ -158,6 +171,20 @@ def _misplaced_at(piece: list[Token], position: int, opened: Token | None) -> Di
     return Diagnostic(codes.SYNTAX_ERROR, token.span, "`at` says what a position is", help=help, fix=fix)
 
 
+_COMBINING = frozenset({"reduce", "mapreduce", "foldl", "foldr", "fold", "accumulate", "scan"})
+
+
+def _by_operator(piece: list[Token], position: int, opened: Token | None) -> Diagnostic | None:
+    """`reduce(+, X)` and `mapreduce(abs, +, X)`, at the operator; `None` if this is something else."""
+    token, after = piece[position], piece[position + 1].type if position + 1 < len(piece) else ""
+    start = piece.index(opened) if opened is not None else 0
+    operator = {"+": "+=!", "*": "*=!"}.get(token.text)
+    if operator is None or after != "COMMA" or not start or piece[start - 1].text not in _COMBINING:
+        return None
+    help = f"an operator reduces over the indices that stand only on the right, as in `s {operator} abs(X(i))`"
+    return Diagnostic(codes.SYNTAX_ERROR, piece[start - 1].span, "operators are no arguments", help=help)
+
+
 def _of_tuple(piece: list[Token], position: int, opened: Token | None, tensors: AbstractSet[str]) -> Diagnostic | None:
     """`zeros((N, M))` and `concatenate([a, b])`, which are told as without these brackets; `None` if this is something else."""
     is_list = piece[position].type == "LSQB"
@@ -168,12 +195,15 @@ def _of_tuple(piece: list[Token], position: int, opened: Token | None, tensors: 
         return None
     around = _unclosed(piece[:start])
     called = piece[piece.index(around) - 1] if around is not None and piece.index(around) else None
-    if called is None or called.type != "NAME" or called.text in tensors:
+    if called is None or called.type not in ("NAME", "MINMAX") or called.text in tensors:
         return None
     help = REDUCING.get(reducing(called.text) or "") or (INSTEAD[called.text].help if called.text in INSTEAD else None)
     if help is None:
         return None
     message = f"there is no tensor, function or def `{called.text}`"
+    if called.type == "MINMAX":
+        message = f"`{called.text}` takes two numbers or more"
+        return Diagnostic(codes.SYNTAX_ERROR, called.span, message, help=help)
     return Diagnostic(codes.UNKNOWN_NAME, called.span, message, help=help)
 
 
@@ -186,7 +216,24 @@ def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | N
     called = piece[start - 1].text if start else ""
     place = Span(before[1].start, piece[position].end)
     help = REDUCING.get(reducing(called) or "") or (INSTEAD[called].help if called in INSTEAD else None)
-    return Diagnostic(codes.SYNTAX_ERROR, place, "arguments have no names", help=help)
+    close, comma = closers(piece).get(start), position - 2
+    of_elements = any(token.type in ("LPAR", "LSQB") for token in piece[start + 1 : comma])
+    fix = None
+    if (
+        reducing(called)
+        and of_elements
+        and close is not None
+        and piece[comma].type == "COMMA"
+        and _has_axes(piece[comma:close])
+    ):
+        fix = Fix("leave it out", (Edit(Span(piece[comma].start, piece[close - 1].end), ""),))
+    return Diagnostic(codes.SYNTAX_ERROR, place, "arguments have no names", help=help, fix=fix)
+
+
+def _has_axes(tokens: list[Token]) -> bool:
+    """Whether nothing but axes is given, which the indices of elements say by themselves."""
+    words = {token.text for token in tokens if token.type == "NAME"}
+    return bool(words) and words <= {"axis", "dim", "dims", "keepdims", "keepdim", "True", "False"}
 
 
 def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[str], what: str) -> Diagnostic:
@@ -196,6 +243,10 @@ def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[s
         return _unclosed_bracket(opened, after, last.end)
     if what == "statement" and "UPDATE" in accepted:
         help = "a statement is `T(i, j) = expression`"
+        if piece[0].text in POINTERS:
+            help = (
+                "an element is written as `Y(i) = ...`; the ranges of the indices take the place of pointers and masks"
+            )
         return Diagnostic(
             codes.SYNTAX_ERROR, Span(piece[0].start, last.end), "this is no statement: it assigns nothing", help=help
         )
@@ -335,7 +386,7 @@ def _symbol(
     if token.type == "RPAR" and opened is None:
         fix = Fix("delete `)`", (Edit(token.span, ""),))
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`)` closes nothing", fix=fix)
-    if what == "statement" and token.type == "LSQB" and before is not None and before.type == "NAME":
+    if what == "statement" and token.type == "LSQB" and before is not None and before.type in ("NAME", "DIGIT_NAME"):
         return _square(piece, position)
     after = piece[position + 1] if position + 1 < len(piece) else None
     assigns = after is not None and after.type == "ASSIGN" and after.start == token.end
@@ -668,7 +719,7 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
     opened: list[tuple[int, bool]] = []  # places of `[`, and whether one stands after a tensor
     for place, token in enumerate(piece):
         if token.type == "LSQB":
-            named = place > 0 and piece[place - 1].type == "NAME" and piece[place - 2].type != "DOT"
+            named = place > 0 and piece[place - 1].type in ("NAME", "DIGIT_NAME") and piece[place - 2].type != "DOT"
             opened.append((place, named or place - 1 in mended))
         elif token.type == "RELATION" and opened:
             chosen = True
@@ -737,16 +788,19 @@ def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
 
 def pointer(piece: list[Token], sizes: Mapping[str, list[str]]) -> Diagnostic | None:
     """`const float *X`; `None` if this is something else. `sizes`: those that the use of each name suggests."""
-    start = next((i for i, token in enumerate(piece) if token.text not in _QUALIFIERS), 0)
-    rest = [token for token in piece[start:] if token.text not in _QUALIFIERS]
-    if [token.type for token in rest] != ["SCALAR", "FACTOR", "NAME"] or rest[1].text != "*":
+    rest = [token for i, token in enumerate(piece) if token.text not in _QUALIFIERS or i + 1 == len(piece)]
+    stars = rest[1:-1]
+    if [token.type for token in rest] == ["SCALAR", "NAME", "LSQB", "RSQB"]:  # `float X[]`
+        rest, stars = rest[:2], rest[2:]
+    kinds, signs = (rest[0].type, rest[-1].type), {token.text for token in stars}
+    if kinds != ("SCALAR", "NAME") or not ((signs and signs <= {"*", "**", "^"}) or signs == {"[", "]"}):
         return None
-    kind, name = rest[0].text, rest[2].text
+    kind, name = rest[0].text, rest[-1].text
     known = sizes.get(name, [])
     text = f"{kind}({', '.join(known)}) {name}"
     fix = Fix(f"write `{text}`", (Edit(Span(piece[0].start, piece[-1].end), text),)) if known else None
     help = f"a tensor is declared with its sizes, as in `{text if known else f'{kind}(N) {name}'}`"
-    return Diagnostic(codes.SYNTAX_ERROR, rest[1].span, "there are no pointers", help=help, fix=fix)
+    return Diagnostic(codes.SYNTAX_ERROR, stars[0].span, "there are no pointers", help=help, fix=fix)
 
 
 def without_default(piece: list[Token]) -> tuple[list[Token], Diagnostic | None]:

@@ -144,7 +144,11 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
-    before, listed = split_constants(before)
+    outside, listed = split_constants(before)
+    if pieces or (not outside and all(map(is_constant, listed))):
+        before = outside
+    else:
+        listed = []  # `const` of another language
     constants = [parser.constant(tokens) for tokens in listed]
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces), uses=bool(uses))
@@ -570,7 +574,7 @@ class _CellParser:
     def no_results(self, last: Token, params: list[str]) -> tuple[Result, ...]:
         """`def f(float(N) X) { Y(i) = X(i) }`: what the last statement writes is probably the result."""
         self.after_params = Span(last.end, last.end)
-        found = [name for name in self.written if name not in params][-1:]
+        found = [name for name in self.written if name not in params][-1:] or self.written[-1:]
         results = tuple(Result(Name(name, last.span), None, last.span) for name in found)
         if self.returns:
             return results  # about which there is a message
@@ -638,6 +642,7 @@ class _CellParser:
             self.forget(span)
             name, problem = piece[0], annotation
         elif (found := pointer(piece, self.sizes)) is not None:
+            self.forget(span)  # `**` is no power there
             problem = found
         elif len(piece) == 1 and piece[0].type == "NAME" and piece[0].text in _sizes(around):
             self.diagnostics.append(size_alone(piece[0], around))
