@@ -73,7 +73,9 @@ def _called(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | None:
         at += 2
     known = at < len(tokens) and tokens[at].text in ("compute", *_AXES, *_INPUTS)
     is_call = known and at + 1 in pairs and pairs[at + 1] - i < _MOST
-    return at if is_call and (at > i + 2 or tokens[at].text != "var") else None
+    if not is_call or (at == i + 2 and all(token.text != "lambda" for token in tokens[at : pairs[at + 1]])):
+        return None  # a cell may have a def of that name
+    return at
 
 
 def _told(tokens: list[Token], i: int, called: int, close: int, known: _Def) -> Diagnostic | None:

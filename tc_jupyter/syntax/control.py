@@ -440,7 +440,7 @@ def _is_shifted(piece: list[Token], index: str) -> bool:
         if token.text != index:
             continue
         after = i + 1
-        if piece[after].type in ("SIGN", "MINUS") and piece[after + 1].type == "INTEGER":
+        if [token.type for token in piece[after : after + 2]] in (["SIGN", "INTEGER"], ["MINUS", "INTEGER"]):
             after += 2
         if piece[i - 1].type not in _BEFORE or after >= len(piece) or piece[after].type not in _AFTER:
             return False

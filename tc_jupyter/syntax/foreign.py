@@ -661,7 +661,9 @@ _ENDED = frozenset({"function", "subroutine", "def", "kernel"})
 
 def text_of(tokens: list[Token]) -> str:
     """Tokens as a text, with one blank wherever there was space."""
-    return tokens[0].text + "".join(" " * _apart(one, other) + other.text for one, other in pairwise(tokens))
+    return "".join(token.text for token in tokens[:1]) + "".join(
+        " " * _apart(one, other) + other.text for one, other in pairwise(tokens)
+    )
 
 
 def _apart(one: Token, other: Token) -> bool:

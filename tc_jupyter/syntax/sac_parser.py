@@ -989,7 +989,7 @@ class _Parser:
         at, bracketed = self.at, self.accept("(")
         if self.token.text in BASES or self.is_at("auto"):
             self.next()
-        index, word = self.token, self.tokens[self.at + 1].text
+        index, word = self.token, self.tokens[min(self.at + 1, len(self.tokens) - 1)].text
         if index.kind != "name" or word not in ("in", ":", "of"):
             self.at = at
             return None
@@ -1228,7 +1228,8 @@ class _Parser:
             at += 1
             if not depth:
                 break
-        return self.tokens[at].text in ("=", *COMPOUND) or self.tokens[at + 1].text == "="
+        after = self.tokens[min(at + 1, len(self.tokens) - 1)]
+        return self.tokens[at].text in ("=", *COMPOUND) or after.text == "="
 
     def declaration(self) -> None:
         """Say that a variable is declared, and read on behind its type."""

@@ -332,7 +332,7 @@ def _grid_loop(tokens: list[Token], i: int, pairs: dict[int, int], names: _Names
     if close is None or [token.type for token in tokens[start : start + 2]] != ["NAME", "ASSIGN"]:
         return None
     index, end = tokens[start].text, _number(tokens, start + 2, pairs)
-    if end is None or [token.text for token in tokens[end : end + 2]] != [index, "<"] or end + 4 > close:
+    if end is None or [token.text for token in tokens[end : end + 2]] != [index, "<"] or end + 6 > close:
         return None
     step, size = tokens[end + 3 : close], tokens[end + 2].text
     counts = step[0].text == index and step[1].type == "UPDATE" and all(token.text in _OF_STEPS for token in step[2:])

@@ -246,3 +246,8 @@ def test_a_loop_that_writes_elements_is_replaced_only_where_they_can_be_given_at
     text = LOOPS.format(loops)
     fixes = [d.fix for d in parse(text).diagnostics if d.fix and d.fix.edits[0].span.start == text.index("for")]
     assert [fix.edits[0].text for fix in fixes] == ([] if fixed is None else [fixed])
+
+
+@pytest.mark.parametrize("text", ["double[.] f(double[.] x) { for (", "int f(int a) { ref (a > 0"])
+def test_a_text_that_ends_early_has_messages(text):
+    assert parse(text).diagnostics
