@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 from tc_jupyter.diagnostics import Diagnostic
@@ -26,8 +27,9 @@ Known: TypeAlias = Callable[[str], tuple[Program, Sequence[Diagnostic]] | None]
 
 
 def of_earlier_cells(known: Mapping[str, Any] | None) -> Known:
-    """The functions of earlier cells."""
+    """The functions of earlier cells; of those whose ranks are open until a call, nobody has seen messages."""
 
+    @cache
     def of(name: str) -> tuple[Program, Sequence[Diagnostic]] | None:
         value: Any = (known or {}).get(name)
         program = value.program_for(()) if hasattr(value, "program_for") else value
@@ -37,7 +39,7 @@ def of_earlier_cells(known: Mapping[str, Any] | None) -> Known:
 
 
 def new_at_calls(program: Program, said: Iterable[Diagnostic], known: Known) -> list[Diagnostic]:
-    """The messages without warnings and notes about a call that the called def has for the same tensors, as many times or more."""
+    """The messages without those warnings and notes about a call that its def has of the same tensors, as often or more often."""
     said = list(said)
     repeated = {id(each) for call in program.calls for each in _repeated(call, said, known)}
     return [each for each in said if id(each) not in repeated]
@@ -51,9 +53,8 @@ def _repeated(call: CallSite, said: Sequence[Diagnostic], known: Known) -> list[
     program, told = callee
     names = dict(zip(program.parameters, call.arguments, strict=False))
     before = Counter(_key(each, names) for each in told)
-    now = [_key(each, {}) for each in here]
-    counts = Counter(now)
-    return [each for each, key in zip(here, now, strict=True) if counts[key] <= before[key]]
+    now = Counter(_key(each, {}) for each in here)
+    return [each for each in here if now[key := _key(each, {})] <= before[key]]
 
 
 def _key(message: Diagnostic, names: Mapping[str, str]) -> _Key:

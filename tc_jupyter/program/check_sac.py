@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.syntax import elsewhere, tree
+from tc_jupyter.syntax.sac_foreign import closed, free_indices, has_one_subscript
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -53,6 +54,9 @@ from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, se
 from .sac_sizes import ZERO, minimum
 from .sac_work import DEEPEST_CALLS
 from .specialize import STEPS, specialize
+
+OF_ALL = frozenset({"sum", "prod", "minval", "maxval", "all", "any"})
+"""Functions that combine all elements."""
 
 Elements = Callable[[int], tuple[int | float | bool, ...]]
 """Gives the elements (row-major) of the argument at a position; asked only where a shape needs them."""
@@ -384,7 +388,7 @@ class _Checker:
         before = len(self.diagnostics)
         self.statements(function.body, scope, used)
         for result in function.results:
-            self.expression(result, scope, used)
+            self.expression(result, self.element(result, scope), used)
         if function.broken or any(each.is_error for each in self.diagnostics[before:]):
             return  # who mends that may use them
         for name, span in {each.name: each.span for each in assigned_names(function.body)}.items():
@@ -396,7 +400,7 @@ class _Checker:
         for statement in statements:
             match statement:
                 case Assign():
-                    self.expression(statement.value, scope, used)
+                    self.expression(statement.value, self.element(statement.value, scope), used)
                     scope.add(statement.name.name)
                 case Unpack():
                     self.expression(statement.value, scope, used)
@@ -460,6 +464,7 @@ class _Checker:
                 if node.function.name == "pow":
                     self.rounded_quotients(*node.arguments)
                 self.call(node, scope)
+                scope = self.summed(node, scope)
                 function = self.passed_function(node, scope)
                 for argument in node.arguments:
                     if argument is not function:
@@ -475,6 +480,43 @@ class _Checker:
             case _:
                 for child in sac_children(node):
                     self.expression(child, scope, used)
+
+    def summed(self, node: Apply[SacExpression], scope: set[str]) -> set[str]:
+        """Tell of `sum(a[i, j])`, whose indices nothing names; the scope with them."""
+        word = primitive(node.function.name) or node.function.name
+        if len(node.arguments) != 1 or word not in OF_ALL or isinstance(node.arguments[0], SetExpr):
+            return scope
+        if node.function.span.start > node.arguments[0].span.start:
+            return scope  # `a[i].sum()`, which is told as such
+        start = self.cell.source.text.index("(", node.function.span.end) + 1
+        return self.without_pattern(
+            node.arguments[0], Span(start, node.span.end - 1), scope, f"{word}({{ [i] -> 2 * a[i] }})"
+        )
+
+    def element(self, node: SacExpression, scope: set[str]) -> set[str]:
+        """Tell of a value `2 * a[i]`, whose indices nothing names; the scope with them."""
+        place = closed(self.cell.source, node.span)
+        return self.without_pattern(node, place, scope, "{ [i] -> 2 * a[i] }", whole=True)
+
+    def without_pattern(
+        self, node: SacExpression, place: Span, scope: set[str], example: str, whole: bool = False
+    ) -> set[str]:
+        """Tell of the indices of a value that nothing names; `whole`: the value has one element for each of them."""
+        found = free_indices(node, scope | self.unread)
+        names = [name for name in found if nearest(name, sorted(scope)) is None and name not in self.partly]
+        if whole and any(isinstance(each, Apply) and each.function.name in OF_ALL for each in sac_walk(node)):
+            return scope
+        if not names:
+            return scope
+        edits = (
+            Edit(Span(place.start, place.start), f"{{ [{', '.join(names)}] -> "),
+            Edit(Span(place.end, place.end), " }"),
+        )
+        fix = Fix("name the indices", edits) if not whole or has_one_subscript(node, names) else None
+        first = next(each for each in sac_walk(node) if isinstance(each, Name) and each.name in names)
+        help = f"indices are named before `->`, as in `{example}`; they run as far as what they index"
+        self.say(codes.UNKNOWN_NAME, first.span, f"`{first.name}` is not known", help=help, fix=fix)
+        return scope | set(names)
 
     def without_nan(self, node: tree.Binary[SacExpression], scope: set[str]) -> list[SacExpression]:
         """The operands of a comparison; tell of one that is NaN, which says the same about every value."""
@@ -515,6 +557,8 @@ class _Checker:
                 self.say(codes.INTEGER_QUOTIENT, node.span, message, help=help, fix=fix)
 
     def unknown(self, node: Name, scope: set[str]) -> None:
+        if node.name in self.unread:
+            return
         number = elsewhere.CONSTANTS.get(node.name)
         if number is not None:
             fix = Fix(f"write `{number}`", (Edit(node.span, number),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import REDUCTIONS, in_order, is_own, tree
+from tc_jupyter.syntax import REDUCTIONS, elsewhere, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
 from .blocks import groups, without_blocks
@@ -59,6 +60,8 @@ from .typing import (
 )
 from .whole_arrays import indexed
 
+_MOST_ORDERED = 6
+"""Arguments of a call whose other orders are tried."""
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
 """Statements of one def, those of inlined calls included."""
@@ -598,13 +601,16 @@ class _DefChecker:
         function = None if name.name in OF_COMPLEX and what != "def" else TC_FUNCTIONS.get(name.name)
         if function is not None:
             message = f"a {what} cannot have the name of the function `{name.name}`"
-            self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
+            words = re.findall(r"\w+", self.unit.source.text)
+            alone = what == "def" and words.count(name.name) == 1 and f"{name.name}_" not in words
+            fix = Fix(f"rename it to `{name.name}_`", (Edit(name.span, f"{name.name}_"),)) if alone else None
+            self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described, fix=fix)
         return function is not None
 
-    def shadows(self, name: tree.Name, what: str, taken: tuple[str, Span]) -> None:
+    def shadows(self, name: tree.Name, what: str, taken: tuple[str, Span], help: str = _ONE_NAMESPACE) -> None:
         labels = (Label(taken[1], f"{taken[0]} here"),)
         message = f"{what} cannot be called `{name.name}`: that is {taken[0]}"
-        self.scope.report(codes.SHADOWING, name.span, message, "", labels, _ONE_NAMESPACE)
+        self.scope.report(codes.SHADOWING, name.span, message, "", labels, help)
 
     def results(self) -> None:
         if not self.node.results and not self.node.broken:
@@ -628,7 +634,7 @@ class _DefChecker:
             copy = f"{name}({indices})" if indices else name
             message = f"the result `{name}` is a parameter"
             help = f"parameters are read-only: write a copy, as in `{copy.replace(name, name + '2', 1)} = {copy}`"
-            fix = self.renamed_result(result.name)
+            fix = self.without_parameter(name) or self.renamed_result(result.name)
             scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help, fix=fix)
             self.declared[name] = None
             self.result_spans[name] = result.name.span
@@ -643,9 +649,29 @@ class _DefChecker:
                 self.declared[name] = TYPE_NAMES[result.type.scalar], dims
                 self.starts[name] = tuple(each[0] for each in found if each is not None)
 
+    def without_parameter(self, name: str) -> Fix | None:
+        """Leave out a parameter that is only written, as what a function of C gives is."""
+        params, statements = self.node.params, self.node.statements
+        written = [each for each in statements if isinstance(each, tree.Comprehension) and each.target.name == name]
+        number = next(k for k, param in enumerate(params) if param.name.name == name)
+        others = {end for k, param in enumerate(params) if k != number for end in _sizes_of(param)}
+        reads = any(_places(each, name) for each in statements if isinstance(each, tree.Comprehension))
+        begins = written and (written[0].operator == "=" or written[0].operator.endswith("!"))
+        plain = all(isinstance(each, tree.Comprehension) for each in statements)
+        if not begins or reads or not plain or not _sizes_of(params[number]) <= others or len(params) < 2:
+            return None
+        place = params[number].span
+        if number + 1 < len(params):
+            place = Span(place.start, params[number + 1].span.start)
+        else:
+            place = Span(params[number - 1].span.end, place.end)
+        return Fix("make it a result only", (Edit(place, ""),))
+
     def renamed_result(self, result: tree.Name) -> Fix | None:
         """Give a result that is a parameter another name, where it is written and read afterwards."""
         name, source = result.name, self.unit.source
+        if source.slice(result.span) != name:
+            return None  # a message says that it has to stand there
         words = words_of(source.text)
         new = next(each for each in (f"{name}{number}" for number in range(2, len(words) + 3)) if each not in words)
         edits = [Edit(result.span, new)]
@@ -1003,6 +1029,13 @@ class _DefChecker:
         found = indexed(node, scope.tensors, taken)
         if found is None:
             return node
+        if (product := _product_of(node, scope)) is not None:
+            message = (
+                "whole arrays are multiplied element by element, which needs equal shapes: each call compares them"
+            )
+            fix = Fix(f"write `{product}`", (Edit(Span(node.target.span.start, node.value.span.end), product),))
+            help = f"a product of matrices is `{product}`"
+            scope.report(codes.CHECKED_AT_CALL, node.value.span, message, help=help, fix=fix)
         target = self.scope.tensors.get(node.target.name)
         written = [node.target] if target is not None and target.written else []
         first, *others = [*found.arrays, *written]
@@ -1664,6 +1697,9 @@ class _DefChecker:
         count = len(self.scope.diagnostics)
         spend(len(program.statements))
         in_bounds = _bound_scalars(program)
+        if (other := self.other_order(program, passed)) is not None:
+            self.scope.diagnostics.append(other)
+            return False
         for name, argument in zip(program.parameters, passed, strict=True):
             formal, own = program.tensor(name), f"`{name}` of `{program.name}`"
             written = self.scope.source.slice(argument.span)
@@ -1671,7 +1707,8 @@ class _DefChecker:
             if rank != len(argument.dims):
                 dimensions = f"{rank} dimension{'s' * (rank != 1)}"
                 message = f"{own} has {dimensions}, but `{written}` has {len(argument.dims)}"
-                self.scope.report(codes.RANK_MISMATCH, argument.span, message)
+                help = f"its signature is `{program.name}({', '.join(program.parameters)}) -> ({', '.join(program.results)})`"
+                self.scope.report(codes.RANK_MISMATCH, argument.span, message, help=help)
             elif dtype is not argument.dtype and not (argument.is_size and dtype.is_integer):
                 message = f"{own} is `{dtype.value}`, but `{written}` is `{argument.dtype.value}`"
                 help = f"convert it, as in `{dtype.value}({written})`"
@@ -1697,6 +1734,34 @@ class _DefChecker:
                     help="pass an integer scalar of the signature or a size",
                 )
         return len(self.scope.diagnostics) == count
+
+    def other_order(self, program: Program, passed: list[Passed]) -> Diagnostic | None:
+        """What to say of arguments that fit in one other order, by their dimensions and types; `None` if they do not."""
+
+        def fits(name: str, argument: Passed) -> bool:
+            formal = program.tensor(name)
+            is_same = formal.element is argument.dtype or (argument.is_size and formal.element.is_integer)
+            return formal.written_rank == len(argument.dims) and is_same
+
+        def fit(order: Sequence[Passed]) -> bool:
+            return all(map(fits, program.parameters, order))
+
+        wrong = [each for name, each in zip(program.parameters, passed, strict=True) if not fits(name, each)]
+        if len(wrong) < 2 or len(passed) > _MOST_ORDERED:
+            return None
+        orders = [each for each in itertools.permutations(passed) if fit(each)]
+        if len(orders) != 1:
+            return None
+        texts = [self.scope.source.slice(each.span) for each in orders[0]]
+        edits = tuple(
+            Edit(each.span, text)
+            for each, text in zip(passed, texts, strict=True)
+            if self.scope.source.slice(each.span) != text
+        )
+        shown = f"{program.name}({', '.join(texts)})"
+        message = f"the arguments of `{program.name}` fit in another order"
+        help = f"its signature is `{program.name}({', '.join(program.parameters)}) -> ({', '.join(program.results)})`"
+        return Diagnostic(codes.RANK_MISMATCH, wrong[0].span, message, help=help, fix=Fix(f"write `{shown}`", edits))
 
     def cast_where_written(self, name: str, dtype: DType) -> Fix | None:
         """Cast the values of what computed an `int64` tensor: statements of this def, or of the called one in this cell."""
@@ -1932,6 +1997,34 @@ _PASSES = 4
 """How often the types of a block are looked for: each is one that the others were found with."""
 
 
+def _product_of(node: tree.Comprehension, scope: Scope) -> str | None:
+    """The product of matrices that `C = A * B` is in MATLAB and Julia, if the sizes say so; `None` for another statement."""
+    value = node.value
+    if node.operator != "=" or node.indices is not None or node.clauses or node.along or node.blocks:
+        return None
+    if not isinstance(value, tree.Binary) or value.op != "*":
+        return None
+    names = [each.name for each in (value.left, value.right) if isinstance(each, tree.Name)]
+    infos = [scope.tensors[name] for name in names if name in scope.tensors and scope.tensors[name].dims]
+    if len(infos) < 2 or infos[0].dims[-1] != infos[1].dims[0] or infos[0].dims == infos[1].dims:
+        return None
+    subscripts = elsewhere.subscripts_of("matmul", [len(info.dims) for info in infos])
+    free = subscripts and elsewhere.with_free_letters(subscripts, lambda letter: scope.taken(letter) is not None)
+    return elsewhere.einsum(free, names, node.target.name) if free else None
+
+
+def _sizes_of(param: tree.Param) -> set[str]:
+    """The names in the dimensions of a parameter."""
+    dimensions = param.type.dimensions if param.type is not None else ()
+    return {
+        part.name
+        for each in dimensions
+        for end in tree.ends(each)
+        for part in tree.walk(end)
+        if isinstance(part, tree.Name)
+    }
+
+
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
     values = [statement.value, *(part for clause in statement.clauses for part in tree.parts(clause))]
@@ -2127,6 +2220,8 @@ class _StatementChecker:
         what = "tensor" if len(names) == 1 else "tensors"
         message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
         help = f"read an element, as in `{first.name}({', '.join(at[first.name] or letters(rank))})`"
+        if (product := _product_of(node, scope)) is not None:
+            fix, help = None, f"a product of a matrix and a vector is `{product}`; {help}, which combines elements"
         if in_block:
             help = "inside of a block, expressions have their indices, as in `Q(i, j) = 2*P(i, j)`"
         scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
@@ -2289,7 +2384,11 @@ class _StatementChecker:
         taken = self.scope.taken(index.name)
         given = index.span == self.node.target.span  # no text shows it, so that the name of a def is none of its names
         if taken is not None and not (given and index.name in self.scope.defs):
-            self.owner.shadows(index, "an index", taken)
+            info = self.scope.tensors.get(index.name)
+            help = f"elements are chosen with `where`, as in `{self.node.target.name}(i) = 0 where {index.name}(i)`"
+            self.owner.shadows(
+                index, "an index", taken, help if info is not None and info.dtype is BOOL else _ONE_NAMESPACE
+            )
             self.names.mistaken.add(index.name)
             return False
         return True
@@ -2914,7 +3013,10 @@ class _StatementChecker:
             labels = tuple(Label(span, f"`{name}` is not on the left") for name, span in reduction.items())
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
-            scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
+            help = None
+            if self.filters and not self.names.left:  # one element may be meant, as the last one that fulfils them
+                fix, help = None, "`+=!` adds the values that fulfil the condition, `max=!` takes the largest one"
+            scope.report(codes.REDUCTION_MISSING, place, message, "", labels, help, fix)
         elif self.initialize and not reduction and not self.computed and not self.filters:
             fix = Fix("replace it by `=`", (Edit(place, "="),)) if self.reducer is None else None
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
@@ -3003,17 +3105,18 @@ class _StatementChecker:
         fix, named = None if self.computed else orders.added(self.node, self.names.left), self.names.left
         extents = [self.extent_text(number) for number in range(len(named))]
         ranges = orders.behind(self.node, named, extents)
-        if fix is None or not ranges:
-            return RECURRENCE_HELP, fix
-        text = f"{fix.edits[0].text} where {', '.join(ranges)}"
-        edits = [Edit(fix.edits[0].span, text)]
         stated = self.statable(extents)
+        if fix is None or not (ranges or stated):
+            return RECURRENCE_HELP, fix
+        text = f"{fix.edits[0].text} where {', '.join(ranges)}" if ranges else fix.edits[0].text
+        edits = [Edit(fix.edits[0].span, text)]
         if stated is not None:
             edits.append(stated)
         what = (
             "" if stated is None else f"say how large it is in the result list, `-> ({stated.text}{self.named})`, and "
         )
-        help = f"{what}write the order in which points are taken, and where they begin: `{text.strip()}`"
+        begin = ", and where they begin" if ranges else ""
+        help = f"{what}write the order in which points are taken{begin}: `{text.strip()}`"
         return help, Fix(f"write `{text.strip()}`", tuple(edits))
 
     def extent_text(self, number: int) -> str | None:

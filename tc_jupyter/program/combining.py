@@ -67,12 +67,18 @@ def statements(word: str, target: str, combined: Combined) -> tuple[str, str, st
     if word in elsewhere.REDUCED:
         operator, template = elsewhere.REDUCED[word]
         return operator, template.format(combined.text, combined.bracketed), ""
+    if word == "norm" and combined.dtype is not None and not combined.dtype.is_complex:
+        value = f"{combined.bracketed}^2" if combined.dtype.is_float else f"double({combined.text})^2"
+        return "+=!", value, f"  {target} = sqrt({target})"
     if word != "mean" or not all(combined.over.values()) or combined.dtype is None:
         return None
     count = " * ".join(combined.over.values())
     count = count if len(combined.over) == 1 else f"({count})"
     value = combined.text if combined.dtype.part.is_float else f"double({combined.text})"
     return "+=!", value, f"  {target} = {target} / {count}"
+
+
+_IN_TWO = {"mean": "sum, and divide", "norm": "sum the squares, and take the root"}
 
 
 def whole(
@@ -86,7 +92,7 @@ def whole(
     operator, value, behind = made
     edits = [Edit(statement.operator_span, operator), Edit(node.span, value)]
     edits += [Edit(Span(statement.span.end, statement.span.end), behind)] if behind else []
-    return Fix(f"replace `=` by `{operator}`" if not behind else "sum, and divide", tuple(edits))
+    return Fix(f"replace `=` by `{operator}`" if not behind else _IN_TWO[word], tuple(edits))
 
 
 def apart(
@@ -128,8 +134,13 @@ def _free(name: str, source: SourceText) -> str:
     return next(each for k in itertools.count(1) if (each := f"{name}{k if k > 1 else ''}") not in words)
 
 
+def combines(function: str) -> bool:
+    """Whether a function of array libraries combines the elements of its argument."""
+    return function == "norm" or elsewhere.reducing(function) is not None
+
+
 def is_nested(statement: tree.Comprehension, node: tree.Apply[tree.Expression]) -> bool:
     """Whether a call that combines elements stands inside of another one, or has one inside."""
     calls = (item for item in tree.walk(statement.value) if isinstance(item, tree.Apply) and item is not node)
     near = (each for each in calls if _is_inside(each.span, node.span) or _is_inside(node.span, each.span))
-    return any(len(each.arguments) == 1 and elsewhere.reducing(each.function.name) is not None for each in near)
+    return any(len(each.arguments) == 1 and combines(each.function.name) for each in near)

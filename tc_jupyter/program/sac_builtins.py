@@ -14,7 +14,7 @@ from math import prod
 from tc_jupyter.diagnostics import Span, codes
 from tc_jupyter.syntax.sac_tree import Apply, SacExpression
 
-from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
+from .expr import COMPARISONS, TURNED, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
 from .functions import FUNCTIONS
 from .integers import index_names
 from .sac_emit import negate, zero
@@ -55,12 +55,20 @@ from .sac_values import (
     weight,
 )
 from .sac_work import MOST_ITEMS, MOST_PIECES, MOST_RANK, MOST_REPEATED, Context
-from .typing import common, smallest_integer
+from .typing import common, smallest_integer, unsigned_comparison
 
 
 def wide_enough(dtype: DType, number: int) -> DType:
     """An integer type, or a wider one where a number does not fit."""
     return dtype if dtype.limits[0] <= number <= dtype.limits[1] else common(dtype, smallest_integer(number))
+
+
+def is_signed(found: Value) -> bool:
+    """Whether a value may be a negative integer."""
+    if found.kind is not Weak.INT:
+        return isinstance(found.kind, DType) and found.kind.is_integer and found.kind.is_signed
+    parts = found.items or (found.expr,)
+    return not all(isinstance(part, Const) and part.value >= 0 for part in parts)
 
 
 class Builtins(Selections):
@@ -81,16 +89,7 @@ class Builtins(Selections):
             return self.elementwise([operand], kind, lambda e: negative(e[0]), node.span, context)
         kind = self.common_kind(operands)
         if op in COMPARISONS:
-            if kind is DType.BOOL and op not in ("==", "!="):
-                kind = DType.INT32
-            left, right = (self.converted(o, kind) for o in operands)
-            return self.elementwise(
-                [left, right],
-                DType.BOOL,
-                lambda e: fold(Binary(op, e[0], e[1], DType.BOOL, node.span)),
-                node.span,
-                context,
-            )
+            return self.compared(op, operands[0], operands[1], kind, node.span, context)
         kind = arithmetic(kind)
         left, right = (self.converted(o, kind) for o in operands)
         if op in ("/", "%", "mod"):
@@ -101,6 +100,21 @@ class Builtins(Selections):
             lambda e: still_wide(fold(Binary(op, e[0], e[1], compute(kind), node.span)), e, node.span),
             node.span,
             context,
+        )
+
+    def compared(self, op: str, left: Value, right: Value, kind: Kind, span: Span, context: Context) -> Value:
+        """A comparison. No type holds a `uint64` and a negative number: beside one, the numbers themselves are compared."""
+        if right.kind is DType.UINT64 and is_signed(left):
+            return self.compared(TURNED[op], right, left, kind, span, context)
+        if left.kind is DType.UINT64 and is_signed(right):
+            signed = self.light(self.converted(right, DType.INT64), context)
+            make: Callable[[list[Expr]], Expr] = lambda e: fold(unsigned_comparison(op, e[0], e[1], span))  # noqa: E731
+            return self.elementwise([left, signed], DType.BOOL, make, span, context)
+        if kind is DType.BOOL and op not in ("==", "!="):
+            kind = DType.INT32
+        sides = [self.converted(side, kind) for side in (left, right)]
+        return self.elementwise(
+            sides, DType.BOOL, lambda e: fold(Binary(op, e[0], e[1], DType.BOOL, span)), span, context
         )
 
     def divided(self, op: str, left: Value, right: Value, kind: Kind, node: SacExpression, context: Context) -> Value:

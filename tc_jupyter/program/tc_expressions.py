@@ -1030,6 +1030,9 @@ class ExpressionChecker:
             self._unwritten(name, node.span)
         elif name in scope.callable_names:
             help = f"write a statement `T = {name}(...)` before this one and read `T` here"
+            if self.names.left and any(isinstance(each, tree.Apply) for each in node.arguments):
+                first = self.names.left[0]
+                help = f"a def is called in a statement of its own, with whole arrays: write what it computes for each `{first}`"
             scope.report(codes.UNSUPPORTED, span, f"the def `{name}` is called inside an expression", help=help)
         elif name in _LATER_SPELLINGS:
             help, fix = self._instead(node, values)
@@ -1067,6 +1070,8 @@ class ExpressionChecker:
         name, source = node.function.name, self.scope.source
         name = method if elsewhere.reducing(method := name.rpartition(".")[2]) is not None else name  # `X.max()`
         self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
+        if (found := self._truths_joined(node, [_kind(each) for each in values])) is not None:
+            return found
         if (word := elsewhere.reducing(name)) is not None:
             return elsewhere.REDUCING[word], self._reduction(node, word, values)
         if name not in elsewhere.INSTEAD:
@@ -1093,12 +1098,36 @@ class ExpressionChecker:
             text = f"{plain[0]}.0"
         if name == "load":
             text = self._element_at(node.arguments)
+        if (filled := self._filled(node)) is not None:
+            return instead.help, filled
         if text is None:
             return instead.help, None
         text = self._outer(text)
         others = [] if elsewhere.depends_on_types(name) else self._same_calls(node)
         edits = [Edit(node.span, text), *(edit for each in others if (edit := self._plain_edit(each, instead)))]
         return instead.help, Fix(f"write `{text}`", tuple(edits))
+
+    def _filled(self, node: tree.Apply[tree.Expression]) -> Fix | None:
+        """`Y(i, j) = 0.0 where i in 0:N, j in 0:M` for `Y = zeros(N, M)`."""
+        statement, number = self.names.statement, {"zeros": "0.0", "ones": "1.0"}.get(node.function.name)
+        sizes = [self.scope.source.slice(each.span) for each in node.arguments]
+        known = all(isinstance(each, tree.Name) and each.name in self.scope.sizes for each in node.arguments)
+        free = [each for each in "ijklmn" if self.scope.taken(each) is None]
+        whole = statement.operator == "=" and statement.indices is None and statement.value.span == node.span
+        if number is None or not sizes or not known or not whole or statement.clauses or len(free) < len(sizes):
+            return None
+        ranges = ", ".join(f"{index} in 0:{size}" for index, size in zip(free, sizes, strict=False))
+        end = statement.target.span.end
+        edits = Edit(Span(end, end), f"({', '.join(free[: len(sizes)])})"), Edit(node.span, f"{number} where {ranges}")
+        return Fix("write a statement", edits)
+
+    def _truths_joined(self, node: tree.Apply[tree.Expression], kinds: Sequence[str]) -> tuple[str, Fix] | None:
+        """`a && b` for `all(a, b)`; `None` if this is something else."""
+        operator = {"all": "&&", "any": "||"}.get(node.function.name)
+        if operator is None or len(kinds) < 2 or set(kinds) != {"truth"}:
+            return None
+        text = self._outer(f"({f' {operator} '.join(map(self._bracketed, node.arguments))})")
+        return f"truth values are joined by `{operator}`", Fix(f"write `{text}`", (Edit(node.span, text),))
 
     def _same_calls(self, node: tree.Apply[tree.Expression]) -> list[tree.Apply[tree.Expression]]:
         """Other calls of the same function in a statement, none of them inside of another one."""
@@ -1134,8 +1163,11 @@ class ExpressionChecker:
     ) -> Fix | None:
         """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`, and the like where a function is one statement, or two."""
         statement, scope, source = self.names.statement, self.scope, self.scope.source
-        arguments = [item for item in node.arguments if not self._is_index(item)]  # `sum(j, X(i, j))`
-        axes = [item for item in arguments[1:] if isinstance(item, tree.Number)]
+        used = tree.names_in(item for item in node.arguments if not self._is_index(item))
+        arguments = [item for item in node.arguments if not (self._is_index(item) and tree.names_in([item]) <= used)]
+        axes = [item for item in arguments[1:] if isinstance(item, tree.Number)]  # an index: `sum(j, X(i, j))`
+        if word == "norm" and [axis.value for axis in axes] == [2]:
+            arguments, axes = arguments[:1], []  # the square root of the sum of squares
         if len(arguments) != 1 + len(axes) or combining.is_nested(statement, node):
             return None
         argument, dtype = arguments[0], values[0].dtype if values and values[0] is not None else None
@@ -1150,6 +1182,8 @@ class ExpressionChecker:
                 source.slice(argument.span),
                 {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors},
             )
+            if not axes and statement.operator == "=" and (fix := self._of_arrays(node, word, argument)) is not None:
+                return fix
             bracketed = self._bracketed(argument)
             found = combining.of_elements(argument, text, bracketed, known, self.names.left, dtype)
         if found is None:
@@ -1157,6 +1191,30 @@ class ExpressionChecker:
         if whole:
             return combining.whole(word, statement, node, found, source)
         return combining.apart(word, statement, node, found, source)
+
+    def _of_arrays(self, node: tree.Apply[tree.Expression], word: str, argument: tree.Expression) -> Fix | None:
+        """`s +=! X(i)^2` instead of `s = sum(X^2)`, where arrays have no indices at all."""
+        statement, scope, source = self.names.statement, self.scope, self.scope.source
+        names = [each for each in tree.walk(argument) if isinstance(each, tree.Name) and each.name in scope.tensors]
+        arrays = [each for each in names if scope.tensors[each.name].rank]
+        dims = {tuple(scope.tensors[each.name].dims) for each in arrays}
+        calls = [each for each in tree.walk(argument) if isinstance(each, tree.Apply)]
+        elementwise = all(each.function.name in TC_FUNCTIONS for each in calls)
+        whole = statement.indices is None and statement.value.span == node.span and not statement.clauses
+        free = [each for each in "ijklmn" if scope.taken(each) is None and each not in self.names.indices]
+        if word not in elsewhere.OPERATORS or len(dims) != 1 or not whole or not elementwise or statement.along:
+            return None
+        rank = len(next(iter(dims)))
+        if not rank or rank > len(free):
+            return None
+        at, start, end = f"({', '.join(free[:rank])})", Span(node.span.start, argument.span.start), node.span.end
+        edits = [Edit(statement.operator_span, elsewhere.OPERATORS[word]), Edit(start, "")]
+        edits += [Edit(Span(each.span.end, each.span.end), at) for each in arrays]
+        edits.append(Edit(Span(argument.span.end, end), ""))
+        enclosed = (
+            source.slice(Span(start.start, start.end)).count("(") == 1
+        )  # else brackets of the argument would be lost
+        return Fix(f"replace `=` by `{elsewhere.OPERATORS[word]}`", tuple(edits)) if enclosed else None
 
     def _product(self, node: tree.Apply[tree.Expression]) -> Fix | None:
         """`C(i, j) +=! A(i, k) * B(k, j)` instead of `C = matmul(A, B)`."""
@@ -1166,11 +1224,10 @@ class ExpressionChecker:
         whole = statement.indices is None and statement.operator == "=" and statement.value.span == node.span
         if subscripts is None or not whole or len(infos) != len(node.arguments) or statement.clauses:
             return None
-        if any(self.scope.taken(letter) is not None for letter in subscripts if letter.isalpha()):
-            return None
-        text = elsewhere.einsum(subscripts, names, statement.target.name)
+        free = elsewhere.with_free_letters(subscripts, lambda letter: self.scope.taken(letter) is not None)
+        text = free and elsewhere.einsum(free, names, statement.target.name)
         place = Span(statement.target.span.start, node.span.end)
-        return Fix(f"write `{text}`", (Edit(place, text),)) if text is not None else None
+        return Fix(f"write `{text}`", (Edit(place, text),)) if text else None
 
     def _over_bits(self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]) -> Fix | None:
         """`Y(i) +=! X(i) >> b & 1 where b in 0:32` instead of `Y(i) = popcount(X(i))`."""
@@ -1398,9 +1455,25 @@ class ExpressionChecker:
         help = f"give one index per dimension, as in `{info.name}({', '.join(shown)})`"
         if rank == 0:
             help = f"`{info.name}` is a scalar: write `{info.name}`"
-        self.scope.report(
-            codes.RANK_MISMATCH, node.span, message, labels=(Label(info.span, "declared here"),), help=help
+        labels, fix = (Label(info.span, "declared here"),), self._all_of_row(node, rank)
+        self.scope.report(codes.RANK_MISMATCH, node.span, message, labels=labels, help=help, fix=fix)
+
+    def _all_of_row(self, node: tree.Apply[tree.Expression], rank: int) -> Fix | None:
+        """`sum(X(i, j))` for `sum(X(i))`, where `X(i)` is a row."""
+        calls = (each for each in tree.walk(self.names.statement.value) if isinstance(each, tree.Apply))
+        is_combined = any(
+            each.arguments[:1] == (node,)
+            and combining.combines(each.function.name)
+            and each.function.name not in self.scope.tensors
+            for each in calls
         )
+        used = {*self.names.left, *self.names.lets, *self.names.indices}
+        free = [each for each in "jklmn" if self.scope.taken(each) is None and each not in used]
+        missing = free[: rank - len(node.arguments)]
+        if not is_combined or not node.arguments or not 0 < rank - len(node.arguments) == len(missing):
+            return None
+        place = Span(node.arguments[-1].span.end, node.arguments[-1].span.end)
+        return Fix("combine a whole row", (Edit(place, "".join(f", {each}" for each in missing)),))
 
     def left_subscript(self, node: tree.Expression) -> Expr | None:
         """A subscript of the left side that is no index; `false` and `true` are 0 and 1 there."""
@@ -1417,10 +1490,13 @@ class ExpressionChecker:
         if typed.dtype is BOOL and truth:
             return cast(typed.expr, INT64)
         if typed.dtype is BOOL:
-            text = self.scope.source.slice(node.span)
-            fix = Fix("cast it", (Edit(node.span, f"int32({text})"),))
+            text = self._short_text(node.span)
+            help = (
+                f"a statement keeps all elements: choose their values, as in `{text} ? x : 0`, or leave points out of a sum with "
+                f"`where {text}`; positions are found in Python, `numpy.flatnonzero(mask)`, and passed as an `int64(K)`"
+            )
             self.scope.report(
-                codes.TYPE_MISMATCH, node.span, "an index is an integer, not `bool`", "this is `bool`", fix=fix
+                codes.TYPE_MISMATCH, node.span, "an index is an integer, not `bool`", "this is `bool`", help=help
             )
             return None
         if typed.dtype.is_float:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeGuard
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
-from tc_jupyter.program import Program, Statement, decided_by_data
+from tc_jupyter.program import Cast, DType, Expr, Program, Statement, decided_by_data
+from tc_jupyter.program.integers import index_names
 
 from .accesses import as_written, write_access
 from .certain import leaves_out
@@ -131,6 +133,11 @@ def _written_twice(program: Program, ranges: Ranges, statement: Statement) -> Di
     """TC221, with two points where some are found at small sizes."""
     left, target = statement.left_span, statement.target
     fix = _unique_fix(program, statement)
+    if (mask := next((each for each in statement.left if _is_mask(each)), None)) is not None:
+        written = program.source.slice(mask.operand.span)
+        message = f"`=` writes elements 0 and 1 of `{target}` only: `{written}` is true or false"
+        help_text = f"a mask leaves points out, as in `{target}(i) = value where {written}`; others need a value before"
+        return Diagnostic(codes.NOT_INJECTIVE, left, message, "", (), help_text, _mask_fix(program, statement, mask))
     if any(map(decided_by_data, statement.left)):
         message = f"`=` may write an element of `{target}` twice: elements of tensors say which"
         help_text = (
@@ -150,6 +157,21 @@ def _written_twice(program: Program, ranges: Ranges, statement: Statement) -> Di
     at = f" at {sizes}" if sizes else ""
     message = f"`=` writes `{element}` twice{at}: for {first} and for {second}"
     return Diagnostic(codes.NOT_INJECTIVE, left, message, "", (), help_text)
+
+
+def _is_mask(subscript: Expr) -> TypeGuard[Cast]:
+    return isinstance(subscript, Cast) and subscript.operand.dtype is DType.BOOL
+
+
+def _mask_fix(program: Program, statement: Statement, mask: Cast) -> Fix | None:
+    """`Y(i) = X(i) where m(i)` for `Y(m(i)) = X(i)`."""
+    names, place, source = index_names(mask), mask.operand.span, program.source
+    text = source.slice(statement.span)
+    if len(names) != 1 or "#" in text or not text:
+        return None
+    clause = f"{', ' if ' where ' in text else ' where '}{source.slice(place)}"
+    end = Span(statement.span.end, statement.span.end)
+    return Fix("leave points out", (Edit(place, next(iter(names))), Edit(end, clause)))
 
 
 def _unique_fix(program: Program, statement: Statement) -> Fix | None:
@@ -348,6 +370,8 @@ def _is_dense(ranges: Ranges, statement: Statement) -> bool:
 
 def value_first(ranges: Ranges, tensor: str, bounds: Sequence[tuple[SizeExpr, SizeExpr]]) -> str:
     """The statement that gives all elements between some bounds a value: `Y(i) = 0 where i in 0:2*N`."""
+    if not bounds:
+        return f"`{tensor} = 0`"
     names = "ijklmnopqrstuvwxyz"
     ends = zip(names, bounds, strict=False)
     where = ", ".join(f"{name} in {to_python(low)}:{to_python(high)}" for name, (low, high) in ends)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .carried import RECURRENCE, as_recurrence, as_update, carried, change, is_type
+from .conditional import conditional, with_clauses
 from .foreign import RANGES, text_of
 from .mended import mended
 from .recovery import closers, extents, split_commas, split_statements, starts_statement
@@ -63,6 +64,7 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
     """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
     if not any(token.text in _CONTROL for token in tokens):
         return tokens
+    tokens = conditional(tokens, diagnostics)
     pairs, opened, i = closers(tokens), 0, 0
     kept, told, loops = list[Token](), list[Diagnostic](), list[_Loop]()
     heads: list[Span] = []
@@ -75,11 +77,10 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
             heads.append(Span(token.start, tokens[end - 1].end))
             if token.text in _CONTROL:
                 message = f"no statement begins with `{token.text}`"
-                fix = _as_choice(tokens, i, end, pairs) if token.text == "if" else None
                 is_loop = token.text != "if" and len(loops) < _MOST_LOOPS
                 loop = _loop(tokens, i, end, pairs, source) if is_loop else None
                 loops += [replace(loop, message=len(told))] if loop else []
-                told.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text], fix=fix))
+                told.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text]))
             is_block = end < len(tokens) and tokens[end].type == "LBRACE"
             is_line = tokens[end - 1].type == "COLON" and end < len(tokens) and not tokens[end].first
             unended += token.text in _CONTROL and not is_block and not is_line
@@ -198,6 +199,8 @@ def _one_range(head: list[Token]) -> _Range | None:
         if len(ends) == 3 and text_of(ends[2]) == "1":
             ends = ends[:2]
         return _between(index, ends[0] if len(ends) == 2 else None, ends[-1]) if 0 < len(ends) < 3 else None
+    if [token.type for token in rest] == ["NAME", "LPAR", "NAME", "RPAR"] and rest[0].text == "eachindex":
+        return _Range(index, upper=f"{rest[2].text}.0", from_1=True)
     return _spelled(index, rest)
 
 
@@ -299,13 +302,17 @@ def _ranged(
                     text = f"{range.index} in {range.lower}:{range.upper}"
                     clauses.setdefault(each[0].start, []).append(text)
     edits = [Edit(span, "") for loop in nest for span in loop.outside]
+    offered = True
     for start, piece in pieces.items():
         if start in last:
             kept = _of_last_turn(kept, piece, last[start], diagnostics)
             continue
         own = [*as_update(piece), *_with_indices(piece, turns)]
         own = [each for each in own if not _is_inside_another(each, own)]
-        own += [_with_clauses(piece, ", ".join(clauses[start]))] if start in clauses else []
+        if start in clauses and any(token.type == "WHERE" and token.start == token.end for token in piece):
+            offered = False  # another fix writes this `where`: there is one after the other
+        else:
+            own += [with_clauses(piece, ", ".join(clauses[start]))] if start in clauses else []
         if not own:
             continue
         after = mended(piece, Fix("", tuple(own := _apart(own))))
@@ -315,7 +322,7 @@ def _ranged(
         kept = [*kept[:at], *after, *kept[at + len(piece) :]]
         edits += own
     title = "leave them out" if len(nest) > 1 else "leave it out"
-    return kept, Fix("write ranges" if clauses else title, tuple(edits))
+    return kept, Fix("write ranges" if clauses else title, tuple(edits)) if offered else None
 
 
 def _body(kept: list[Token], loop: _Loop) -> list[list[Token]]:
@@ -328,12 +335,6 @@ def _first_block(tokens: list[Token]) -> list[Token]:
     """The tokens before the first `}`; none where that is far away."""
     end = next((i for i, token in enumerate(tokens[:_NEAR]) if token.type == "RBRACE"), len(tokens))
     return tokens[:end] if end <= _NEAR else []
-
-
-def _with_clauses(piece: list[Token], text: str) -> Edit:
-    where = next((token.end for token in piece if token.type == "WHERE"), None)
-    place = piece[-1].end if where is None else where
-    return Edit(Span(place, place), f" where {text}" if where is None else f" {text},")
 
 
 def _uses(piece: list[Token], *names: str) -> bool:
@@ -439,7 +440,7 @@ def _is_shifted(piece: list[Token], index: str) -> bool:
         if token.text != index:
             continue
         after = i + 1
-        if piece[after].type in ("SIGN", "MINUS") and piece[after + 1].type == "INTEGER":
+        if [token.type for token in piece[after : after + 2]] in (["SIGN", "INTEGER"], ["MINUS", "INTEGER"]):
             after += 2
         if piece[i - 1].type not in _BEFORE or after >= len(piece) or piece[after].type not in _AFTER:
             return False
@@ -558,45 +559,6 @@ def _block_end(tokens: list[Token], opening: int) -> int | None:
         if not depth:
             return i
     return None
-
-
-def _as_choice(tokens: list[Token], i: int, end: int, pairs: dict[int, int]) -> Fix | None:
-    """`Y(i) = c ? a : b` for `if c { Y(i) = a } else { Y(i) = b }`."""
-    condition = tokens[i + 1 : end - (tokens[end - 1].type == "COLON")]
-    then = _branch(tokens, end, pairs)
-    if then is None or then[2] + 1 >= len(tokens) or tokens[then[2]].text != "else" or not condition:
-        return None
-    otherwise = _branch(tokens, then[2] + 1 + (tokens[then[2] + 1].type == "COLON"), pairs)
-    if otherwise is None or [token.text for token in then[0]] != [token.text for token in otherwise[0]]:
-        return None
-    value, last = then[1], otherwise[1]
-    head = Edit(Span(tokens[i].start, then[0][0].start), "")
-    choose = Edit(Span(value[0].start, value[0].start), f"{text_of(condition)} ? ")
-    middle = Edit(Span(value[-1].end, last[0].start), " : ")
-    tail = Edit(Span(last[-1].end, tokens[otherwise[2] - 1].end), "")
-    return Fix("write it with `? :`", (head, choose, middle, tail))
-
-
-def _branch(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[list[Token], list[Token], int] | None:
-    """The left side with `=` and the value of the single statement of a branch, and where the branch ends."""
-    block = start < len(tokens) and tokens[start].type == "LBRACE"
-    first = start + block
-    if first >= len(tokens) or not starts_statement(tokens, first, pairs):
-        return None
-    assign = next(j for j in range(first, len(tokens)) if tokens[j].type in ("ASSIGN", "UPDATE"))
-    stop = assign + 1
-    while (
-        stop < min(len(tokens), first + _NEAR)
-        and tokens[stop].type not in ("RBRACE", "WHERE")
-        and tokens[stop].text != "else"
-    ):
-        if stop > assign + 1 and tokens[stop - 1].type in ENDS_EXPRESSION and starts_statement(tokens, stop, pairs):
-            break
-        stop = pairs.get(stop, stop) + 1
-    closes = stop < len(tokens) and tokens[stop].type == "RBRACE"
-    if tokens[assign].type != "ASSIGN" or stop == assign + 1 or block != (block and closes):
-        return None
-    return tokens[first : assign + 1], tokens[assign + 1 : stop], stop + block
 
 
 def _is_end(tokens: list[Token], i: int) -> bool:

@@ -8,7 +8,7 @@ Worked example: `CONSTANTS["pi"]` is the number, and `INSTEAD["silu"].text(["X(i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 
@@ -39,6 +39,7 @@ class Instead:
 
 MODULES = frozenset(
     {"np", "numpy", "math", "torch", "jnp", "jax", "cp", "tf", "F", "scipy", "std", "tl", "triton", "nn"}
+    | {"te", "tvm", "tir", "topi"}
 )
 """Names that stand before `.` in other languages."""
 
@@ -330,6 +331,7 @@ _SAME_REDUCTIONS = {
     "average": "mean",
     "avg": "mean",
     "lse": "logsumexp",
+    **{"maxval": "max", "minval": "min", "maxloc": "argmax", "minloc": "argmin"},
     "nanargmax": "argmax",
     "nanargmin": "argmin",
 }
@@ -440,11 +442,14 @@ _OPERATIONS = {
 }
 """Functions that are an operator between two operands."""
 INSTEAD: dict[str, Instead] = {
-    **dict.fromkeys(("matmul", "mm", "mv", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
+    **dict.fromkeys(
+        ("matmul", "mm", "mv", "bmm", "dot", "dot_product", "einsum", "tensordot", "inner", "vdot"), _PRODUCT
+    ),
     **dict.fromkeys(("T", "transpose", "permute", "swapaxes"), _TRANSPOSE),
     **dict.fromkeys(("len", "size", "shape", "numel"), _EXTENT),
     **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
-    **dict.fromkeys(("zeros", "ones", "full", "empty", "zeros_like", "ones_like"), _FILLED),
+    **dict.fromkeys(("zeros", "ones", "full", "empty", "similar"), _FILLED),
+    **dict.fromkeys(("zeros_like", "ones_like", "full_like", "empty_like"), _FILLED),
     **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
     **{name: Instead(running.help) for name, running in RUNNING.items()},
     **dict.fromkeys(("scan", "accumulate", "associative_scan"), _STEPS),
@@ -474,7 +479,8 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(SET_BITS, _SET_BITS),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
-    **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),
+    **dict.fromkeys(("select", "ifelse", "iif", "if_then_else", "np.where"), _CHOICE),
+    "merge": Instead(_CHOICE.help, 3, "({5} ? {3} : {4})"),
     "xor": Instead(_XOR, 2, "({2} ^^ {3})"),
     "logical_xor": Instead(_XOR, 2, "({2} != {3})", truths=2),
     **{
@@ -495,6 +501,9 @@ INSTEAD: dict[str, Instead] = {
     "rem": Instead("`a % b` has the sign of `b`, and `fmod(a, b)`, of floats, that of `a`"),
     **dict.fromkeys(("negative", "neg"), Instead("it is `-x`", 1, "(-{1})")),
     "positive": Instead("it is `x`", 1, "{1}"),
+    "abs2": Instead("it is `x^2`", 1, "{1}^2"),
+    "zero": Instead("it is 0, in the type of what it meets", 1, "0"),
+    "one": Instead("it is 1, in the type of what it meets", 1, "1"),
     "cube": Instead("a cube is `x^3`", 1, "{1}^3"),
     "signbit": Instead("the sign, also of `-0.0`, is that of `copysign(1.0, x)`", 1, "(copysign(1.0, {0}) < 0)"),
     "heaviside": Instead("a step is `x < 0 ? 0.0 : x > 0 ? 1.0 : h`", 2, "({2} < 0 ? 0.0 : {2} > 0 ? 1.0 : {3})"),
@@ -647,12 +656,20 @@ def subscripts_of(name: str, ranks: Sequence[int]) -> str | None:
     Worked example: `subscripts_of("matmul", [2, 1])` is `"ik,k->i"`.
     """
     known: dict[tuple[int, ...], str] = {(1, 1): "k,k->", (2, 2): "ik,kj->ij", (2, 1): "ik,k->i", (1, 2): "k,kj->j"}
-    if name in ("matmul", "mm", "dot", "mv"):
+    if name in ("matmul", "mm", "dot", "dot_product", "mv"):
         return known.get(tuple(ranks)) if name != "mv" or tuple(ranks) == (2, 1) else None
     one = {"inner": "k,k->", "vdot": "k,k->", "outer": "i,j->ij"}
     if name == "bmm":
         return "bik,bkj->bij" if tuple(ranks) == (3, 3) else None
     return one.get(name) if tuple(ranks) == (1, 1) else None
+
+
+def with_free_letters(subscripts: str, taken: Callable[[str], bool]) -> str | None:
+    """Subscripts with other letters for those that mean something; `None` where there are too few."""
+    used = dict.fromkeys(letter for letter in subscripts if letter.isalpha())
+    spare = iter([letter for letter in "lmnpqrs" if letter not in used and not taken(letter)])
+    names = {letter: next(spare, "") if taken(letter) else letter for letter in used}
+    return subscripts.translate(str.maketrans(names)) if all(names.values()) else None
 
 
 def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:

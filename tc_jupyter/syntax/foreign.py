@@ -11,9 +11,18 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
-from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
+from .elsewhere import INSTEAD, REDUCING, RENAMED, depends_on_types, reducing
 from .mended import mended
-from .recovery import DECLARING, BlockTokens, behind_declaration, closers, enclosed, is_command, split_commas
+from .recovery import (
+    DECLARING,
+    BlockTokens,
+    behind_declaration,
+    closers,
+    enclosed,
+    is_command,
+    is_scheduled,
+    split_commas,
+)
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, is_own
 
 _DERIVATIVES = ("vjp", "jvp", "grad", "gradient", "backward", "derivative")
@@ -51,7 +60,15 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         fix = Fix(f"write `({i}, {j})` and `({j}, {i})`", edits)
     if fix is None and (after.text in _DERIVATIVES or nearest(after.text, _DERIVATIVES) is not None):
         help = "the derivatives of a def are called, as in `f.vjp(X, dY)` and `f.jvp(X, dX)`"
-    help = help or f"there are no methods: write `{RENAMED.get(after.text, after.text)}(x)`"
+    if fix is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None and not word and after.text in INSTEAD:
+        value = text_of(piece[start:position])
+        text = None if depends_on_types(after.text) else INSTEAD[after.text].text([value], [value])
+        whole = Span(piece[start].start, piece[position + 3].end)
+        fix = None if text is None else Fix(f"write `{text}`", (Edit(whole, text),))
+    if help is None:
+        renamed = RENAMED.get(after.text)
+        help = "there are no methods: functions stand before their argument, as in `sqrt(X(i))`"
+        help = f"there are no methods: write `{renamed}(x)`" if renamed else help
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
 
 
@@ -595,6 +612,11 @@ def commanded(piece: list[Token]) -> Diagnostic | None:
         return None
     place, word = Span(piece[0].start, piece[-1].end), piece[0].text
     help = "a def has only statements that write tensors: print and check in Python, before or after the call"
+    if word in ("__shared__", "__syncthreads", "syncthreads"):
+        help = "what is kept in shared memory, and when threads wait, follows from a schedule, as in `s.storage(...)`"
+    if is_scheduled(piece, 0, closers(piece)):
+        word = text_of(piece[:3])
+        help = f"how a tensor is computed is said in Python, as in `f.schedule().{piece[2].text}(...)`"
     fix = Fix("leave it out", (Edit(place, ""),))
     return Diagnostic(codes.SYNTAX_ERROR, place, f"no statement begins with `{word}`", help=help, fix=fix)
 
@@ -639,7 +661,9 @@ _ENDED = frozenset({"function", "subroutine", "def", "kernel"})
 
 def text_of(tokens: list[Token]) -> str:
     """Tokens as a text, with one blank wherever there was space."""
-    return tokens[0].text + "".join(" " * _apart(one, other) + other.text for one, other in pairwise(tokens))
+    return "".join(token.text for token in tokens[:1]) + "".join(
+        " " * _apart(one, other) + other.text for one, other in pairwise(tokens)
+    )
 
 
 def _apart(one: Token, other: Token) -> bool:

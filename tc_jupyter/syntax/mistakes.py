@@ -13,7 +13,18 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
-from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, RUNNING, TC_TYPES, TYPES, reducing
+from .elsewhere import (
+    ARRAY_TYPES,
+    FUNCTION_WORDS,
+    INSTEAD,
+    OPERATORS,
+    POINTERS,
+    REDUCING,
+    RUNNING,
+    TC_TYPES,
+    TYPES,
+    reducing,
+)
 from .foreign import (
     CHOOSING,
     RANGES,
@@ -65,6 +76,7 @@ def refused(
     accepted: AbstractSet[str],
     what: str,
     tensors: AbstractSet[str] = frozenset(),
+    floats: AbstractSet[str] = frozenset(),
 ) -> Diagnostic | None:
     """The message about token `position` of `piece` (its length: the end came too early); `None` if one was given already.
 
@@ -72,6 +84,7 @@ def refused(
         accepted: terminals that may stand there, `END` for the end of the piece.
         what: what the piece is, for the text: `statement`, `parameter`, `result`.
         tensors: words among which are the names of tensors.
+        floats: parameters that are floats, or have elements that are.
     """
     if any(token.type == "ERROR" for token in piece):
         return None
@@ -116,9 +129,11 @@ def refused(
         return found
     if token.text == "for" and opened is not None and (found := _generated(piece, position, opened)):
         return found
+    if what == "statement" and (found := _by_operator(piece, position, opened)):
+        return found
     if what == "statement" and (found := _of_tuple(piece, position, opened, tensors)):
         return found
-    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
+    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted, floats)):
         return found
     if token.type == "ASSIGN" and opened is not None and (found := _by_name(piece, position, opened)):
         return found
@@ -156,6 +171,20 @@ def _misplaced_at(piece: list[Token], position: int, opened: Token | None) -> Di
     return Diagnostic(codes.SYNTAX_ERROR, token.span, "`at` says what a position is", help=help, fix=fix)
 
 
+_COMBINING = frozenset({"reduce", "mapreduce", "foldl", "foldr", "fold", "accumulate", "scan"})
+
+
+def _by_operator(piece: list[Token], position: int, opened: Token | None) -> Diagnostic | None:
+    """`reduce(+, X)` and `mapreduce(abs, +, X)`, at the operator; `None` if this is something else."""
+    token, after = piece[position], piece[position + 1].type if position + 1 < len(piece) else ""
+    start = piece.index(opened) if opened is not None else 0
+    operator = {"+": "+=!", "*": "*=!"}.get(token.text)
+    if operator is None or after != "COMMA" or not start or piece[start - 1].text not in _COMBINING:
+        return None
+    help = f"an operator reduces over the indices that stand only on the right, as in `s {operator} abs(X(i))`"
+    return Diagnostic(codes.SYNTAX_ERROR, piece[start - 1].span, "operators are no arguments", help=help)
+
+
 def _of_tuple(piece: list[Token], position: int, opened: Token | None, tensors: AbstractSet[str]) -> Diagnostic | None:
     """`zeros((N, M))` and `concatenate([a, b])`, which are told as without these brackets; `None` if this is something else."""
     is_list = piece[position].type == "LSQB"
@@ -166,12 +195,15 @@ def _of_tuple(piece: list[Token], position: int, opened: Token | None, tensors: 
         return None
     around = _unclosed(piece[:start])
     called = piece[piece.index(around) - 1] if around is not None and piece.index(around) else None
-    if called is None or called.type != "NAME" or called.text in tensors:
+    if called is None or called.type not in ("NAME", "MINMAX") or called.text in tensors:
         return None
     help = REDUCING.get(reducing(called.text) or "") or (INSTEAD[called.text].help if called.text in INSTEAD else None)
     if help is None:
         return None
     message = f"there is no tensor, function or def `{called.text}`"
+    if called.type == "MINMAX":
+        message = f"`{called.text}` takes two numbers or more"
+        return Diagnostic(codes.SYNTAX_ERROR, called.span, message, help=help)
     return Diagnostic(codes.UNKNOWN_NAME, called.span, message, help=help)
 
 
@@ -184,7 +216,24 @@ def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | N
     called = piece[start - 1].text if start else ""
     place = Span(before[1].start, piece[position].end)
     help = REDUCING.get(reducing(called) or "") or (INSTEAD[called].help if called in INSTEAD else None)
-    return Diagnostic(codes.SYNTAX_ERROR, place, "arguments have no names", help=help)
+    close, comma = closers(piece).get(start), position - 2
+    of_elements = any(token.type in ("LPAR", "LSQB") for token in piece[start + 1 : comma])
+    fix = None
+    if (
+        reducing(called)
+        and of_elements
+        and close is not None
+        and piece[comma].type == "COMMA"
+        and _has_axes(piece[comma:close])
+    ):
+        fix = Fix("leave it out", (Edit(Span(piece[comma].start, piece[close - 1].end), ""),))
+    return Diagnostic(codes.SYNTAX_ERROR, place, "arguments have no names", help=help, fix=fix)
+
+
+def _has_axes(tokens: list[Token]) -> bool:
+    """Whether nothing but axes is given, which the indices of elements say by themselves."""
+    words = {token.text for token in tokens if token.type == "NAME"}
+    return bool(words) and words <= {"axis", "dim", "dims", "keepdims", "keepdim", "True", "False"}
 
 
 def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[str], what: str) -> Diagnostic:
@@ -194,6 +243,10 @@ def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[s
         return _unclosed_bracket(opened, after, last.end)
     if what == "statement" and "UPDATE" in accepted:
         help = "a statement is `T(i, j) = expression`"
+        if piece[0].text in POINTERS:
+            help = (
+                "an element is written as `Y(i) = ...`; the ranges of the indices take the place of pointers and masks"
+            )
         return Diagnostic(
             codes.SYNTAX_ERROR, Span(piece[0].start, last.end), "this is no statement: it assigns nothing", help=help
         )
@@ -320,7 +373,12 @@ _OF_BITS = ("BITAND", "BITOR", "XOR", "SHIFT")
 
 
 def _symbol(
-    piece: list[Token], position: int, opened: Token | None, what: str, accepted: AbstractSet[str]
+    piece: list[Token],
+    position: int,
+    opened: Token | None,
+    what: str,
+    accepted: AbstractSet[str],
+    floats: AbstractSet[str],
 ) -> Diagnostic | None:
     """Mistakes that an operator or a bracket shows."""
     token = piece[position]
@@ -328,12 +386,12 @@ def _symbol(
     if token.type == "RPAR" and opened is None:
         fix = Fix("delete `)`", (Edit(token.span, ""),))
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`)` closes nothing", fix=fix)
-    if what == "statement" and token.type == "LSQB" and before is not None and before.type == "NAME":
+    if what == "statement" and token.type == "LSQB" and before is not None and before.type in ("NAME", "DIGIT_NAME"):
         return _square(piece, position)
     after = piece[position + 1] if position + 1 < len(piece) else None
     assigns = after is not None and after.type == "ASSIGN" and after.start == token.end
     if token.type in ("MINUS", "FACTOR", "POWER", *_OF_BITS) and assigns:
-        return _no_update(piece, position)
+        return _no_update(piece, position, floats)
     if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
         return found
     if what == "statement" and "ASSIGN" in accepted and (found := _other_update(piece, position)):
@@ -523,7 +581,7 @@ def _swapped(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{written}`", fix=fix)
 
 
-def _no_update(piece: list[Token], position: int) -> Diagnostic:
+def _no_update(piece: list[Token], position: int, floats: AbstractSet[str]) -> Diagnostic:
     """`y(i) -= X(i)`, `y(i) /= X(i)`, `y(i) %= 2` and the like, with or without a `!`."""
     token, last = piece[position], position + 1
     last += last + 1 < len(piece) and piece[last + 1].type == "BANG" and piece[last + 1].start == piece[last].end
@@ -531,7 +589,7 @@ def _no_update(piece: list[Token], position: int) -> Diagnostic:
     left, right = piece[:position], piece[last + 1 :]
     right = right[: next((i for i, each in enumerate(right) if each.type in ("WHERE", "MATCH")), len(right))]
     message, help = f"there is no operator `{token.text}={mark}`", "`=`, `+=`, `*=`, `min=`, `max=` exist"
-    wrapped = _accumulated(token.text, mark, left, right) if right else None
+    wrapped = _accumulated(token.text, mark, left, right, floats) if right else None
     if wrapped is None:
         return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     plain, opening, closing, help = wrapped
@@ -543,7 +601,9 @@ def _no_update(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
 
 
-def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) -> tuple[str, str, str, str] | None:
+def _accumulated(
+    symbol: str, mark: str, left: list[Token], right: list[Token], floats: AbstractSet[str]
+) -> tuple[str, str, str, str] | None:
     """The operator to write for `-=` and the like, what to write around the value, and a help; `None` if there is none."""
     each_once = not mark and _subscripts(right) <= _subscripts(left)
     own = "{} in a statement of its own"
@@ -555,9 +615,8 @@ def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) 
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
     if symbol in ("**", "^") and each_once:
         number = text_of(right).removeprefix("-")
-        is_power = number.isdigit() or (
-            symbol == "^" and not number[:1].isdigit()
-        )  # `^=` of integers may be an exclusive or
+        is_float = any(token.text in floats or token.type == "NUMBER" for token in right)
+        is_power = number.isdigit() or (symbol == "^" and not is_float)  # `^=` of integers may be an exclusive or
         return "=", f"{text_of(left)}^(" if is_power else f"pow({text_of(left)}, ", ")", own.format("raise it")
     if symbol in ("&", "|") and not each_once:
         plain, holds = ("min=", "all are") if symbol == "&" else ("max=", "one is")
@@ -629,6 +688,7 @@ def _quantified(piece: list[Token], position: int) -> Diagnostic | None:
     return Diagnostic(codes.SYNTAX_ERROR, piece[start].span, message, help=help, fix=fix)
 
 
+_WRITTEN = "elements are chosen with `where`, as in `Y(i) = 0 where Y(i) < 0`"
 _ALL = "a statement keeps all elements: choose their values, as in `X(i) > 0 ? X(i) : 0`"
 
 
@@ -659,7 +719,7 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
     opened: list[tuple[int, bool]] = []  # places of `[`, and whether one stands after a tensor
     for place, token in enumerate(piece):
         if token.type == "LSQB":
-            named = place > 0 and piece[place - 1].type == "NAME" and piece[place - 2].type != "DOT"
+            named = place > 0 and piece[place - 1].type in ("NAME", "DIGIT_NAME") and piece[place - 2].type != "DOT"
             opened.append((place, named or place - 1 in mended))
         elif token.type == "RELATION" and opened:
             chosen = True
@@ -669,6 +729,8 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
                 mended |= {start - 1: ", ", start: "", place: ")"}
             elif is_read:
                 mended |= {start: "(", place: ")"}
+    assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    is_left = position < assign
     is_empty = any(one.type == "LSQB" and other.type == "RSQB" for one, other in pairwise(piece))
     edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
     pairs = closers(piece)
@@ -682,7 +744,7 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
         codes.SYNTAX_ERROR,
         piece[position].span,
         "elements of a tensor are read with round brackets",
-        help=_ALL if chosen else "the first element is number 0" if number else None,
+        help=(_WRITTEN if is_left else _ALL) if chosen else "the first element is number 0" if number else None,
         fix=Fix("use round brackets", edits) if edits and not is_empty and not chosen else None,
     )
 
@@ -726,16 +788,19 @@ def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
 
 def pointer(piece: list[Token], sizes: Mapping[str, list[str]]) -> Diagnostic | None:
     """`const float *X`; `None` if this is something else. `sizes`: those that the use of each name suggests."""
-    start = next((i for i, token in enumerate(piece) if token.text not in _QUALIFIERS), 0)
-    rest = [token for token in piece[start:] if token.text not in _QUALIFIERS]
-    if [token.type for token in rest] != ["SCALAR", "FACTOR", "NAME"] or rest[1].text != "*":
+    rest = [token for i, token in enumerate(piece) if token.text not in _QUALIFIERS or i + 1 == len(piece)]
+    stars = rest[1:-1]
+    if [token.type for token in rest] == ["SCALAR", "NAME", "LSQB", "RSQB"]:  # `float X[]`
+        rest, stars = rest[:2], rest[2:]
+    kinds, signs = (rest[0].type, rest[-1].type), {token.text for token in stars}
+    if kinds != ("SCALAR", "NAME") or not ((signs and signs <= {"*", "**", "^"}) or signs == {"[", "]"}):
         return None
-    kind, name = rest[0].text, rest[2].text
+    kind, name = rest[0].text, rest[-1].text
     known = sizes.get(name, [])
     text = f"{kind}({', '.join(known)}) {name}"
     fix = Fix(f"write `{text}`", (Edit(Span(piece[0].start, piece[-1].end), text),)) if known else None
     help = f"a tensor is declared with its sizes, as in `{text if known else f'{kind}(N) {name}'}`"
-    return Diagnostic(codes.SYNTAX_ERROR, rest[1].span, "there are no pointers", help=help, fix=fix)
+    return Diagnostic(codes.SYNTAX_ERROR, stars[0].span, "there are no pointers", help=help, fix=fix)
 
 
 def without_default(piece: list[Token]) -> tuple[list[Token], Diagnostic | None]:

@@ -48,6 +48,7 @@ from .recovery import (
     closers,
     enclosed,
     extents,
+    floats_of,
     is_constant,
     split_body,
     split_commas,
@@ -143,7 +144,11 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
-    before, listed = split_constants(before)
+    outside, listed = split_constants(before)
+    if pieces or (not outside and all(map(is_constant, listed))):
+        before = outside
+    else:
+        listed = []  # `const` of another language
     constants = [parser.constant(tokens) for tokens in listed]
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces), uses=bool(uses))
@@ -200,11 +205,14 @@ def _lark() -> Any:
     )
 
 
-def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset()) -> tuple[Any, Diagnostic | None]:
+def _parse(
+    piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset(), floats: AbstractSet[str] = frozenset()
+) -> tuple[Any, Diagnostic | None]:
     """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already.
 
     Args:
         tensors: words among which are the names of tensors.
+        floats: parameters that are floats, or have elements that are.
     """
     from lark import UnexpectedInput  # noqa: PLC0415
 
@@ -218,7 +226,7 @@ def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
         what = {"param": "parameter", "expr": "value"}.get(start, start)
-        return None, refused(piece, position, accepted, what, tensors)
+        return None, refused(piece, position, accepted, what, tensors, floats)
 
 
 class _CellParser:
@@ -233,6 +241,7 @@ class _CellParser:
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
+        self.floats = frozenset[str]()  # parameters that are floats, or have elements that are
         self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
         self.bracketed = set[str]()  # names that are read or written with brackets
         self.unwritten = set[str]()  # words among which are the results that no statement writes
@@ -287,6 +296,7 @@ class _CellParser:
         arrow = next((i for i, token in enumerate(piece.header) if token.type == "ARROW"), len(piece.header))
         self.given = {token.text for token in piece.header[:arrow]}
         self.tensors = self.declared | set(self.written)
+        self.floats = floats_of(piece.header[:arrow])
         self.unwritten = self.declared - self.given - set(self.written)
         self.extents = extents(piece.header)
         self.bracketed = {one.text for one, other in pairwise(piece.body) if other.type in ("LPAR", "LSQB")}
@@ -564,7 +574,7 @@ class _CellParser:
     def no_results(self, last: Token, params: list[str]) -> tuple[Result, ...]:
         """`def f(float(N) X) { Y(i) = X(i) }`: what the last statement writes is probably the result."""
         self.after_params = Span(last.end, last.end)
-        found = [name for name in self.written if name not in params][-1:]
+        found = [name for name in self.written if name not in params][-1:] or self.written[-1:]
         results = tuple(Result(Name(name, last.span), None, last.span) for name in found)
         if self.returns:
             return results  # about which there is a message
@@ -632,6 +642,7 @@ class _CellParser:
             self.forget(span)
             name, problem = piece[0], annotation
         elif (found := pointer(piece, self.sizes)) is not None:
+            self.forget(span)  # `**` is no power there
             problem = found
         elif len(piece) == 1 and piece[0].type == "NAME" and piece[0].text in _sizes(around):
             self.diagnostics.append(size_alone(piece[0], around))
@@ -799,7 +810,7 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.extents)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement", self.tensors)
+                    node, problem = _parse(tokens, "statement", self.tensors, self.floats)
                 if problem is None and any(token.stood for token in tokens):
                     return _parse(in_place(tokens), "statement", self.tensors)[0], tokens
                 if problem is None:

@@ -246,6 +246,16 @@ def extents(header: list[Token]) -> dict[tuple[str, int], str]:
     return found
 
 
+def floats_of(header: list[Token]) -> frozenset[str]:
+    """The parameters of a def that are floats, or have elements that are."""
+    pairs, found = closers(header), set[str]()
+    for i, token in enumerate(header):
+        is_float = token.type == "SCALAR" and not token.text.startswith(("int", "uint", "bool", "byte", "complex"))
+        name = pairs.get(i + 1, i) + 1
+        found |= {header[name].text} if is_float and name < len(header) else set()
+    return frozenset(found)
+
+
 @dataclass(slots=True)
 class BlockTokens:
     """The tokens of `along t in 0:T { ... }`: its head, and its body without braces, cut as that of a def.
@@ -391,13 +401,29 @@ def _declares(token: Token) -> bool:
 
 _COMMAND_WORDS = """
     print println printf cout echo assert static_assert require raise throw import using include break continue
-    del global nonlocal yield with try __syncthreads delete free call goto stop
+    del global nonlocal yield with try __shared__ __syncthreads syncthreads delete free call goto stop
 """
 _COMMANDS = frozenset(_COMMAND_WORDS.split())
 
 
+_SCHEDULING_WORDS = """
+    vectorize parallel tile split reorder fuse unroll bind compute_root compute_at store_at store_root bound estimate
+    gpu_tile gpu_blocks gpu_threads rfactor cache_read cache_write cache_shared_memory prefetch trace_stores realize
+"""
+SCHEDULING = frozenset(_SCHEDULING_WORDS.split())
+"""Methods of Halide and TVM that say how a tensor is computed."""
+
+
+def is_scheduled(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+    """Whether `y.vectorize(x, 8)` begins at a place."""
+    four = [token.type for token in tokens[i : i + 4]]
+    return four == ["NAME", "DOT", "NAME", "LPAR"] and tokens[i + 2].text in SCHEDULING and i + 3 in pairs
+
+
 def is_command(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
     """Whether `print(...)`, `assert ...` or the like stands at `i`, which no language has as a part of an expression."""
+    if is_scheduled(tokens, i, pairs):
+        return True
     if tokens[i].text not in _COMMANDS or starts_statement(tokens, i, pairs):
         return False
     follows = tokens[i + 1].type if i + 1 < len(tokens) else "END"

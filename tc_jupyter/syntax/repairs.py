@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
+from .computes import without_computes
 from .elsewhere import (
     CONSTANTS,
     FUNCTION_WORDS,
@@ -32,14 +33,15 @@ from .elsewhere import (
 from .foreign import operand_end, text_of
 from .methods import with_limits, without_idle_methods
 from .recovery import closers, split_commas, starts_statement
-from .threads import without_threads
+from .threads import without_atomics, without_threads
 from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _dotted_words(_renamed_words(tokens, diagnostics), diagnostics)
-    tokens = without_threads(_types_of_c(tokens, diagnostics), diagnostics)
+    tokens = _renamed_words(without_computes(tokens, diagnostics), diagnostics)
+    tokens = _dotted_words(tokens, diagnostics)
+    tokens = without_threads(without_atomics(_types_of_c(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _limits(tokens, diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
@@ -144,7 +146,10 @@ def _replaced(
     return Token(kind, text, place.start, place.end, tokens[0].first)
 
 
-_BEHIND_DOTS = ("FACTOR", "SIGN", "MINUS", "ASSIGN", "UPDATE", "RELATION", "EQUALITY")
+_BEHIND_DOTS = (
+    *("FACTOR", "SIGN", "MINUS", "POWER", "ASSIGN", "UPDATE", "RELATION", "EQUALITY"),
+    *("AND", "OR", "BITAND", "BITOR"),
+)
 
 
 def _without_dots(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -880,7 +885,7 @@ def _repeats(one: Token, other: Token) -> bool:
 def _is_head(tokens: list[Token], end: int, openings: dict[int, int]) -> bool:
     """Whether `T` or `T(i, j)`, at which a statement begins, ends before `end`: in `a = X(i) sum=!b` a second statement begins."""
     start = end - 1
-    if start >= 0 and tokens[start].type == "RPAR":
+    while start >= 0 and tokens[start].type in ("RPAR", "RSQB"):
         start = openings.get(start, 0) - 1
     if start < 0 or tokens[start].type not in ("NAME", "DIGIT_NAME"):
         return False

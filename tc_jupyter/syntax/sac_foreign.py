@@ -6,12 +6,14 @@ Worked example: of `[2 * x for x in a]` the fix writes `{ [i] -> 2 * a[i] }`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Protocol
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
 
 from . import elsewhere
+from .sac_tree import Dot, SacExpression, Selection, SetExpr, TripleDot, WithLoop, assigned_names, sac_walk
+from .tree import Name
 
 
 class Word(Protocol):
@@ -127,6 +129,38 @@ def product(source: SourceText, before: Word, place: Span) -> Fix | None:
     return Fix(f"write `{text}`", (Edit(Span(before.span.start, behind.end(1)), text),))
 
 
+def free_indices(value: SacExpression, known: Container[str]) -> list[str]:
+    """The names in subscripts that nothing gives a value: `i` and `k` in `a[i, k] * b[k + 1]`."""
+    nodes = list(sac_walk(value))
+    bound = {name for node in nodes for name in _bound(node)}
+    subscripts = (index for node in nodes if isinstance(node, Selection) for index in node.indices)
+    inside = (part for each in subscripts if not isinstance(each, Dot | TripleDot) for part in sac_walk(each))
+    names = (part.name for part in inside if isinstance(part, Name))
+    return list(dict.fromkeys(name for name in names if name not in bound and name not in known))
+
+
+def _bound(node: SacExpression) -> list[str]:
+    """The names that a comprehension or a with-loop gives a meaning to."""
+    match node:
+        case SetExpr():
+            return [name.name for each in node.partitions for name in each.pattern.bound]
+        case WithLoop():
+            patterns = [name.name for each in node.generators for name in each.pattern.bound]
+            return [*patterns, *(name.name for each in node.generators for name in assigned_names(each.assigns))]
+        case _:
+            return []
+
+
+def has_one_subscript(value: SacExpression, names: Collection[str]) -> bool:
+    """Whether all selections by these names have all of them, in the same order, as those of one element have."""
+    chosen = [
+        [part.name for part in sac_walk(node) if isinstance(part, Name) and part.name in names]
+        for node in sac_walk(value)
+        if isinstance(node, Selection)
+    ]
+    return all(each == list(names) for each in chosen if each)
+
+
 _OF_ARRAYS = {
     **{
         "T": "transpose",
@@ -148,6 +182,20 @@ def function_of(method: str) -> str:
 def is_method(name: str) -> bool:
     """Whether `a.name` is a function here."""
     return name in _OF_ARRAYS
+
+
+def closed(source: SourceText, span: Span) -> Span:
+    """The place with the brackets around its first and last operand, which are no part of it."""
+    start, end = span.start, span.end
+    depth = least = 0
+    for char in source.slice(span):
+        depth += (char == "(") - (char == ")")
+        least = min(least, depth)
+    for _ in range(-least):
+        start = max(source.text.rfind("(", 0, start), 0)
+    for _ in range(depth - least):
+        end = source.text.find(")", end) + 1 or end
+    return Span(start, end)
 
 
 def _end(tokens: Sequence[Word], start: int) -> int:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
-from . import elsewhere, sac_foreign
+from . import elsewhere, sac_foreign, sac_writes
 from .sac_printer import type_text
 from .sac_tree import (
     Apply,
@@ -128,6 +128,12 @@ OPERATOR = "for example `genarray(shape(A), 0)`, `modarray(A)` or `fold(+, 0)`"
 _MODULE_WORDS = ("module", "class", "export", "provide", "external", "specialize", "objdef")
 _LINE_WORDS = ("use", "import", "typedef")
 
+_IN_PLACE, _DECLARED = "arrays are not changed in place", "variables are not declared"
+_OF_LOOPS = (_IN_PLACE, _DECLARED)
+"""Messages about a loop that are about nothing once it is gone."""
+
+_BLOCKS = "a choice is `if (c) { .. } else if (d) { .. } else { .. }`"
+
 _MOST_DIAGNOSTICS = 100
 _DEEPEST = 100
 _DEEPEST_BLOCKS = 20
@@ -218,10 +224,10 @@ def remainders(source: SourceText, span: Span, axis: int) -> tuple[tuple[Span, s
         return Span(node.span.start + moved, node.span.end + moved)
 
     def text(node: SacExpression) -> str:
-        return " ".join(source.slice(_closed(source, place(node))).split())
+        return " ".join(source.slice(sac_foreign.closed(source, place(node))).split())
 
     found = [node for node in nodes if isinstance(node, Binary) and node.op == "%"]
-    return tuple((_closed(source, place(node)), text(node.left), text(node.right)) for node in found)
+    return tuple((sac_foreign.closed(source, place(node)), text(node.left), text(node.right)) for node in found)
 
 
 def _steps_down(tokens: Sequence[_Token]) -> bool:
@@ -230,20 +236,6 @@ def _steps_down(tokens: Sequence[_Token]) -> bool:
     return (
         texts[:2] == ("-", "-") and texts[2:] in ((";",), (")",), (",",)) and tokens[0].span.end == tokens[1].span.start
     )
-
-
-def _closed(source: SourceText, span: Span) -> Span:
-    """The place with the brackets around its first and last operand, which are no part of it."""
-    start, end = span.start, span.end
-    depth = least = 0
-    for char in source.slice(span):
-        depth += (char == "(") - (char == ")")
-        least = min(least, depth)
-    for _ in range(-least):
-        start = max(source.text.rfind("(", 0, start), 0)
-    for _ in range(depth - least):
-        end = source.text.find(")", end) + 1 or end
-    return Span(start, end)
 
 
 class _Parser:
@@ -262,6 +254,8 @@ class _Parser:
         self.lines: list[SacTypedef | SacImport] = []
         self.spoiled = False  # a pattern of the function is wrong: nothing can be said of its shapes
         self.past_block = False  # a refused statement was skipped to its end
+        self.known: dict[str, int | None] = {}  # what has a value so far, and its rank where that is certain
+        self.writes: dict[int, list[sac_writes.ElementWrite]] = {}  # by the start of a statement that does nothing else
         self.closed: set[Span] = set()  # expressions that stand in parentheses, which the tree does not keep
         self.starts = self._function_starts()
 
@@ -586,6 +580,7 @@ class _Parser:
         self, begin: Span, types: tuple[SacType | None, ...], name: Name, params: tuple[SacParam, ...], signature: Span
     ) -> SacFunction:
         assigns: list[Statement] = []
+        self.known = {param.name.name: _rank_of_type(param.type) for param in params}
         results: tuple[SacExpression, ...] = ()
         return_span = signature
         returned, broken = False, False
@@ -869,10 +864,37 @@ class _Parser:
             self.fail(f"`return` stands inside of `{word}`", code=codes.NO_RETURN, help=help)
 
     def condition(self, word: str) -> SacExpression:
+        """A condition in its brackets; without them, or before a colon, after a message."""
+        start, message = self.token.span, f"the condition of `{word}` stands in brackets"
+        if not self._is_bracketed():
+            found = self.whole()
+            inside, behind = Span(start.start, self.last.span.end), self.last.span.end
+            if self.is_at(":", "then"):
+                behind = self.next().span.end
+            edits = Edit(Span(start.start, start.start), "("), Edit(Span(inside.end, behind), ")")
+            self.say(codes.SYNTAX_ERROR, inside, message, fix=Fix("put it in brackets", edits))
+            self.spoiled = True
+            return found
         self.expect("(", f"after `{word}`", help=f"write `{word} (condition)`")
         found = self.whole()
         self.expect(")", f"after the condition of `{word}`", help=self.condition_help())
+        self.no_colon(word)
         return found
+
+    def _is_bracketed(self) -> bool:
+        """Whether a bracket opens here and closes at the end of a condition: nothing goes on behind it."""
+        if not self.is_at("("):
+            return self.is_at("{", ";")  # no condition at all
+        after = self.tokens[self.behind_bracket(self.at)].text
+        return after not in _POWER and after not in ("?", "[", "and", "or")
+
+    def no_colon(self, word: str) -> None:
+        """Tell of the `:` or `then` of other languages, and go on behind it."""
+        if self.is_at(":", "then") and self.tokens[self.at + 1].text not in ("=", "["):
+            fix = Fix("leave it out", (Edit(Span(self.last.span.end, self.token.span.end), ""),))
+            message = f"no `{self.token.text}` stands behind `{word}`"
+            self.say(codes.SYNTAX_ERROR, self.next().span, message, help=_BLOCKS, fix=fix)
+            self.spoiled = True
 
     def condition_help(self) -> str | None:
         return "a comparison is written `==`" if self.is_at("=") else None
@@ -883,8 +905,32 @@ class _Parser:
         condition = self.condition("if")
         head = begin | self.last.span
         then = self.block("if")
-        otherwise = self.block("else") if self.accept("else") else ()
-        return If(condition, then, otherwise, begin | self.last.span, head)
+        otherwise = self.alternative()
+        found = If(condition, then, otherwise, begin | self.last.span, head)
+        self.choice_of_writes(found)
+        return found
+
+    def alternative(self) -> tuple[Statement, ...]:
+        """The statements behind `else`, if it stands here; after a message also behind `elif` and `else:`."""
+        if self.is_at("elif", "elseif", "elsif"):
+            fix = Fix("write `else if`", (Edit(self.token.span, "else if"),))
+            self.say(codes.SYNTAX_ERROR, self.token.span, f"there is no `{self.token.text}`", help=_BLOCKS, fix=fix)
+            self.spoiled = True
+            return (self.choice(),)
+        if not self.accept("else"):
+            return ()
+        self.no_colon("else")
+        return self.block("else")
+
+    def choice_of_writes(self, choice: If) -> None:
+        """Keep what an `if` writes: one element, with its value on both ways."""
+        ways = [[self.writes.get(each.span.start) for each in way] for way in (choice.then, choice.otherwise)]
+        flat = [[write for group in way for write in group or ()] for way in ways]
+        if None in (*ways[0], *ways[1]) or len(flat[0]) != 1 or len(flat[1]) > 1:
+            return
+        condition = self.source.slice(sac_foreign.closed(self.source, choice.condition.span))
+        if (found := sac_writes.chosen(condition, flat[0][0], flat[1][0] if flat[1] else None)) is not None:
+            self.writes[choice.span.start] = [found]
 
     def for_loop(self) -> Loop:
         at, begin = self.at, self.next().span
@@ -904,14 +950,46 @@ class _Parser:
         self.expect(")", "after the step of `for`", help=form)
         head = begin | self.last.span
         body = self.block("for")
-        return Loop("for", start, condition, step, body, begin | self.last.span, head)
+        found = Loop("for", start, condition, step, body, begin | self.last.span, head)
+        self.loop_of_writes(found)
+        return found
+
+    def loop_of_writes(self, loop: Loop) -> None:
+        """Let one message about a loop that only writes elements, and its fix, stand for those about its statements."""
+        counted = self.counter(loop)
+        groups = [self.writes.get(each.span.start) for each in loop.body]
+        inner = [sac_writes.within(write, [counted]) for group in groups if group and counted for write in group]
+        if not inner or not all(groups):
+            return
+        self.writes[loop.span.start] = writes = sac_writes.joined(inner)
+        own = [each for each in self.diagnostics if loop.span.start <= each.span.start < loop.span.end]
+        if (text := sac_writes.at_once(writes, self.known)) and all(each.message in _OF_LOOPS for each in own):
+            first = next(each for each in own if each.message == _IN_PLACE)
+            self.diagnostics = [each for each in self.diagnostics if each not in own]
+            self.in_place(first.span, loop.span, text)
+
+    def counter(self, loop: Loop) -> tuple[str, str, str] | None:
+        """The variable of a loop that counts up by 1, its first number, and the one behind its last."""
+        starts, steps, condition = loop.start, loop.step, loop.condition
+        if not (len(starts) == len(steps) == 1 and isinstance(condition, Binary) and condition.op in ("<", "<=")):
+            return None
+        index, step = starts[0].name, steps[0]
+        one = isinstance(step.value, Binary) and step.value.op == "+" and step.value.right == Number("1", 1)
+        counts = one and step.name == step.value.left == condition.left == index  # pyright: ignore[reportAttributeAccessIssue]
+        if not counts or starts[0].operator != "=":
+            return None
+        low, high = (
+            " ".join(self.source.slice(sac_foreign.closed(self.source, each.span)).split())
+            for each in (starts[0].value, condition.right)
+        )
+        return index.name, low, high if condition.op == "<" else f"{high} + 1"
 
     def counted(self) -> str | None:
         """What the head `(i in 0..n)`, `(i in range(n))`, `i in 0:n` or `(int i : a)` is here; eats such a head."""
         at, bracketed = self.at, self.accept("(")
         if self.token.text in BASES or self.is_at("auto"):
             self.next()
-        index, word = self.token, self.tokens[self.at + 1].text
+        index, word = self.token, self.tokens[min(self.at + 1, len(self.tokens) - 1)].text
         if index.kind != "name" or word not in ("in", ":", "of"):
             self.at = at
             return None
@@ -948,6 +1026,8 @@ class _Parser:
                 self.fail(
                     "a call with several results cannot stand here", span=assign.span, help="put it into the block"
                 )
+            if isinstance(assign, BrokenAssign):
+                raise _Failed
             found.append(assign)
         return tuple(found)
 
@@ -970,8 +1050,8 @@ class _Parser:
         self.expect(";", "after the condition of `while`", help="end the statement with `;`")
         return Loop("do", (), condition, (), body, begin | self.last.span, head)
 
-    def assign(self) -> Assign | Unpack:
-        """`x = e`, `x += e`, `x++` or `a, b = f(x)`, without the `;`."""
+    def assign(self) -> Assign | Unpack | BrokenAssign:
+        """`x = e`, `x += e`, `x++` or `a, b = f(x)`, without the `;`; after a message also `a[i] = e`."""
         self.refuse_statement(self.token)
         token = self.token
         name = self.name("on the left of `=`")
@@ -983,30 +1063,99 @@ class _Parser:
             self.next()
             value = self.whole()
             changed = Binary(operator.text[0], name, value, name.span | value.span, operator.span)
+            self.known.setdefault(name.name, self.rank_of(value))
             return Assign(name, changed, token.span | value.span, operator.text)
         twice = self._repeated_sign()
         if twice:
             span = operator.span | self.last.span
             changed = Binary(twice[0], name, Number("1", 1, None, span), token.span | span, span)
             return Assign(name, changed, token.span | span, twice)
-        if self.is_at("[", "+", "-", "*", "/", "%", "++"):
-            text = (
-                "arrays are not changed in place"
-                if self.is_at("[")
-                else "only `=`, `+= -= *= /= %=`, `++` and `--` assign"
-            )
-            help = (
-                f"write `{name.name} = {{ [i] -> ..; iv -> {name.name}[iv] }};`"
-                if self.is_at("[")
-                else f"write `{name.name} = {name.name} {self.token.text} ..;`"
-            )
-            self.fail(text, help=help)
+        if self.is_at("["):
+            return self.element_write(name)
+        if self.is_at("+", "-", "*", "/", "%", "++"):
+            help = f"write `{name.name} = {name.name} {self.token.text} ..;`"
+            self.fail("only `=`, `+= -= *= /= %=`, `++` and `--` assign", help=help)
         help = "a function is made of assignments `name = expression;`, `if`, loops and one `return`"
         if self.is_at(*_RELATIONS):
             help = "a condition stands in `if (condition)`, and between two `;` in `for (i = 0; i < n; i++)`"
         self.expect("=", f"after `{name.name}`", help=help)
         value = self.whole()
+        self.known[name.name] = self.rank_of(value)
         return Assign(name, value, token.span | value.span)
+
+    def element_write(self, name: Name) -> BrokenAssign:
+        """Refuse `a[i] = e` and `a[i][j] += e`, and keep what they write, which the fix of a loop around them needs."""
+        span, subscripts, ranks = self.token.span, list[str](), list[int | None]()
+        while self.accept("["):
+            begun = False
+            while self.more(begun, "]"):
+                first, begun = self.token.span, True
+                index = self.dot() or self.expression()
+                if self.is_at(":"):
+                    text = f"{name.name} = {{ [i] -> 0 | [0] <= [i] < [3]; iv -> {name.name}[iv] }}"
+                    self.fail(_IN_PLACE, span=span, help=f"a part of an array is given by a generator, as in `{text};`")
+                subscripts.append(self.source.slice(first | self.last.span))
+                ranks.append(None if isinstance(index, Dot | TripleDot) else self.rank_of(index))
+            self.expect("]", "after the indices of an element")
+        operator, step = self.token, self._repeated_sign()
+        value, shown = Name("1", NO_SPAN), "1"
+        if step is None:
+            if not self.is_at("=", *COMPOUND):
+                self.expect("=", f"after `{self.source.slice(name.span | self.last.span)}`")
+            self.next()
+            first = self.token.span
+            value = self.whole()
+            shown = self.source.slice(first | self.last.span)
+        sign = operator.text[0]
+        operand = f"({shown})" if self._is_open(value, sign) else shown
+        is_vector = None if ranks in ([None], [2]) else ranks == [1]
+        plain = not any(text in (".", "...") for text in subscripts)
+        write = sac_writes.ElementWrite(
+            name.name, tuple(subscripts), sign, shown, operand, is_vector if plain else None
+        )
+        place = name.span | self.last.span
+        self.writes[place.start] = [write] if plain else []
+        free = sac_foreign.free_indices(value, self.known)
+        text = sac_writes.one_by_one(write, self.known)
+        if plain and subscripts and not self.known.keys() & set(subscripts) and all(map(str.isidentifier, subscripts)):
+            text = sac_writes.of_each(write, free)
+        self.in_place(span, place, text)
+        return BrokenAssign((name.name,), place)
+
+    def _is_open(self, value: SacExpression, sign: str) -> bool:
+        """Whether a value needs brackets behind an operator."""
+        is_looser = isinstance(value, Binary) and _POWER[value.op] <= _POWER.get(sign, -1)
+        return (is_looser or isinstance(value, Conditional)) and value.span not in self.closed
+
+    def in_place(self, span: Span, place: Span, text: str | None) -> None:
+        """Say that elements are written; the fix writes a text for a statement."""
+        fix = Fix("give the whole array", (Edit(place, text),)) if text is not None else None
+        help = "the elements of an array are given at once, as in `b = { [i] -> 2 * a[i] };`"
+        self.say(codes.SYNTAX_ERROR, span, _IN_PLACE, help=help, fix=fix)
+        self.spoiled = True
+
+    def rank_of(self, node: SacExpression) -> int | None:
+        """The rank of an index, where it can be told without types."""
+        match node:
+            case Number():
+                return 0
+            case ArrayLiteral():
+                return 1
+            case Name():
+                return self.known.get(node.name)
+            case Unary():
+                return self.rank_of(node.operand)
+            case Binary():
+                ranks = {self.rank_of(node.left), self.rank_of(node.right)} - {0}
+                return 0 if not ranks else ranks.pop() if len(ranks) == 1 else None
+            case Selection():
+                whole, chosen = (
+                    self.rank_of(node.array),
+                    [self.rank_of(each) for each in node.indices if not isinstance(each, Dot | TripleDot)],
+                )
+                return whole - len(chosen) if whole is not None and set(chosen) == {0} else None
+            case _:
+                return None
 
     def no_reduction(self, name: Name) -> None:
         """Refuse `s +=! a[i]` and `s max=! a[i]` of `%%tc`."""
@@ -1040,6 +1189,7 @@ class _Parser:
             seen.add(name.name)
         self.expect("=", "after the names", help="write `a, b = f(x);`")
         value = self.whole()
+        self.known |= dict.fromkeys((name.name for name in names), None)
         if not isinstance(value, Apply):
             help = "give each name a statement of its own: `a = ..; b = ..;`"
             self.fail("only a call has several results", span=value.span, help=help)
@@ -1062,7 +1212,7 @@ class _Parser:
         if token.kind == "name" and token.text not in RESERVED and self.tokens[self.at + 1].text == "(":
             if self.writes_element():
                 help = f"write `{token.text} = {{ [i] -> .. }};`: the elements of an array are given at once"
-                self.fail("arrays are not changed in place", span=token.span, help=help)
+                self.fail(_IN_PLACE, span=token.span, help=help)
             help = f"functions only compute: write `x = {token.text}(..);`, or delete the call"
             if token.text in ("print", "printf", "fprintf", "show"):
                 help = "functions only compute: delete the call, return the value, and print it in Python"
@@ -1078,7 +1228,8 @@ class _Parser:
             at += 1
             if not depth:
                 break
-        return self.tokens[at].text in ("=", *COMPOUND) or self.tokens[at + 1].text == "="
+        after = self.tokens[min(at + 1, len(self.tokens) - 1)]
+        return self.tokens[at].text in ("=", *COMPOUND) or after.text == "="
 
     def declaration(self) -> None:
         """Say that a variable is declared, and read on behind its type."""
@@ -1090,10 +1241,13 @@ class _Parser:
         span = begin.span | self.last.span
         if self.token.kind == "name" and self.tokens[self.at + 1].text == "=":
             fix = Fix("leave the type out", (Edit(Span(span.start, self.token.span.start), ""),))
-            self.say(codes.SYNTAX_ERROR, span, "variables are not declared", help="write `name = expression;`", fix=fix)
+            self.say(codes.SYNTAX_ERROR, span, _DECLARED, help="write `name = expression;`", fix=fix)
             self.spoiled = True
             return
-        self.fail("variables are not declared", span=span, help="write `name = expression;`")
+        end = next(at for at in range(self.at, len(self.tokens)) if self.tokens[at].text in (";", "=", "{", "}", ""))
+        whole = begin.span | self.tokens[end].span
+        fix = Fix("leave it out", (Edit(whole, ""),)) if self.tokens[end].text == ";" else None
+        self.fail(_DECLARED, span=span, help="write `name = expression;`, where it has its first value", fix=fix)
 
     def skip_block(self) -> None:
         """Go behind a statement of another language that ends with a block: `for (..) { .. }`, `if (..) { .. } else { .. }`."""
@@ -1310,17 +1464,29 @@ class _Parser:
             self.no_cast_of_c()
             inner = self.expression()
             if self.is_at(","):
-                self.fail("several values stand in parentheses", help="an array is written `[a, b]`")
+                return self.tuple_of(token, inner)
             self.expect(")", "to close the bracket")
             self.closed.add(inner.span)
             return inner
         if self.accept("["):
             return self.literal(token)
         if self.is_at("{"):
-            return self.comprehension()
+            return self.initializer() or self.comprehension()
         if self.is_at(".", "..."):
             self.fail(f"`{token.text}` can stand only in a pattern, a selection, or alone as a bound", help=DOTS)
         self.fail(f"expected an expression, found {self.found()}", help=self._expression_hint(token))
+
+    def tuple_of(self, begin: _Token, first: SacExpression) -> ArrayLiteral:
+        """Read `(a, b)` as `[a, b]`, at the comma, after a message."""
+        elements = [first]
+        while self.accept(","):
+            elements.append(self.expression())
+        closing = self.expect(")", "to close the bracket")
+        span, fix = begin.span | closing.span, Fix("write `[..]`", (Edit(begin.span, "["), Edit(closing.span, "]")))
+        message, help = "several values stand in parentheses", "an array is written `[a, b]`"
+        self.say(codes.SYNTAX_ERROR, span, message, help=help, fix=fix)
+        self.spoiled = True
+        return ArrayLiteral(tuple(elements), span)
 
     def no_cast_of_c(self) -> None:
         """Refuse `(type) a`, behind the bracket; the type may be one of another language, and may have axes."""
@@ -1590,6 +1756,7 @@ class _Parser:
 
     def pattern(self) -> Pattern:
         begin = self.token.span
+        self.no_round_pattern()
         if not self.is_at("["):
             name = self.name("as a pattern")
             if not self.accept("="):
@@ -1629,6 +1796,48 @@ class _Parser:
             items = [Dot(i.span) if isinstance(i, TripleDot) and i is not triples[0] else i for i in items]
         self.say_repeated(tuple(item for item in items if isinstance(item, Name)))
         return Pattern(tuple(items), False, begin | self.last.span)
+
+    def no_round_pattern(self) -> None:
+        """Read `(i, j) ->` as `[i, j] ->` after a message, and refuse `i, j ->`."""
+        opens, at = self.is_at("("), self.at + self.is_at("(")
+        while self.tokens[at].kind == "name" or self.tokens[at].text in (".", "...", ","):
+            at += 1
+        names = self.tokens[self.at + opens : at]
+        behind = at + (opens and self.tokens[at].text == ")")
+        if self.tokens[behind].text != "->" or not names or (not opens and all(each.text != "," for each in names)):
+            return
+        text = f"[{self.source.slice(names[0].span | names[-1].span)}]"
+        place = self.token.span | self.tokens[behind - 1].span
+        message, fix = "the indices of a pattern stand in square brackets", Fix(f"write `{text}`", (Edit(place, text),))
+        if not opens:
+            self.fail(message, span=place, fix=fix)
+        self.say(codes.SYNTAX_ERROR, place, message, fix=fix)
+        self.spoiled = True
+        self.tokens[self.at], self.tokens[at] = (
+            _Token("symbol", bracket, self.tokens[where].span) for bracket, where in (("[", self.at), ("]", at))
+        )
+
+    def initializer(self) -> ArrayLiteral | None:
+        """Read `{1, 2, 3}` of C as `[1, 2, 3]` after a message; `None` where a comprehension stands here."""
+        end, depth = self.at, 0
+        while self.tokens[end].kind != "end" and self.tokens[end].text not in (";", "->", "|"):
+            depth += (self.tokens[end].text == "{") - (self.tokens[end].text == "}")
+            if not depth:
+                break
+            end += 1
+        if self.tokens[end].text != "}" or end == self.at + 1:
+            return None
+        edits = list[Edit]()
+        for at in range(self.at, end + 1):
+            if self.tokens[at].text in ("{", "}"):
+                bracket = "[" if self.tokens[at].text == "{" else "]"
+                edits.append(Edit(self.tokens[at].span, bracket))
+                self.tokens[at] = _Token("symbol", bracket, self.tokens[at].span)
+        place, fix = self.token.span | self.tokens[end].span, Fix("write square brackets", tuple(edits))
+        help = "braces hold what is said of each element, as in `{ [i] -> 2 * a[i] }`"
+        self.say(codes.SYNTAX_ERROR, place, "the elements of an array stand in square brackets", help=help, fix=fix)
+        self.spoiled = True
+        return self.literal(self.next())
 
     def say_repeated(self, names: tuple[Name, ...]) -> None:
         seen: set[str] = set()
@@ -1863,6 +2072,10 @@ class _Parser:
                 help="a generator is `(lower <= iv < upper)`",
             )
         return self.next().text
+
+
+def _rank_of_type(type_: SacType | None) -> int | None:
+    return None if type_ is None or isinstance(type_.shape, str) else len(type_.shape)
 
 
 def _beyond(type_: str) -> int:

@@ -5,45 +5,112 @@ Worked example: `int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < N) Y[i] 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
+from .conditional import with_clauses
 from .elsewhere import INSTEAD
-from .recovery import behind_declaration, closers, extents
-from .tokens import ENDS_EXPRESSION, Token
+from .mended import mended
+from .recovery import behind_declaration, closers, enclosed, extents, split_commas, split_statements
+from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _NUMBERS, _SIZES = frozenset({"threadIdx", "blockIdx"}), frozenset({"blockDim", "gridDim"})
 _CALLS = frozenset({"get_global_id", "program_id", "grid", "get_local_id", "get_group_id"})
 _MODULES = frozenset({"cuda", "tl", "triton"})
 _BEFORE, _AFTER = ("LPAR", "LSQB", "COMMA"), ("RPAR", "RSQB", "COMMA", "SIGN", "MINUS")
+_MESSAGE = "an index is no number of a thread"
 _LETTERS = "ijklmnopq"
 _MOST = 60  # tokens of such a number, and of a condition on it
+
+
+@dataclass(slots=True)
+class _Names:
+    """What words mean in a def.
+
+    Attributes:
+        start: where the def begins in the text.
+        sizes: of parameters: an index that stays below one runs so far by itself.
+        numbers: parameters that are integers: below one, an index has a range of its own.
+        indices: those that a statement has computed from the number of a thread, in their order.
+        message: where the message about the first of them stands.
+    """
+
+    start: int = 0
+    sizes: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    indices: dict[str, None] = field(default_factory=dict[str, None])
+    results: frozenset[str] = frozenset()
+    message: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """A condition that keeps indices in their ranges.
+
+    Attributes:
+        end: the token behind it.
+        ranges: their ends, by index.
+        returns: it leaves the def outside of the ranges: what follows is inside of them.
+    """
+
+    end: int
+    ranges: dict[str, str]
+    returns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """The statements behind a guard.
+
+    Attributes:
+        start: where the first one begins in the text; `end`: where they end, if there may be several.
+        message: where the message about the guard stands.
+        numbers: ends of ranges that no array has.
+    """
+
+    start: int
+    end: int | None
+    ranges: dict[str, str]
+    message: Span
+    numbers: frozenset[str]
 
 
 def without_threads(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """Statements that compute an index from the number of a thread, and conditions that keep it in its range, are left out."""
     if not any(token.text in _NUMBERS or token.text in _CALLS for token in tokens):
         return tokens
-    pairs, kept = closers(tokens), list[Token]()
-    read = {
-        token.text
-        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
-        if token.type == "NAME" and before.type in _BEFORE and after.type in _AFTER
-    }
-    indices, sizes, i, braces = set[str](), frozenset[str](), 0, set[int]()
+    pairs, kept, read = closers(tokens), list[Token](), _read(tokens)
+    names, i, braces, regions = _Names(), 0, set[int](), list[_Region]()
+    defs = list[_Names]()
     while i < len(tokens):
         if tokens[i].type == "DEF":
-            indices, sizes = set(), frozenset(extents(tokens[i : i + 400]).values())
+            names = _names(tokens[i : i + 400])
+            defs.append(names)
         end, found = i, None
         if (made := _made(tokens, i, pairs)) is not None and made[0] in read:
-            indices.add(made[0])
-            end, fix = made[1], (Edit(Span(tokens[i].start, tokens[made[1] - 1].end), ""),)
-            found = _told(Span(tokens[i].start, tokens[end - 1].end), Fix("leave it out", fix))
-        elif tokens[i].text == "if" and (end := _guard(tokens, i, pairs, indices, sizes)) > i:
+            names.indices[made[0]] = None
+            end = made[1]
+            place = Span(tokens[i].start, tokens[end - 1].end)
+            edit = Edit(_with_semicolon(place, tokens[end].start if end < len(tokens) else None, diagnostics), "")
+            found = _told(place, Fix("leave it out", (edit,)))
+            names.message = names.message or place
+        elif (guard := _guard(tokens, i, pairs, names) or _grid_loop(tokens, i, pairs, names)) is not None:
+            end, close = guard.end, None
             heads = [Span(tokens[i].start, tokens[end - 1].end)]
             if end < len(tokens) and tokens[end].type == "LBRACE" and (close := _brace(tokens, end)):
                 heads = [Span(tokens[i].start, tokens[end].end), tokens[close].span]
                 braces.add(close)
                 end += 1
+            if guard.ranges and end < len(tokens):
+                last = (
+                    tokens[close].start if close else len(tokens[-1].text) + tokens[-1].start if guard.returns else None
+                )
+                regions.append(_Region(tokens[end].start, last, guard.ranges, heads[0], names.numbers))
+            diagnostics[:] = [
+                each for each in diagnostics if not (each.message == SEMICOLON and _is_in(each.span, heads[0]))
+            ]
             found = _told(heads[0], Fix("leave it out", tuple(Edit(head, "") for head in heads)))
         elif i not in braces:
             kept.append(tokens[i])
@@ -52,12 +119,135 @@ def without_threads(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
             if end < len(tokens):
                 tokens[end].first = True
         i = max(end, i + 1)
-    return _in_subscripts(kept, diagnostics)
+    for each in defs:
+        kept = _of_each_thread(kept, each, diagnostics)
+    return _in_subscripts(_ranged(kept, regions, diagnostics), diagnostics)
+
+
+def _of_each_thread(kept: list[Token], names: _Names, diagnostics: list[Diagnostic]) -> list[Token]:
+    """The tokens with `s(i)` for a number that each thread sets and then adds to, which the fix about its index writes, too."""
+    own = [token for token in kept if token.start >= names.start]
+    own = own[: next((k for k, token in enumerate(own) if k and token.type == "DEF"), len(own))]
+    inside, changed = enclosed(closers(own)), dict[str, set[str]]()
+    for k, (token, after) in enumerate(pairwise(own)):
+        if token.type == "NAME" and k not in inside and after.type in ("ASSIGN", "UPDATE"):
+            changed.setdefault(token.text, set()).add(after.type)
+    local = {name for name, kinds in changed.items() if len(kinds) == 2 and name not in names.results}
+    at = f"({', '.join(names.indices)})"
+    edits = [
+        Edit(token.span, f"{token.text}{at}")
+        for token, after in pairwise(own)
+        if token.text in local and token.type == "NAME" and after.type not in ("LPAR", "LSQB")
+    ]
+    is_told = names.message is not None and edits and _also(diagnostics, names.message, None, edits)
+    return mended(kept, Fix("", tuple(edits))) or kept if is_told else kept
+
+
+def _also(diagnostics: list[Diagnostic], place: Span, title: str | None, edits: list[Edit]) -> bool:
+    """Let the fix of the message at a place make other edits, too; whether there is such a fix."""
+    number = next((k for k, each in enumerate(diagnostics) if each.span == place and each.message == _MESSAGE), None)
+    fix = None if number is None else diagnostics[number].fix
+    if number is None or fix is None:
+        return False
+    more = Fix(title or fix.title, (*fix.edits, *edits))
+    diagnostics[number] = replace(diagnostics[number], fix=more)
+    return True
+
+
+_ATOMIC = {"atomicAdd": "+=", "atomicMax": "max=", "atomicMin": "min=", "atomic_add": "+="}
+
+
+def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`atomicAdd(&h[x[i]], 1)` becomes `h[x[i]] += 1`, after a message."""
+    pairs, edits = closers(tokens), list[Edit]()
+    for i, token in enumerate(tokens):
+        operator = _ATOMIC.get(token.text)
+        if operator is None or i + 1 not in pairs or not i or tokens[i - 1].type in _OPERATORS:
+            continue
+        close = pairs[i + 1]
+        parts = split_commas(tokens[i + 2 : close])
+        target = parts[0][parts[0][0].text == "&" :] if parts and parts[0] else []
+        if len(parts) != 2 or not target or not parts[1] or target[0].type != "NAME":
+            continue
+        own = [
+            Edit(Span(token.start, target[0].start), ""),
+            Edit(Span(target[-1].end, parts[1][0].start), f" {operator} "),
+            Edit(Span(parts[1][-1].end, tokens[close].end), ""),
+        ]
+        message, fix = f"there is no function `{token.text}`", Fix(f"write `{operator}`", tuple(own))
+        help = "an operator combines the values of all points, also where several of them have one element"
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=help, fix=fix))
+        edits += own
+    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+
+
+_OPERATORS = ("ASSIGN", "UPDATE", "SIGN", "MINUS", "FACTOR", "COMMA", "LPAR")
+
+
+def _is_in(place: Span, other: Span) -> bool:
+    return other.start <= place.start < other.end
+
+
+def _read(tokens: list[Token]) -> set[str]:
+    """The names in brackets behind a name."""
+    found = set[str]()
+    for opening, close in closers(tokens).items():
+        if opening and tokens[opening - 1].type in ("NAME", "RSQB"):
+            found |= {token.text for token in tokens[opening + 1 : close] if token.type == "NAME"}
+    return found
+
+
+def _names(header: list[Token]) -> _Names:
+    header = header[: next((i for i, token in enumerate(header) if token.type == "LBRACE"), len(header))]
+    numbers = (
+        name.text
+        for kind, name, after in zip(header, header[1:], header[2:], strict=False)
+        if kind.type == "SCALAR" and "int" in kind.text and name.type == "NAME" and after.type in ("COMMA", "RPAR")
+    )
+    arrow = next((i for i, token in enumerate(header) if token.type == "ARROW"), len(header))
+    results = frozenset(token.text for token in header[arrow:] if token.type == "NAME")
+    return _Names(header[0].start, frozenset(extents(header).values()), frozenset(numbers), results=results)
+
+
+def _with_semicolon(place: Span, limit: int | None, diagnostics: list[Diagnostic]) -> Span:
+    """The place of a statement with the `;` behind it, of which nothing is said then."""
+    behind = [each for each in diagnostics if each.message == SEMICOLON and each.span.start >= place.end]
+    first = min(behind, key=lambda each: each.span.start, default=None)
+    if first is None or (limit is not None and first.span.start > limit):
+        return place
+    diagnostics.remove(first)
+    return place | first.span
+
+
+def _ranged(kept: list[Token], regions: list[_Region], diagnostics: list[Diagnostic]) -> list[Token]:
+    """The tokens with the ranges that guards give where nothing else does; the fixes of their messages write them, too."""
+    for region in regions:
+        end = region.end if region.end is not None else kept[-1].end if kept else 0
+        inside = [token for token in kept if region.start <= token.start < end]
+        body = next((i for i, each in enumerate(inside) if each.type == "RBRACE"), len(inside))
+        pieces = split_statements(inside[:body])
+        edits = [
+            edit for piece in (pieces if region.end is not None else pieces[:1]) for edit in _clauses(piece, region)
+        ]
+        if edits and _also(diagnostics, region.message, "write ranges", edits):
+            kept = mended(kept, Fix("", tuple(edits))) or kept
+    return kept
+
+
+def _clauses(piece: list[Token], region: _Region) -> list[Edit]:
+    """The ranges of a guard that a statement needs: nothing that it reads gives them."""
+    assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    used, read = {token.text for token in piece}, _read(piece[assign:])
+    needed = [
+        f"{index} in 0:{end}"
+        for index, end in region.ranges.items()
+        if index in used and (end in region.numbers or index not in read)
+    ]
+    return [with_clauses(piece, ", ".join(needed))] if needed else []
 
 
 def _told(place: Span, fix: Fix | None) -> Diagnostic:
-    message = "an index is no number of a thread"
-    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=INSTEAD["get_global_id"].help, fix=fix)
+    return Diagnostic(codes.SYNTAX_ERROR, place, _MESSAGE, help=INSTEAD["get_global_id"].help, fix=fix)
 
 
 def _made(tokens: list[Token], i: int, pairs: dict[int, int]) -> tuple[str, int] | None:
@@ -106,25 +296,53 @@ def _operand(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | None:
     return i + 4 if is_call else None
 
 
-def _guard(tokens: list[Token], i: int, pairs: dict[int, int], indices: set[str], sizes: frozenset[str]) -> int:
-    """Where `if (i < N && j < M)` or `if (i >= N) return` ends, which keeps indices in their ranges; `i` for something else."""
-    end = pairs[i + 1] + 1 if i + 1 in pairs else i
-    if end == i:
-        colon = (j for j in range(i, min(len(tokens), i + _MOST)) if tokens[j].type in ("COLON", "LBRACE"))
-        end = next(colon, i) + 1
-    condition = tokens[i + 1 : end] if i + 1 in pairs else tokens[i + 1 : end - 1]
-    condition = condition[1:-1] if i + 1 in pairs else condition
+def _guard(tokens: list[Token], i: int, pairs: dict[int, int], names: _Names) -> _Guard | None:
+    """The guard `if (i < N && j < M)` or `if (i >= N) return` at a place; `None` for something else."""
+    if tokens[i].text != "if":
+        return None
+    if i + 1 in pairs:
+        end = pairs[i + 1] + 1
+        condition = tokens[i + 2 : end - 1]
+    else:
+        near = range(i, min(len(tokens), i + _MOST))
+        end = next((j for j in near if tokens[j].type in ("COLON", "LBRACE")), i)
+        condition = tokens[i + 1 : end]
+        end += end > i and tokens[end].type == "COLON"
     returns = end < len(tokens) and tokens[end].text == "return"
     relation, joining = (">=", "OR") if returns else ("<", "AND")
+    ranges = dict[str, str]()
     for k, token in enumerate(condition):
         is_kept = (
-            (token.text in indices, token.text == relation, token.text in sizes)[k % 4]
-            if k % 4 < 3
-            else token.type == joining
+            token.text in names.indices,
+            token.text == relation,
+            token.text in names.sizes | names.numbers,
+            token.type == joining,
         )
-        if not is_kept:
-            return i
-    return end + returns if len(condition) % 4 == 3 else i
+        if not is_kept[k % 4]:
+            return None
+        if k % 4 == 2:
+            ranges[condition[k - 2].text] = token.text
+    return _Guard(end + returns, ranges, returns) if len(condition) % 4 == 3 else None
+
+
+def _grid_loop(tokens: list[Token], i: int, pairs: dict[int, int], names: _Names) -> _Guard | None:
+    """`for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < N; i += blockDim.x * gridDim.x)`, whose turns threads share."""
+    close = pairs.get(i + 1) if tokens[i].text == "for" else None
+    start = behind_declaration(tokens, i + 2, pairs) if close is not None else i
+    if close is None or [token.type for token in tokens[start : start + 2]] != ["NAME", "ASSIGN"]:
+        return None
+    index, end = tokens[start].text, _number(tokens, start + 2, pairs)
+    if end is None or [token.text for token in tokens[end : end + 2]] != [index, "<"] or end + 6 > close:
+        return None
+    step, size = tokens[end + 3 : close], tokens[end + 2].text
+    counts = step[0].text == index and step[1].type == "UPDATE" and all(token.text in _OF_STEPS for token in step[2:])
+    if not counts or size not in names.sizes | names.numbers:
+        return None
+    names.indices[index] = None
+    return _Guard(close + 1, {index: size}, False)
+
+
+_OF_STEPS = _SIZES | {".", "x", "y", "z", "*"}
 
 
 def _brace(tokens: list[Token], opening: int) -> int | None:
@@ -140,7 +358,9 @@ def _brace(tokens: list[Token], opening: int) -> int | None:
 def _in_subscripts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`Y(threadIdx.x) = X(threadIdx.x)`, in which one letter stands for a number that is the same in the whole def."""
     pairs, starts = closers(tokens), [i for i, token in enumerate(tokens) if token.type == "DEF"]
-    kept = tokens[: starts[0]] if starts else tokens
+    if not starts:
+        return tokens
+    kept = tokens[: starts[0]]
     for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
         own = _numbers_of(tokens, start, end, pairs)
         texts = {"".join(token.text for token in tokens[first:last]) for first, last in own}

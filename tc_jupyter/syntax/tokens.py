@@ -706,11 +706,14 @@ class _Scanner:
         name = re.compile(r"[A-Za-z_][\w.!]*").match(self.text, end)
         if name is None or not (self.begins_statement() or not self.tokens):
             return None
-        fix = Fix("leave it out", (Edit(Span(start, name.end()), ""),))
+        last = name.end()
+        if (arguments := re.compile(r"\([^()\n]*\)(?=[ \t]*\n)").match(self.text, last)) is not None:
+            last = arguments.end()  # of a decorator
+        fix = Fix("leave it out", (Edit(Span(start, last), ""),))
         message, help = "there are no macros and decorators", "a statement says by itself what it computes"
         self.report(codes.UNKNOWN_CHARACTER, start, name.end(), message, help, fix)
         self.first = True
-        return name.end()
+        return last
 
     def latex(self, start: int, end: int) -> int | None:
         r"""`\\cdot` and `\\exp`. Returns where to go on; `None` if this is something else."""

@@ -29,6 +29,7 @@ def test_what_is_written_instead_is_legal(name):
     arguments = ["X(i) > 1" if name in ("select", "ifelse", "iif", "np.where") else "X(i)", "Z(i)", "3"][
         : WRITTEN[name].count
     ]
+    arguments[2:] = ["X(i) > 1"] if name == "merge" else arguments[2:]
     value = f"{name}({', '.join(arguments)})"
     if WRITTEN[name].template.partition("(")[0] in BORDERS:
         value = f"X({name}(i-1))"

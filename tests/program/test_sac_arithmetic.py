@@ -1,5 +1,7 @@
 """Integer division of `%%sac`: every pair of `int8`, against the definitions of C in wide integers."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,14 @@ from tc_jupyter.program.sac_sizes import evaluate
 
 A = np.repeat(np.arange(-128, 128, dtype=np.int8), 256).reshape(256, 256)
 B = np.ascontiguousarray(A.T)
+COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 DIVIDED = "int8[*], int8[*], int8[*] f(int8[*] a, int8[*] b) { return (a / b, a % b, mod(a, b)); }"
 
 
@@ -164,3 +174,19 @@ def test_ranges_that_depend_on_an_outer_index_may_all_be_empty(body, expected, n
         np.int32(n),
     )
     assert found.tolist() == (expected if n == 4 else [0] * n)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "==", "!="])
+def test_no_unsigned_number_counts_as_a_negative_one(op, target):
+    text = f"""
+        bool[*] f(uint64[*] a, int64[*] b) {{ return a {op} b; }}
+        bool[*] g(uint64[*] a, int64[*] b) {{ return b {op} a; }}
+        bool[.] h(uint64[.] a) {{ return {{ [i] -> a[i] {op} i - 2 }}; }}"""
+    numbers = (0, 1, 5, 2**63 - 1, 2**63, 2**64 - 1), (-(2**63), -1, 0, 5, 2**63 - 1)
+    a = np.repeat(np.array(numbers[0], np.uint64), len(numbers[1])).reshape(6, 5)
+    b = np.ascontiguousarray(np.broadcast_to(np.array(numbers[1], np.int64), (6, 5)))
+    module, compare = tc.compile(text, language="sac", target=target), COMPARE[op]
+    np.testing.assert_array_equal(module.f(a, b), [[compare(x, y) for y in numbers[1]] for x in numbers[0]])
+    np.testing.assert_array_equal(module.g(a, b), [[compare(y, x) for y in numbers[1]] for x in numbers[0]])
+    np.testing.assert_array_equal(module.h(a[:, 0].copy()), [compare(x, i - 2) for i, x in enumerate(numbers[0])])

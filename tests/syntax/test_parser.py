@@ -412,3 +412,15 @@ def test_any_text_gives_messages(text):
     parsed = parse_tc(source)
     render(parsed.diagnostics, source)
     assert parsed.unit.span == Span(0, len(source.text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(float(N) X) -> (Y) { for i = 1:N\n if X[i",
+        "def f(float(N) x) ->) ^= a }",
+        "__global__ void f(int i) { threadIdx.x }",
+    ],
+)
+def test_a_text_that_ends_early_has_messages(text):
+    assert parse_tc(SourceText(text)).diagnostics

@@ -219,3 +219,35 @@ def test_printing_and_parsing_are_inverse(text):
     unit = parse(text).unit
     assert sac_to_text(unit) == text
     assert parse(sac_to_text(unit)).unit == unit
+
+
+LOOPS = """double[.,.] f(double[.,.] a, double[.,.] b) {{
+    {}
+    return c;
+}}"""
+
+
+@pytest.mark.parametrize(
+    "loops, fixed",
+    [
+        (
+            "for (i = 0; i < 2; i++) for (j = 0; j < 3; j++) { c[i][j] = 1; for (k = 0; k < 4; k++) { c[i][j] += a[i][k]; } }",
+            "c = { [i, j] -> 1 + sum({ [k] -> a[i][k] | [k] < [4] }) | [i, j] < [2, 3] };",
+        ),
+        ("for (i = 0; i < 2; i++) { for (k = 0; k < 4; k++) { c[i, k] = a[i, k]; } c[i, 0] = 0; }", None),
+        ("for (i = 0; i < 2; i++) { c[i, i] = 1; }", None),
+        ("c = a; for (i = 0; i < 2; i++) { for (j = 0; j < 2; j++) { c[i, j] = c[j, i]; } }", None),
+        ("c = a; for (i = 0; i < 2; i++) { for (j = i; j < 2; j++) { c[i, j] = 1; } }", None),
+        ("c = a; for (i = 0; i < 2; i++) { c[i, 0] = 1; n = i; }", None),
+        ("for (i = 0; i < 2; i++) { for (j = 0; j < 2; j++) { if (a[i, j] > 0.0) c[i, j] = 1; } }", None),
+    ],
+)
+def test_a_loop_that_writes_elements_is_replaced_only_where_they_can_be_given_at_once(loops, fixed):
+    text = LOOPS.format(loops)
+    fixes = [d.fix for d in parse(text).diagnostics if d.fix and d.fix.edits[0].span.start == text.index("for")]
+    assert [fix.edits[0].text for fix in fixes] == ([] if fixed is None else [fixed])
+
+
+@pytest.mark.parametrize("text", ["double[.] f(double[.] x) { for (", "int f(int a) { ref (a > 0"])
+def test_a_text_that_ends_early_has_messages(text):
+    assert parse(text).diagnostics

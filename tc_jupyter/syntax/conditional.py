@@ -1,0 +1,295 @@
+"""Conditions around statements, where what is meant is a choice, an extreme value, or a `where`.
+
+Worked example: `if (x[i] > 0) s += x[i];` becomes `s += x[i] where x[i] > 0`, and `if (x[i] > m) m = x[i];` becomes `m max= x[i]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+
+from .foreign import RANGES, text_of
+from .mended import mended
+from .recovery import closers, split_commas, split_statements, starts_statement
+from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
+
+_NEAR = 400  # tokens of such a statement
+_CHOICE = "choose a value, as in `Y(i) = condition ? value : other`"
+_WHERE = "a condition behind `where` leaves points out, as in `S +=! X(i) where X(i) > 0`"
+_EXTREME = "`{}` keeps the {} value: it is compared and chosen at once"
+_POSITION = "`{}` finds a value and where it is"
+_BEHIND_HEADS = ("RPAR", "COLON", "LBRACE", "RBRACE")
+
+
+@dataclass(frozen=True, slots=True)
+class _If:
+    """`if (c) { body }` without what follows.
+
+    Attributes:
+        head: the first token, and the one behind the condition and its brackets or colon.
+        body: the first token of the body, and the one behind its last.
+        end: the token behind the whole.
+    """
+
+    head: tuple[int, int]
+    condition: list[Token]
+    body: tuple[int, int]
+    end: int
+
+
+def conditional(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """The tokens without the conditions around statements that have another form here; a message about each."""
+    pairs, edits, i = closers(tokens), list[Edit](), 0
+    while i < len(tokens):
+        found, end = None, i + 1
+        if tokens[i].text == "if" and tokens[i].type == "NAME" and _begins(tokens, i):
+            found, end = _told(tokens, i, pairs)
+        if found is not None and found.fix is not None:
+            gone = [edit.span for edit in found.fix.edits if edit.span.end > edit.span.start]
+            diagnostics[:] = [each for each in diagnostics if each.message != SEMICOLON or not _inside(each.span, gone)]
+            diagnostics.append(found)
+            edits += found.fix.edits
+        i = end
+    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+
+
+def with_clauses(piece: list[Token], text: str) -> Edit:
+    """The edit that gives a statement more clauses behind `where`."""
+    where = next((token.end for token in piece if token.type == "WHERE"), None)
+    place = piece[-1].end if where is None else where
+    return Edit(Span(place, place), f" where {text}" if where is None else f" {text},")
+
+
+def _begins(tokens: list[Token], i: int) -> bool:
+    """Whether a statement may begin at a place; behind an operator, `if` is a part of a value."""
+    return i > 0 and (tokens[i - 1].type in _BEHIND_HEADS or tokens[i - 1].type in ENDS_EXPRESSION or tokens[i].first)
+
+
+def _inside(place: Span, spans: list[Span]) -> bool:
+    return any(span.start <= place.start < span.end for span in spans)
+
+
+def _told(tokens: list[Token], i: int, pairs: dict[int, int]) -> tuple[Diagnostic | None, int]:
+    """What to say of the `if` at a place, and where to go on; `None` where no other form says the same."""
+    parts, at, last = list[_If](), i, None
+    while (part := _if(tokens, at, pairs)) is not None:
+        parts.append(part)
+        if part.end >= len(tokens) or tokens[part.end].text not in ("else", "elif", "elseif"):
+            break
+        is_else = tokens[part.end].text == "else"
+        at = part.end + is_else
+        if at + 1 >= len(tokens):
+            return None, i + 1
+        if is_else and tokens[at].text != "if":
+            last = _body(tokens, at + (tokens[at].type == "COLON"), pairs)
+            if _if_of_lines(tokens, parts[0].head[0], pairs) is not None:
+                stop = _end_of_lines(tokens, at, pairs)
+                last = None if stop is None else (at, stop, stop + _length_of_end(tokens, stop))
+            break
+    if not parts or part is None:
+        return None, i + 1
+    if last is not None:
+        found = _choice(tokens, parts, last)
+        return found, (last[2] if found else i + 1)
+    if len(parts) > 1 or (parts[0].end < len(tokens) and tokens[parts[0].end].text == "else"):
+        return None, i + 1
+    found = _extreme(tokens, parts[0]) or _position(tokens, parts[0]) or _left_out(tokens, parts[0])
+    return found, parts[0].end if found else i + 1
+
+
+def _if(tokens: list[Token], i: int, pairs: dict[int, int]) -> _If | None:
+    """`if (c)` or `if c:` at a place, with its body; `None` where either is not plain."""
+    start, close = i + 1, pairs.get(i + 1)
+    if (found := _if_of_lines(tokens, i, pairs)) is not None:
+        return found
+    if close is not None and close + 1 < len(tokens) and tokens[close + 1].type in ("NAME", "LBRACE", "COLON"):
+        condition, behind = tokens[start + 1 : close], close + 1
+        behind += tokens[behind].type == "COLON"
+    else:
+        near = range(start, min(len(tokens), start + 60))
+        behind = next((j for j in near if tokens[j].type in ("COLON", "LBRACE")), len(tokens))
+        condition = tokens[start:behind]
+        behind += behind < len(tokens) and tokens[behind].type == "COLON"
+    body = _body(tokens, behind, pairs)
+    is_plain = bool(condition) and not any(token.type in ("ERROR", "ASSIGN", "UPDATE", "DEF") for token in condition)
+    if body is None or not is_plain:
+        return None
+    if tokens[behind - 1].type == "COLON" and tokens[behind].first and not _is_last(tokens, body[2]):
+        return None  # lines say where a body of Python ends
+    return _If((i, behind), condition, body[:2], body[2])
+
+
+def _if_of_lines(tokens: list[Token], i: int, pairs: dict[int, int]) -> _If | None:
+    """`if (c) then` of Fortran and `if c` of MATLAB and Julia, whose body ends at `else` or `end`; `None` for other forms."""
+    near = range(i + 1, min(len(tokens), i + 60))
+    then = next((j for j in near if tokens[j].text == "then"), None)
+    line = next((j for j in near if tokens[j].first and tokens[j].type != "LBRACE"), None)
+    behind = then if then is not None and (line is None or then <= line) else line
+    if behind is None or any(token.type in ("COLON", "LBRACE", "ASSIGN", "UPDATE") for token in tokens[i:behind]):
+        return None
+    condition, first = tokens[i + 1 : behind], behind + (behind == then)
+    if condition and pairs.get(i + 1) == behind - 1:
+        condition = condition[1:-1]
+    stop = _end_of_lines(tokens, first, pairs)
+    if not condition or stop is None or not starts_statement(tokens, first, pairs):
+        return None
+    return _If((i, first), condition, (first, stop), stop + _length_of_end(tokens, stop))
+
+
+def _end_of_lines(tokens: list[Token], first: int, pairs: dict[int, int]) -> int | None:
+    """The place of the `else` or `end` behind plain statements; `None` where something else comes first."""
+    stop = first
+    while stop < min(len(tokens), first + _NEAR) and tokens[stop].type not in _ENDING:
+        if tokens[stop].text in ("else", "elseif", "elif", *_ENDS):
+            return stop
+        if tokens[stop].text in _WORDS:
+            return None
+        stop = pairs.get(stop, stop) + 1
+    return None
+
+
+def _length_of_end(tokens: list[Token], stop: int) -> int:
+    """How many words close an `if` at a place: 2 for `end if`, 1 for `end`, none for `else`."""
+    if tokens[stop].text not in _ENDS:
+        return 0
+    return 2 if stop + 1 < len(tokens) and tokens[stop + 1].text == "if" and tokens[stop].text == "end" else 1
+
+
+_ENDS = ("end", "endif")
+
+
+def _is_last(tokens: list[Token], end: int) -> bool:
+    """Whether a body certainly ends at a place, whatever the lines are."""
+    return end >= len(tokens) or tokens[end].type in ("RBRACE", "DEF") or tokens[end].text in ("else", "elif")
+
+
+def _body(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[int, int, int] | None:
+    """First token, the one behind the last, and the one behind the brace, of a body of plain statements."""
+    is_block = start < len(tokens) and tokens[start].type == "LBRACE"
+    first = start + is_block
+    if first >= len(tokens) or not starts_statement(tokens, first, pairs):
+        return None
+    stop, near = first + 1, min(len(tokens), first + _NEAR)
+    while (
+        stop < near
+        and tokens[stop].type not in ("RBRACE", "LBRACE", "DEF", "ERROR", "BLOCK")
+        and tokens[stop].text not in _WORDS
+    ):
+        ends = not is_block and tokens[stop - 1].type in ENDS_EXPRESSION
+        if ends and (starts_statement(tokens, stop, pairs) or tokens[stop].first):
+            break
+        stop = pairs.get(stop, stop) + 1
+    closes = stop < len(tokens) and tokens[stop].type == "RBRACE"
+    if (is_block and not closes) or (stop < len(tokens) and tokens[stop].type in ("LBRACE", "ERROR", "BLOCK")):
+        return None
+    return first, stop, stop + is_block
+
+
+_ENDING = ("RBRACE", "LBRACE", "DEF", "ERROR", "BLOCK")
+_WORDS = frozenset({"else", "elif", "elseif", "if", "for", "while", "return", "break", "continue", "end"})
+
+
+def _assigned(tokens: list[Token], part: tuple[int, ...]) -> tuple[list[Token], list[Token]] | None:
+    """The left side with `=`, and the value, of a body that is one assignment."""
+    pieces = split_statements(tokens[part[0] : part[1]])
+    assign = next((k for k, token in enumerate(pieces[0]) if token.type in ("ASSIGN", "UPDATE")), 0) if pieces else 0
+    if len(pieces) != 1 or pieces[0][assign].type != "ASSIGN" or assign + 1 >= len(pieces[0]):
+        return None
+    value = pieces[0][assign + 1 :]
+    return None if any(token.type in ("WHERE", "ALONG") for token in value) else (pieces[0][: assign + 1], value)
+
+
+def _choice(tokens: list[Token], parts: list[_If], last: tuple[int, int, int]) -> Diagnostic | None:
+    """`Y(i) = c ? a : d ? b : e` for `if (c) Y(i) = a; else if (d) Y(i) = b; else Y(i) = e;`."""
+    ways = [_assigned(tokens, part.body) for part in parts] + [_assigned(tokens, last)]
+    plain = [way for way in ways if way is not None]
+    if len(plain) < len(ways) or len({"".join(token.text for token in left) for left, _ in plain}) > 1:
+        return None
+    conditions = [f"{text_of(part.condition)} ? " for part in parts]
+    edits = [Edit(Span(tokens[parts[0].head[0]].start, plain[0][0][0].start), "")]
+    edits.append(Edit(Span(plain[0][1][0].start, plain[0][1][0].start), conditions[0]))
+    for (_, before), (_, value), condition in zip(plain, plain[1:], [*conditions[1:], ""], strict=False):
+        edits.append(Edit(Span(before[-1].end, value[0].start), f" : {condition}"))
+    edits.append(Edit(Span(plain[-1][1][-1].end, tokens[last[2] - 1].end), ""))
+    fix = Fix("write it with `? :`", tuple(edits))
+    return _refused(tokens[parts[0].head[0]], _CHOICE, fix)
+
+
+def _refused(word: Token, help: str, fix: Fix) -> Diagnostic:
+    return Diagnostic(codes.SYNTAX_ERROR, word.span, "no statement begins with `if`", help=help, fix=fix)
+
+
+def _extreme(tokens: list[Token], part: _If) -> Diagnostic | None:
+    """`m max= x[i]` for `if (x[i] > m) m = x[i];`."""
+    way, condition = _assigned(tokens, part.body), part.condition
+    places = [k for k, token in enumerate(condition) if token.type in ("RELATION", "AND", "OR", "QUESTION")]
+    if way is None or len(places) != 1 or condition[places[0]].type != "RELATION":
+        return None
+    texts = [[token.text for token in side] for side in (condition[: places[0]], condition[places[0] + 1 :])]
+    left, value = [token.text for token in way[0][:-1]], [token.text for token in way[1]]
+    if [left, value] not in (texts, texts[::-1]):
+        return None
+    is_largest = (condition[places[0]].text[0] == "<") == (texts[0] == left)
+    operator, word = ("max=", "largest") if is_largest else ("min=", "smallest")
+    edits = [*_without(tokens, part), Edit(way[0][-1].span, operator)]
+    return _refused(tokens[part.head[0]], _EXTREME.format(operator, word), Fix(f"write `{operator}`", tuple(edits)))
+
+
+def _position(tokens: list[Token], part: _If) -> Diagnostic | None:
+    """`m, p argmax=! x[i]` for `if (x[i] > m) { m = x[i]; p = i; }`."""
+    pieces = split_statements(tokens[part.body[0] : part.body[1]])
+    kinds = [[token.type for token in piece] for piece in pieces]
+    if len(pieces) != 2 or any(each[:2] != ["NAME", "ASSIGN"] for each in kinds):
+        return None
+    at = 0 if kinds[1][2:] == ["NAME"] and _compares(part.condition, pieces[0]) else 1
+    value, place = pieces[at], pieces[1 - at]
+    operator = _compares(part.condition, value)
+    if operator is None or kinds[1 - at][2:] != ["NAME"] or all(token.text != place[2].text for token in value[2:]):
+        return None
+    if not _begins_at_0(tokens, part.head[0]):
+        return None  # what stands before the loop counts, too
+    written = f"{value[0].text}, {place[0].text} {operator} {text_of(value[2:])}"
+    fix = Fix(f"write `{operator}`", (Edit(Span(tokens[part.head[0]].start, tokens[part.end - 1].end), written),))
+    return _refused(tokens[part.head[0]], _POSITION.format(operator), fix)
+
+
+def _begins_at_0(tokens: list[Token], i: int) -> bool:
+    """Whether the loop around a place, if there is one, counts from 0."""
+    near = range(i - 1, max(0, i - 40), -1)
+    word = next((j for j in near if tokens[j].text in ("for", "do", "foreach", "prange")), None)
+    if word is None:
+        return True
+    first = next((j + 1 for j in range(word, i) if tokens[j].type in ("ASSIGN", "IN")), i)
+    if tokens[first].text in RANGES:
+        close = closers(tokens[: i + 1]).get(first + 1, first + 1)
+        ends = split_commas(tokens[first + 2 : close])
+        return len(ends) == 1 or [token.text for token in ends[0]] == ["0"]
+    return tokens[first].text == "0"
+
+
+def _compares(condition: list[Token], piece: list[Token]) -> str | None:
+    """The operator that finds the first place where the value of `m = x[i]` is the extreme one: `x[i] > m` and `m < x[i]`."""
+    left, value, texts = piece[0].text, [token.text for token in piece[2:]], [token.text for token in condition]
+    if texts in ([*value, ">", left], [left, "<", *value]):
+        return "argmax=!"
+    return "argmin=!" if texts in ([*value, "<", left], [left, ">", *value]) else None
+
+
+def _left_out(tokens: list[Token], part: _If) -> Diagnostic | None:
+    """`s += x[i] where x[i] > 0` for `if (x[i] > 0) s += x[i];`."""
+    pieces = split_statements(tokens[part.body[0] : part.body[1]])
+    read = {token.text for token in part.condition}
+    if any(piece[0].text in read for piece in pieces[:-1]) or any(
+        token.type == "ALONG" for piece in pieces for token in piece
+    ):
+        return None
+    edits = [*_without(tokens, part), *(with_clauses(piece, text_of(part.condition)) for piece in pieces)]
+    return _refused(tokens[part.head[0]], _WHERE, Fix("leave points out with `where`", tuple(edits)))
+
+
+def _without(tokens: list[Token], part: _If) -> list[Edit]:
+    """Edits that leave out a condition, and the braces around its body."""
+    edits = [Edit(Span(tokens[part.head[0]].start, tokens[part.body[0]].start), "")]
+    closing = Span(tokens[part.body[1]].start, tokens[part.end - 1].end) if part.end > part.body[1] else None
+    return [*edits, Edit(closing, "")] if closing else edits
