@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import Span, codes
 from tc_jupyter.syntax.sac_tree import Apply, SacExpression
 
-from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
+from .expr import COMPARISONS, TURNED, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
 from .functions import FUNCTIONS
 from .integers import index_names
 from .sac_emit import negate, zero
@@ -49,18 +49,43 @@ from .sac_values import (
     is_float,
     is_integer,
     kind_text,
+    narrows,
     promote,
     scalar,
     vector,
     weight,
 )
 from .sac_work import MOST_ITEMS, MOST_PIECES, MOST_RANK, MOST_REPEATED, Context
-from .typing import common, smallest_integer
+from .typing import common, holds, smallest_integer, unsigned_comparison
 
 
 def wide_enough(dtype: DType, number: int) -> DType:
     """An integer type, or a wider one where a number does not fit."""
     return dtype if dtype.limits[0] <= number <= dtype.limits[1] else common(dtype, smallest_integer(number))
+
+
+def loses(found: Value, kind: Kind) -> bool:
+    """Whether an integer may become another number in the type of a comparison."""
+    if not isinstance(kind, DType) or found.kind is kind:
+        return False
+    if found.kind is Weak.INT:
+        return not all(map(partial(is_held, dtype=kind), _parts(found)))
+    return narrows(found.kind, kind)
+
+
+def is_held(expr: Expr | None, dtype: DType) -> bool:
+    """Whether a weak integer is one of a type."""
+    return dtype is DType.INT64 if not isinstance(expr, Const) else holds(int(expr.value), dtype)
+
+
+def compared_in(found: Value) -> DType:
+    """The type of 64 bits that holds an operand of a comparison."""
+    beyond = any(isinstance(part, Const) and not is_held(part, DType.INT64) for part in _parts(found))
+    return DType.UINT64 if found.kind is DType.UINT64 or beyond else DType.INT64
+
+
+def _parts(found: Value) -> Sequence[Expr | None]:
+    return (found.expr,) if found.items is None else found.items
 
 
 class Builtins(Selections):
@@ -79,18 +104,9 @@ class Builtins(Selections):
             kind = arithmetic(operands[0].kind)
             operand = self.converted(operands[0], kind)
             return self.elementwise([operand], kind, lambda e: negative(e[0]), node.span, context)
-        kind = self.common_kind(operands)
         if op in COMPARISONS:
-            if kind is DType.BOOL and op not in ("==", "!="):
-                kind = DType.INT32
-            left, right = (self.converted(o, kind) for o in operands)
-            return self.elementwise(
-                [left, right],
-                DType.BOOL,
-                lambda e: fold(Binary(op, e[0], e[1], DType.BOOL, node.span)),
-                node.span,
-                context,
-            )
+            return self.compared(op, operands, node, context)
+        kind = self.common_kind(operands)
         kind = arithmetic(kind)
         left, right = (self.converted(o, kind) for o in operands)
         if op in ("/", "%", "mod"):
@@ -102,6 +118,33 @@ class Builtins(Selections):
             node.span,
             context,
         )
+
+    def compared(self, op: str, operands: list[Value], node: SacExpression, context: Context) -> Value:
+        """A comparison; of integers that no common type holds, as `uint64` and -1, it compares the numbers."""
+        kind = self.common_kind(operands)
+        if kind is DType.BOOL and op not in ("==", "!="):
+            kind = DType.INT32
+        if all(is_integer(operand.kind) for operand in operands) and any(loses(each, kind) for each in operands):
+            return self.numbers_compared(op, operands, node, context)
+        left, right = (self.converted(o, kind) for o in operands)
+        make: Callable[[list[Expr]], Expr] = lambda e: fold(Binary(op, e[0], e[1], DType.BOOL, node.span))  # noqa: E731
+        return self.elementwise([left, right], DType.BOOL, make, node.span, context)
+
+    def numbers_compared(self, op: str, operands: list[Value], node: SacExpression, context: Context) -> Value:
+        """A comparison of integers in 64 bits, each with its own sign."""
+        kinds = [compared_in(each) for each in operands]
+        left, right = (
+            self.light(self.converted(each, kind), context) for each, kind in zip(operands, kinds, strict=True)
+        )
+
+        def make(e: list[Expr]) -> Expr:
+            if kinds[0] is kinds[1]:
+                return fold(Binary(op, e[0], e[1], DType.BOOL, node.span))
+            if kinds[0] is DType.UINT64:
+                return unsigned_comparison(op, e[0], e[1], node.span)
+            return unsigned_comparison(TURNED[op], e[1], e[0], node.span)
+
+        return self.elementwise([left, right], DType.BOOL, make, node.span, context)
 
     def divided(self, op: str, left: Value, right: Value, kind: Kind, node: SacExpression, context: Context) -> Value:
         """`/` and `%` are those of C: toward zero, with the sign of the dividend; `mod` belongs to the quotient rounded down."""

@@ -434,13 +434,13 @@ def comparison(op: str, left: Typed, right: Typed, dtype: DType, span: Span) -> 
     sides = convert(left, dtype).expr, convert(right, dtype).expr
     first, second = as_compared(*sides) if dtype.is_integer else sides
     if dtype is INT64 and left.expr.dtype is DType.UINT64:
-        return _unsigned_comparison(op, left.expr, second, span)
+        return unsigned_comparison(op, left.expr, second, span)
     if dtype is INT64 and right.expr.dtype is DType.UINT64:
-        return _unsigned_comparison(TURNED[op], right.expr, first, span)
+        return unsigned_comparison(TURNED[op], right.expr, first, span)
     return Binary(op, first, second, BOOL, span)
 
 
-def _unsigned_comparison(op: str, unsigned: Expr, signed: Expr, span: Span) -> Expr:
+def unsigned_comparison(op: str, unsigned: Expr, signed: Expr, span: Span) -> Expr:
     """A `uint64` compared with an `int64`: as `int64` where that is never the largest one, else as `uint64`, after the sign."""
     if limits_of(signed)[1] < INT64.limits[1]:
         return Binary(op, _below(unsigned, signed), signed, BOOL, span)
