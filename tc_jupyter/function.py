@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
@@ -44,7 +45,7 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
-from tc_jupyter.compiler.iteration import iteration, negative_steps, rule_of
+from tc_jupyter.compiler.iteration import Rule, iteration, negative_steps, rule_of
 from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c, plain_numba
 from tc_jupyter.compiler.text_form import because
@@ -1104,10 +1105,15 @@ class Function:
             TypeError, ValueError: what is no count, or no such result.
         """
         found = self.analysis
-        made = iteration(self, self._alternating, rule_of(found, until), n, every, keep)
+        self._rule(until)
+        made = iteration(self, self._alternating, partial(self._rule, until), n, every, keep)
         if made.steps < 0:
             raise call_error(negative_steps(found, made.steps), found.program.source)
         return made
+
+    def _rule(self, until: str | None) -> Rule:
+        """As `rule_of`, of the function as it is now."""
+        return rule_of(self.analysis, until)
 
     def _alternating(self, even: Sequence[Any], odd: Sequence[Any]) -> Alternating | None:
         """As `Definition.alternating`; the arguments are those of a call with `out=`."""

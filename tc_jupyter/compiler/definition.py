@@ -586,7 +586,7 @@ class Definition:
         except CompileError:
             return None
         floats = tuple(program.parameters.index(name) for name in names)
-        return autograd.Recordable(self._lent, self._backward, self._forward, floats, results)
+        return autograd.Recordable(self._lent, self._outlines_at, self._backward, self._forward, floats, results)
 
     @cached_property
     def _lent(self) -> Callable[..., Any]:
@@ -699,7 +699,11 @@ class Definition:
         """
         if not all(isinstance(value, np.ndarray | bool | int | float | complex) for value in args):
             return self.outlines(args)
-        shapes = self.numbers_at(self.inputs(args).sizes).shapes
+        return self._outlines_at(args)
+
+    def _outlines_at(self, args: Sequence[Any]) -> Outlines:
+        """Shape and type of each result of a call, of which the sizes are checked and no element is looked at."""
+        shapes = self.numbers_at(self.inputs(tuple(args)).sizes).shapes
         tensors = map(self.program.tensor, self.program.results)
         return [(tuple(shapes[each.name][: each.written_rank]), each.element.value) for each in tensors]
 

@@ -100,6 +100,7 @@ class Iteration:
     Attributes:
         step: the function.
         alternating: gives its native loop over steps, for the arguments and results of two calls in turns.
+        rule: gives the rule of the function as it is now: what it calls may have been defined again.
         steps: how often it is applied.
         every: after how many steps it is asked whether they are enough.
         keep: every how many steps a state is kept; 0: only the last one.
@@ -107,7 +108,7 @@ class Iteration:
 
     step: Step
     alternating: Alternate
-    rule: Rule
+    rule: Callable[[], Rule]
     steps: int
     every: int
     keep: int
@@ -117,16 +118,17 @@ class Iteration:
 
         With `keep=` each state has one more dimension, the first one: it begins with the arguments.
         """
-        places, rest = self.rule.states, args[len(self.rule.states) :]
+        rule = self.rule()
+        places, rest = rule.states, args[len(rule.states) :]
         states: Sequence[Any] = args[: len(places)]
         kept = [[_copy(each)] for each in states] if self.keep else []
         made, spare, first = tuple[Any, ...](), tuple[Any, ...](), tuple[Any, ...]()
         loop: Alternating | None = None
         count = 0
         # arrays of Dask are made when they are computed, so there is nothing to write into
-        reuses = self.rule.reuses and not any(hasattr(each, "__dask_graph__") for each in args)
+        reuses = rule.reuses and not any(hasattr(each, "__dask_graph__") for each in args)
         while count < self.steps:
-            ahead = self._stop(count) - count
+            ahead = self._stop(count, rule) - count
             if loop is None and reuses and spare and ahead > 1 and count <= FIRST_CALLS:
                 before = [spare[place] for place in places]
                 loop, first = self.alternating((*states, *rest, *spare), (*before, *rest, *made)), made
@@ -135,29 +137,31 @@ class Iteration:
                 made, spare = (spare, made) if ahead % 2 else (made, spare)
                 count += ahead
             else:
-                out = (spare if self.rule.results > 1 else spare[0]) if spare and reuses else None
+                out = (spare if rule.results > 1 else spare[0]) if spare and reuses else None
                 found = self.step(*states, *rest) if out is None else self.step(*states, *rest, out=out)
-                spare, made = made, tuple(found) if self.rule.results > 1 else (found,)
+                spare, made = made, tuple(found) if rule.results > 1 else (found,)
                 count += 1
             states = [made[place] for place in places]
             if self.keep and count % self.keep == 0:
                 for each, state in zip(kept, states, strict=True):
                     each.append(_copy(state))
-            asked = self.rule.until is not None and (count % self.every == 0 or count == self.steps)
-            if asked and bool(made[self.rule.until or 0]):
+            asked = rule.until is not None and (count % self.every == 0 or count == self.steps)
+            if asked and bool(made[rule.until or 0]):
                 break
         final = [_stacked(each) for each in kept] if self.keep else states if made else [_copy(each) for each in states]
-        if self.rule.until is not None:
+        if rule.until is not None:
             return (*final, count)
         return final[0] if len(final) == 1 else tuple(final)
 
-    def _stop(self, count: int) -> int:
+    def _stop(self, count: int, rule: Rule) -> int:
         """After how many steps something is looked at next."""
-        looks = (self.every if self.rule.until is not None else 0, self.keep)
+        looks = (self.every if rule.until is not None else 0, self.keep)
         return min([self.steps, *(count - count % each + each for each in looks if each)])
 
 
-def iteration(step: Step, alternating: Alternate, rule: Rule, steps: Any, every: Any, keep: Any) -> Iteration:
+def iteration(
+    step: Step, alternating: Alternate, rule: Callable[[], Rule], steps: Any, every: Any, keep: Any
+) -> Iteration:
     """An iteration, of counts that make sense.
 
     Raises:

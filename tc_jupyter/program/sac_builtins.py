@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from math import prod
 
@@ -49,13 +49,14 @@ from .sac_values import (
     is_float,
     is_integer,
     kind_text,
+    narrows,
     promote,
     scalar,
     vector,
     weight,
 )
 from .sac_work import MOST_ITEMS, MOST_PIECES, MOST_RANK, MOST_REPEATED, Context
-from .typing import common, smallest_integer, unsigned_comparison
+from .typing import common, holds, smallest_integer, unsigned_comparison
 
 
 def wide_enough(dtype: DType, number: int) -> DType:
@@ -63,12 +64,28 @@ def wide_enough(dtype: DType, number: int) -> DType:
     return dtype if dtype.limits[0] <= number <= dtype.limits[1] else common(dtype, smallest_integer(number))
 
 
-def is_signed(found: Value) -> bool:
-    """Whether a value may be a negative integer."""
-    if found.kind is not Weak.INT:
-        return isinstance(found.kind, DType) and found.kind.is_integer and found.kind.is_signed
-    parts = found.items or (found.expr,)
-    return not all(isinstance(part, Const) and part.value >= 0 for part in parts)
+def loses(found: Value, kind: Kind) -> bool:
+    """Whether an integer may become another number in the type of a comparison."""
+    if not isinstance(kind, DType) or found.kind is kind:
+        return False
+    if found.kind is Weak.INT:
+        return not all(map(partial(is_held, dtype=kind), _parts(found)))
+    return narrows(found.kind, kind)
+
+
+def is_held(expr: Expr | None, dtype: DType) -> bool:
+    """Whether a weak integer is one of a type."""
+    return dtype is DType.INT64 if not isinstance(expr, Const) else holds(int(expr.value), dtype)
+
+
+def compared_in(found: Value) -> DType:
+    """The type of 64 bits that holds an operand of a comparison."""
+    beyond = any(isinstance(part, Const) and not is_held(part, DType.INT64) for part in _parts(found))
+    return DType.UINT64 if found.kind is DType.UINT64 or beyond else DType.INT64
+
+
+def _parts(found: Value) -> Sequence[Expr | None]:
+    return (found.expr,) if found.items is None else found.items
 
 
 class Builtins(Selections):
@@ -87,9 +104,9 @@ class Builtins(Selections):
             kind = arithmetic(operands[0].kind)
             operand = self.converted(operands[0], kind)
             return self.elementwise([operand], kind, lambda e: negative(e[0]), node.span, context)
-        kind = self.common_kind(operands)
         if op in COMPARISONS:
-            return self.compared(op, operands[0], operands[1], kind, node.span, context)
+            return self.compared(op, operands, node, context)
+        kind = self.common_kind(operands)
         kind = arithmetic(kind)
         left, right = (self.converted(o, kind) for o in operands)
         if op in ("/", "%", "mod"):
@@ -102,20 +119,32 @@ class Builtins(Selections):
             context,
         )
 
-    def compared(self, op: str, left: Value, right: Value, kind: Kind, span: Span, context: Context) -> Value:
-        """A comparison. No type holds a `uint64` and a negative number: beside one, the numbers themselves are compared."""
-        if right.kind is DType.UINT64 and is_signed(left):
-            return self.compared(TURNED[op], right, left, kind, span, context)
-        if left.kind is DType.UINT64 and is_signed(right):
-            signed = self.light(self.converted(right, DType.INT64), context)
-            make: Callable[[list[Expr]], Expr] = lambda e: fold(unsigned_comparison(op, e[0], e[1], span))  # noqa: E731
-            return self.elementwise([left, signed], DType.BOOL, make, span, context)
+    def compared(self, op: str, operands: list[Value], node: SacExpression, context: Context) -> Value:
+        """A comparison; of integers that no common type holds, as `uint64` and -1, it compares the numbers."""
+        kind = self.common_kind(operands)
         if kind is DType.BOOL and op not in ("==", "!="):
             kind = DType.INT32
-        sides = [self.converted(side, kind) for side in (left, right)]
-        return self.elementwise(
-            sides, DType.BOOL, lambda e: fold(Binary(op, e[0], e[1], DType.BOOL, span)), span, context
+        if all(is_integer(operand.kind) for operand in operands) and any(loses(each, kind) for each in operands):
+            return self.numbers_compared(op, operands, node, context)
+        left, right = (self.converted(o, kind) for o in operands)
+        make: Callable[[list[Expr]], Expr] = lambda e: fold(Binary(op, e[0], e[1], DType.BOOL, node.span))  # noqa: E731
+        return self.elementwise([left, right], DType.BOOL, make, node.span, context)
+
+    def numbers_compared(self, op: str, operands: list[Value], node: SacExpression, context: Context) -> Value:
+        """A comparison of integers in 64 bits, each with its own sign."""
+        kinds = [compared_in(each) for each in operands]
+        left, right = (
+            self.light(self.converted(each, kind), context) for each, kind in zip(operands, kinds, strict=True)
         )
+
+        def make(e: list[Expr]) -> Expr:
+            if kinds[0] is kinds[1]:
+                return fold(Binary(op, e[0], e[1], DType.BOOL, node.span))
+            if kinds[0] is DType.UINT64:
+                return unsigned_comparison(op, e[0], e[1], node.span)
+            return unsigned_comparison(TURNED[op], e[1], e[0], node.span)
+
+        return self.elementwise([left, right], DType.BOOL, make, node.span, context)
 
     def divided(self, op: str, left: Value, right: Value, kind: Kind, node: SacExpression, context: Context) -> Value:
         """`/` and `%` are those of C: toward zero, with the sign of the dividend; `mod` belongs to the quotient rounded down."""

@@ -88,6 +88,12 @@ def usage(name: str) -> str:
 
 
 _POSITION = "`minval({{ [i] -> a[i] == {}(a) ? i : shape(a)[0] }})`, the first position at which `a` is so"
+_OTHER_INTEGERS = {
+    **{"int8": ("byte",), "int16": ("s",), "int64": ("ll",)},
+    **{"uint8": ("ub",), "uint16": ("us",), "uint32": ("ui",), "uint64": ("ul", "ull")},
+}
+"""Integers to which SaC has conversions that are written as casts here, and how their names end."""
+
 _INSTEAD = {
     "argmax": _POSITION.format("maxval"),
     "argmin": _POSITION.format("minval"),
@@ -122,6 +128,7 @@ _INSTEAD = {
         ("reduce", "fold", "foldl", "foldr", "accumulate"), "`sum(a)`, `prod(a)`, `minval(a)` or `maxval(a)`"
     ),
     **dict.fromkeys(("modulo", "fmod", "remainder"), "`a % b`, or `mod(a, b)` with the sign of `b`"),
+    **{f"to{letters}": f"`{dtype}(..)`" for dtype, names in _OTHER_INTEGERS.items() for letters in names},
 }
 """Functions of other languages: how their value is written."""
 

@@ -711,7 +711,9 @@ def _read_output(value: object, result: Parameter, shape: tuple[int, ...], devic
         fail(codes.ARGUMENT_DEVICE, f"`out=` for `{result.name}` is on `{view.device}`, the inputs on `{device}`",
              program.source, result.span)  # fmt: skip
     if not view.writable:
-        kind = {"jax": "a JAX array, which never changes,", "torch": "a tensor that requires a gradient"}
+        requires = getattr(value, "requires_grad", False)
+        torch = "a tensor that requires a gradient" if requires else "a tensor whose signs change when it is read"
+        kind = {"jax": "a JAX array, which never changes,", "torch": torch}
         wrong(kind.get(view.library.name, "a read-only array"), "leave `out=` away")
     if overlaps_itself(view):
         message = f"elements of `out=` for `{result.name}` share memory"

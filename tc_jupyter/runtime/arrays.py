@@ -357,7 +357,8 @@ def _torch_view(tensor: Any) -> ArrayView:
     layout = str(tensor.layout)
     if layout != "torch.strided" or tensor.is_quantized or getattr(tensor, "is_nested", False):
         kind = "nested" if getattr(tensor, "is_nested", False) else "quantized" if tensor.is_quantized else layout
-        raise ArgumentProblem("device", f"a PyTorch tensor of layout `{kind}`", "pass `.to_dense()`")
+        dense = {"nested": ".to_padded_tensor(0)", "quantized": ".dequantize()"}.get(kind, ".to_dense()")
+        raise ArgumentProblem("device", f"a PyTorch tensor of layout `{kind}`", f"pass `{dense}`")
     device = tensor.device
     if device.type not in ("cpu", "cuda"):
         help = "pass one with values: those on `meta` have none" if device.type == "meta" else "pass `.cpu()`"

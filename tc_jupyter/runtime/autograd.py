@@ -15,6 +15,8 @@ from functools import cache
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
+from .traceable import Outlines
+
 
 @dataclass(frozen=True, slots=True)
 class Backward:
@@ -43,6 +45,7 @@ class Recordable:
 
     Attributes:
         call: of the arguments.
+        outlines: shape and type of each result of such a call.
         backward: for the places of the parameters whose derivatives are wanted; with `forward` if the second argument is true.
         forward: of the arguments and a direction for each parameter of floats: each result, behind floats its derivative.
         floats: places of the parameters that are floats.
@@ -50,6 +53,7 @@ class Recordable:
     """
 
     call: Callable[..., Any]
+    outlines: Callable[[Sequence[Any]], Outlines]
     backward: Callable[[tuple[int, ...], bool], Backward]
     forward: Callable[[tuple[int, ...]], Callable[..., Any]]
     floats: tuple[int, ...]
@@ -210,6 +214,27 @@ def _forwards(ctx: Any, tangents: Sequence[Any]) -> Any:
     return tuple(answer) if len(answer) > 1 else answer[0]
 
 
+def _no_calls(about: Recordable, args: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, ...]:
+    """The results of no calls, which depend on the arguments as those of some do."""
+    torch = sys.modules["torch"]
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+
+    def of_one(value: Any, axis: int | None) -> Any:
+        """What stands for the argument of one call; those of a tensor that stands for many cannot be read."""
+        if axis is None and not (isinstance(value, torch.Tensor) and value.ndim):
+            return value
+        shape = [extent for place, extent in enumerate(value.shape) if place != axis]
+        return torch.zeros(shape, dtype=value.dtype, device=value.device)
+
+    each = [of_one(value, axis) for value, axis in zip(args, axes, strict=True)]
+    nothing = sum(value.sum() for value in tensors if value.is_floating_point() or value.is_complex())
+    return tuple(
+        torch.zeros((0, *shape), dtype=getattr(torch, dtype), device=tensors[0].device)
+        + (nothing * 0 if is_float else 0)
+        for (shape, dtype), is_float in zip(about.outlines(each), about.results, strict=True)
+    )
+
+
 @cache
 def _recorders() -> tuple[Any, Any]:
     """The classes that PyTorch wants, for plain calls and for those inside `torch.func`; made when they are first needed."""
@@ -259,7 +284,9 @@ def _recorders() -> tuple[Any, Any]:
                 pairs = zip(args, in_dims[1:], strict=True)
                 one = record(about, [value if axis is None else value.select(axis, number) for value, axis in pairs])
                 found.append(one if isinstance(one, tuple) else (one,))
-            whole = tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+            whole = tuple(torch.stack(parts) for parts in zip(*found, strict=True)) or _no_calls(
+                about, args, in_dims[1:]
+            )
             return (whole, (0,) * len(whole)) if len(about.results) > 1 else (whole[0], 0)
 
     return Recorded, Transformed

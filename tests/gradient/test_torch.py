@@ -155,6 +155,22 @@ def test_transforms_of_functions(module):
     torch.testing.assert_close(found, torch.func.jvp(lambda x: torch.softmax(x, 1), (x,), (x,))[1])
 
 
+def test_no_calls_at_all():
+    """`vmap` over nothing has the shapes and the types of some calls, and no element decides."""
+    several = tc.compile(
+        "def best(float(N, M) X, int32(N) I) -> (V, P) { V(n), P(n) argmax=! X(I(n), m) }", allow=("TC323",)
+    ).best
+    x, many = leaf(0, 3, 4, dtype=torch.float32), torch.zeros((0, 3), dtype=torch.int32)
+    values, places = torch.func.vmap(several)(x, many)
+    assert (values.shape, places.shape, places.dtype) == ((0, 3), (0, 3), torch.int64)
+    values.sum().backward()
+    assert x.grad.shape == x.shape
+    inner = torch.func.vmap(torch.func.vmap(several, in_dims=(0, None)), in_dims=(0, None))
+    assert inner(torch.ones(2, 0, 3, 4), torch.full((3,), 7, dtype=torch.int32))[0].shape == (2, 0, 3)
+    with pytest.raises(tc.CallError, match="TC605"):
+        torch.func.vmap(several)(x, many[:, :2])
+
+
 def test_arrays_of_two_libraries(module):
     x = leaf(6)
     assert module.layer(np.ones((2, 3), np.float32), torch.ones(4, 3), np.zeros(4, np.float32)).shape == (2, 4)

@@ -106,6 +106,20 @@ def test_a_caller_that_does_not_fit_says_so(session):
     np.testing.assert_array_equal(h(X), (5 * X + 1) * 10)
 
 
+def test_a_kept_iteration_uses_the_new_def_and_its_shapes(session):
+    """What `g.iterate` has given is looked at again: results of another shape or type are no states any more."""
+    session(f("X(i) * 2"))
+    session(G)
+    steps = session.names["g"].iterate(6)
+    np.testing.assert_array_equal(steps(X), 64 * X + 63)
+    for other in ("X(i) where i in 0:2", "X(i / 2) where i in 0:2*N", "double(X(i))"):
+        session(f(other))
+        with pytest.raises(tc.CallError, match="TC226"):
+            steps(X)
+    session(f("X(i) * 3"))
+    np.testing.assert_array_equal(steps(X), 729 * X + 364)
+
+
 def test_the_def_that_does_not_fit_is_named(session):
     """`h` calls `g`, which calls `f`: the cell to run again is that of `g`."""
     for cell in (f("X(i) * 2"), G, H):

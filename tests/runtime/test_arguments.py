@@ -195,6 +195,8 @@ def test_out_of_torch_and_jax():
     assert view.shape == (3,)
     with refused("TC610", "gradient"):
         read_outputs(torch.zeros(3, requires_grad=True), (RESULT,), ((3,),), "cpu", PROGRAM)
+    with refused("TC610", "signs"):
+        read_outputs(torch.zeros(3, dtype=torch.complex64).conj().imag, (RESULT,), ((3,),), "cpu", PROGRAM)
     jax = pytest.importorskip("jax")
     with refused("TC610", "JAX"):
         read_outputs(jax.numpy.zeros(3), (RESULT,), ((3,),), "cpu", PROGRAM)

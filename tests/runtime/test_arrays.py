@@ -253,16 +253,18 @@ def test_a_lazily_negated_torch_tensor_is_resolved():
 
 
 @pytest.mark.parametrize(
-    "make",
+    "make, way",
     [
-        lambda: torch.eye(3).to_sparse(),
-        lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),
-        lambda: torch.empty(3, device="meta"),
+        (lambda: torch.eye(3).to_sparse(), "`.to_dense()`"),
+        (lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8), "`.dequantize()`"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "`.to_padded_tensor(0)`"),
+        (lambda: torch.empty(3, device="meta"), "with values"),
     ],
 )
-def test_torch_tensors_without_plain_memory_are_refused(make):
-    with pytest.raises(ArgumentProblem):
+def test_torch_tensors_without_plain_memory_are_refused(make, way):
+    with pytest.raises(ArgumentProblem) as problem:
         view_of(make())
+    assert way in problem.value.help
 
 
 def test_torch_allocates_its_own_results():

@@ -704,6 +704,19 @@ def test_products_of_up_to_256_rows(name, rows, columns):
         np.testing.assert_array_equal(function(x, y), x @ (np.swapaxes(y, 1, 2) if name == "scores" else y))
 
 
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("empty", [("M",), ("N",), ("K",), ("M", "N"), ("M", "N", "K")])
+@pytest.mark.parametrize("other", [{}, {"vector_bits": 256, "vector_registers": 16}])
+def test_products_without_elements_have_a_schedule(name, empty, other):
+    """`f.tune` and `f.default_schedule` ask for it; a call needs none."""
+    found = tc.compile(BATCHES[name], target="cpu").f.analysis
+    features = TARGET.features - {"avx512f"} if other else TARGET.features
+    sizes = {each: 0 if each in empty else 5 for each in found.program.sizes}
+    target = replace(TARGET, features=features, **other)
+    schedule = default_schedule(found.program, found.ranges, target, sizes)
+    assert "Z" in schedule.stages
+
+
 @pytest.mark.some(3)
 @pytest.mark.parametrize("fixed", ["", "PQ", "BWPQ"])
 @pytest.mark.parametrize(("height", "width"), [(6, 1), (8, 1), (6, 4), (3, 3), (9, 2), (9, 5)])

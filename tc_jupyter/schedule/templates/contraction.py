@@ -119,7 +119,7 @@ def small_tile(target: Target, bits: int, rows: Fact, columns: Fact) -> Tile:
     most = rows.typical, columns.typical
     long = target.free_masks and most[1] > tuning.TOLD_APART
     lengths = (most[1],) if long else columns.values
-    most_vectors = -(-most[1] // lanes) if target.free_masks else max(1, lengths[0] // lanes)
+    most_vectors = max(1, -(-most[1] // lanes) if target.free_masks else lengths[0] // lanes)
     several = (1, 2) if long and most[0] >= 8 else (1, 2, 3, 4)
     widths = [w for w in several if w <= most_vectors and (target.free_masks or w != 3)]
     beside = 2 if target.free_masks and not target.halves_vectors else 0
