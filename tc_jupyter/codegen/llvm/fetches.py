@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tc_jupyter.loops import Block, Store, walk_statements
-from tc_jupyter.program import Binary, DType, Expr, Read, Select, int64, rewrite
-from tc_jupyter.program.integers import ceil_div, has_read, maximum, minimum, plus, times
+from tc_jupyter.program import Binary, DType, Expr, Read, int64, rewrite
+from tc_jupyter.program.integers import has_read, minimum, plus
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.target import LINE_BYTES
 
-from .builder import index, memory_type
+from .builder import index
 from .memory import Memory
-from .polynomial import Polynomial, as_expr, constant_value, polynomial, step
+from .polynomial import Polynomial, as_expr, polynomial, step
 from .prefetch import (
     FIRST,
     SECOND,
@@ -26,9 +25,7 @@ from .prefetch import (
     look_up,
     next_item,
     next_panel,
-    next_rows,
 )
-from .row_tiles import Part
 from .storage import Storage, element_count, row_major
 
 
@@ -80,41 +77,6 @@ class Fetches(Memory):
         """Fetch what comes some lines behind elements that were read."""
         for line in range(0, nbytes, LINE_BYTES):
             self.fetch(pointer, tuning.AHEAD_OF_ROW + line)
-
-    def fetch_rows(self, var: str, body: Block) -> None:
-        """Fetch the rows of large inputs that the next iteration of a loop over rows reads, before this one is computed."""
-        if self.target.reads_ahead or any(isinstance(stmt, Part) for stmt in walk_statements(body)):
-            return
-        inputs = {
-            name: storage.strides
-            for name, storage in self.storages.items()
-            if storage.buffer.role == "input" and storage.buffer.shape and not storage.buffer.strided
-            if (constant_value(storage.buffer.shape[-1]) or tuning.PANEL_BYTES) * storage.buffer.dtype.bytes
-            >= tuning.PANEL_BYTES
-        }
-        reduces = any(isinstance(stmt, Store) and stmt.reduce is not None for stmt in walk_statements(body))
-        for name, row, gain in next_rows(body, var, inputs, self.resolve):
-            self.b.comment(f"fetch the row of {name} that the next iteration of {var} reads")
-            buffer, number = self.storages[name].buffer, f"{name}.line"
-            size, shape = buffer.dtype.bytes, buffer.shape
-            large = Binary(">", element_count(shape), int64(self.target.l2_bytes // size), DType.BOOL)
-            lines = ceil_div(times(shape[-1], int64(size)), int64(LINE_BYTES))
-            count = Select(large, minimum(lines, int64(tuning.FETCHED_BYTES // LINE_BYTES)), int64(0), DType.INT64)
-            pointer = self.address(self.storages[name], row)
-            if (
-                reduces and constant_value(as_expr(gain)) is None
-            ):  # windows make little of a row, so it must be under way earlier
-                nbytes = times(maximum(as_expr(gain), int64(1)), int64(size))
-                later = Binary("//", int64(tuning.AHEAD_OF_WINDOW), nbytes, DType.INT64)
-                by = self.value(times(later, as_expr(gain)))
-                pointer = self.b.raw(f"getelementptr {memory_type(buffer.dtype)}, ptr {pointer}, {by.typed}", "later")
-            with self.counted(number, index(0), self.value(count), int64(0), count, guard=True):
-                self.fetch(
-                    self.b.raw(
-                        f"getelementptr [{LINE_BYTES} x i8], ptr {pointer}, {self.values[number].typed}", "line"
-                    ),
-                    0,
-                )
 
     def fetch_panel(self, storage: Storage, offset: Polynomial) -> None:
         """Fetch a piece of the next panel of a temporary, once per iteration of the loop over the rows of this one."""

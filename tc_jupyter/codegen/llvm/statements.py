@@ -268,7 +268,6 @@ class Statements(Stores):
         )
         innermost = self.is_innermost(stmt.body)
         with self.counted(stmt.var, low, end, low_expr, extent_expr, guard=extent is None, innermost=innermost):
-            self.fetch_rows(stmt.var, stmt.body)
             self.block(stmt.body)
 
     def is_innermost(self, body: Block) -> bool:
