@@ -192,7 +192,6 @@ class Statements(Stores):
         before = frozenset(self.loads[-1])
         iterations = 1 if self.fold_rows(stmt, extent) else extent
         self.turn_blocks(stmt, extent)
-        self.halve_rows(stmt, extent)
         self.share_pixels(stmt, extent)
         turned = [key for key in self.loads[-1] if key not in before]
         together: list[Written] | None = None
