@@ -144,7 +144,7 @@ class State:
         self.streams = False
         self.put_off: tuple[str, list[Written]] | None = None
         self.mixed: list[tuple[Polynomial, Value]] | None = None
-        self.turns = self.last_rows = self.stays_cached = False
+        self.turns = self.last_rows = False
         self.partial = self.takes_long = False
         self.adds_up: Store | None = None
         self.fetched: dict[str, str] = {}

@@ -271,8 +271,7 @@ class Stores(SharedLoads):
 
     def may_stream(self, storage: Storage) -> bool:
         """Whether the processor can write past its caches (x86), and that may be worth it: the last rows are not."""
-        stays = self.last_rows or self.stays_cached or storage.private
-        return self.target.arch.startswith("x86_64") and not stays
+        return self.target.arch.startswith("x86_64") and not (self.last_rows or storage.private)
 
     def can_stream(self, storage: Storage, lanes: int) -> bool:
         """`may_stream`, and lines become whole soon."""
