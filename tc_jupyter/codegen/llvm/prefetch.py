@@ -98,7 +98,8 @@ def next_panel(offset: Polynomial, loops: Sequence[str], extents: Mapping[str, E
 
 
 def is_batch(body: Block, item: str, inputs: frozenset[str]) -> bool:
-    """Whether a task reads two inputs or more, and of each of them only what belongs to the item."""
+    """Whether a task adds something up, reads two inputs or more, and of each of them only what belongs to the item."""
+    adds_up = any(isinstance(stmt, Store) and stmt.reduce is not None for stmt in walk_statements(body))
     reads = [
         node
         for stmt in walk_statements(body)
@@ -108,7 +109,7 @@ def is_batch(body: Block, item: str, inputs: frozenset[str]) -> bool:
     ]
     plain = not any(has_read(index) for read in reads for index in read.indices)
     own = plain and all(any(mentions(index, item) for index in read.indices) for read in reads)
-    return own and len({read.tensor for read in reads}) > 1
+    return adds_up and own and len({read.tensor for read in reads}) > 1
 
 
 def next_item(
