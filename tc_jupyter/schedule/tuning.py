@@ -133,9 +133,6 @@ USES = 8
 with AVX-512 on two threads: matrices of 512 x 512, each element divided, times 2 or 4 vectors take twice as long with a copy."""
 
 # --- CPU: memory ------------------------------------------------------------------------------------------------------
-
-AHEAD = 6 << 10
-"""Bytes that are under way: a fraction of the first cache, and enough to cover the way to memory."""
 AHEAD_OF_ROW = 2 << 10
 """Bytes ahead of a reduction over long rows: across the ends of pages, where the processor's own guesses stop, and across those
 of rows, whose first elements come while the rest of a statement (a softmax) still computes. Measured with AVX-512, one thread, on
@@ -144,17 +141,6 @@ squares of four rows at a time, over the time with one row fetched 4 kB ahead: a
 0.99, 8 kB 1.07, and softmax on two threads 1.0, 1.0, 1.0 and 1.6."""
 AHEAD_OF_WORK = 512
 """Bytes ahead of what a statement reads whose elements take long to compute."""
-AHEAD_OF_WINDOW = 8 << 10
-"""Bytes ahead of a window that is reduced: rows of a later iteration are fetched if they are shorter. Measured with AVX-512, one
-thread, maxima of 2 x 2 windows in rows of 448 bytes: the next rows 1.33 ms, 3 kB ahead 0.91, 6 kB 0.70, 8 kB 0.59, 12 kB 0.56; of
-3 x 3 neighbours 3.71, 3.47, 3.46, - and 3.58. A stencil of 5 points in rows of 16 kB, which are no shorter, took 1.06 to 1.2
-times as long with the code for it."""
-PANEL_BYTES = 1 << 10
-"""Bytes of a row that is not fetched if so few are known: such rows are panels of packed operands."""
-FETCHED_BYTES = 32 << 10
-"""Bytes of a row that are fetched: no more than half of a first cache holds."""
-FETCHES = 8
-"""Lines of a vector, or rows, that an iteration fetches at most."""
 STACK_BYTES = 16 << 10
 """Bytes of the largest temporary on the stack; all together take four times this: other threads have small stacks."""
 

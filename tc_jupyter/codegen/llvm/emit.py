@@ -39,7 +39,6 @@ from .peeling import peel
 from .polynomial import constant_value
 from .prepare import Tasks, accumulate, full_tiles, tasks, without_short
 from .remainder import one_by_one
-from .reuse import reuse
 from .row_borders import split_rows
 from .row_tiles import row_tiles
 from .steps import native_steps
@@ -201,7 +200,6 @@ PASSES: tuple[tuple[str, str, Pass], ...] = (
         "matrix steps are instructions of the processor, or the loops that they stand for",
         lambda work: replace(work, kernel=expand(work.kernel, native_steps(work.kernel, work.target))),
     ),
-    ("reuse", "memory of temporaries that are not needed any more is that of later ones", _on_body(reuse)),
     ("one by one", "the last rows of those that are reduced together are reduced one by one", _on_body(one_by_one)),
     ("fuse reductions", "two loops that reduce over the same input read it once", _on_body(fuse_reductions)),
     (

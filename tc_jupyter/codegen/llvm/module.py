@@ -121,7 +121,6 @@ class Module:
             builder.name(reserved)
         function = Function(self.kernel, self.target, builder)
         function.writers = written(self.plan.body)
-        function.is_stream = self.start is not None
         self.names = self.bind(function, builder)
         lines: Lines = [function.place]
         builder.lines = lines
@@ -210,7 +209,6 @@ class Module:
         low, end = (arith.binary(function.b, "+", first, counted) for counted in (start, stop))
         function.item = loop.var if is_batch(self.plan.body, loop.var, function.inputs) else ""
         with function.counted(loop.var, low, end, loop.min, loop.extent, guard=True):
-            function.fetch_rows(loop.var, self.plan.body)
             function.block(self.plan.body)
 
     def header(self, arguments: tuple[Argument, ...], turns: bool) -> list[str]:

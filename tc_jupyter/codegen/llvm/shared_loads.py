@@ -30,7 +30,7 @@ from .prepare import upper_limit
 from .state import Vector
 from .storage import Storage
 from .strips import native_lanes
-from .transpose import apart, crossing_reads, every, halving_reads, plain_reads, turn
+from .transpose import apart, crossing_reads, every, plain_reads, turn
 
 
 class SharedLoads(Loads):
@@ -102,37 +102,6 @@ class SharedLoads(Loads):
             self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = arith.joined(
                 self.b, parts
             )
-
-    def halve_rows(self, stmt: For, extent: int) -> None:
-        """Read neighbours once of which one iteration needs the even and the next one the odd elements (`X[2*j + l]`)."""
-        found = self.vectors_inside(stmt, extent)
-        if found is None:
-            return
-        inner, vector, length = found
-        lanes = vector.lanes
-        for read in dict.fromkeys(halving_reads(inner)):
-            storage = self.storages.get(read.tensor)
-            if storage is None or storage.buffer.scope != "argument" or storage.buffer.role != "input":
-                continue
-            offset = self.offset(storage, tuple(self.resolve(where) for where in read.indices))
-            native = self.target.vector_bits // storage.buffer.dtype.compute.bits
-            apart, linear = step(offset, inner.var)
-            if apart is None or not linear or step(offset, stmt.var) != (1, True):
-                continue
-            if self.is_too_few(lanes, storage, apart):
-                continue
-            native = min(lanes, native)
-            if apart != 2 and (apart != extent or apart not in PIXEL):  # then all of the neighbours are needed
-                continue
-            count, tail = self.counted_lanes(length, lanes)
-            for first in range(0, extent - apart + 1, apart):
-                number = plus(self.resolve(stmt.min), int64(first))
-                even = polynomial(substitute(as_expr(offset), {stmt.var: number}))
-                if (storage.buffer.name, frozenset(even.terms), vector, tail, None) in self.loads[-1]:
-                    continue  # `fold_rows` has put them there
-                start = polynomial(substitute(as_expr(even), {inner.var: int64(0)}))
-                parts = self.parted(storage, [start], lanes, native, count, apart)
-                self.keep(storage, even, vector, tail, parts)
 
     def vectors_inside(self, stmt: For, extent: int) -> tuple[For, Vector, Expr | None] | None:
         """The vectorised loop of assignments in a loop that is written out, its lanes, and how many are used if not all are."""

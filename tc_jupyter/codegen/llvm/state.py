@@ -86,7 +86,6 @@ class Written:
         pointer: where it goes.
         size, register: alignment in bytes, of an element and where lines are whole.
         past: the condition.
-        read: where the only element of an input comes from of which it is made, and how many bytes come for all lanes.
     """
 
     stored: str
@@ -94,7 +93,6 @@ class Written:
     size: int
     register: int
     past: Value
-    read: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +144,9 @@ class State:
         self.streams = False
         self.put_off: tuple[str, list[Written]] | None = None
         self.mixed: list[tuple[Polynomial, Value]] | None = None
-        self.turns = self.last_rows = self.stays_cached = False
+        self.turns = self.last_rows = False
         self.partial = self.takes_long = False
         self.adds_up: Store | None = None
-        self.is_stream = self.reads_once = False
-        self.read: tuple[str, int] | None = None
         self.fetched: dict[str, str] = {}
 
     # --- features ---

@@ -192,7 +192,6 @@ class Statements(Stores):
         before = frozenset(self.loads[-1])
         iterations = 1 if self.fold_rows(stmt, extent) else extent
         self.turn_blocks(stmt, extent)
-        self.halve_rows(stmt, extent)
         self.share_pixels(stmt, extent)
         turned = [key for key in self.loads[-1] if key not in before]
         together: list[Written] | None = None
@@ -268,7 +267,6 @@ class Statements(Stores):
         )
         innermost = self.is_innermost(stmt.body)
         with self.counted(stmt.var, low, end, low_expr, extent_expr, guard=extent is None, innermost=innermost):
-            self.fetch_rows(stmt.var, stmt.body)
             self.block(stmt.body)
 
     def is_innermost(self, body: Block) -> bool:

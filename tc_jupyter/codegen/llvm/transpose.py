@@ -194,14 +194,6 @@ def crossing_reads(inner: For, var: str, buffers: Mapping[str, Buffer]) -> Itera
                     yield read
 
 
-def halving_reads(inner: For) -> Iterator[Read]:
-    """Unconditional reads of what the loop does not write to."""
-    written = {stmt.buffer for stmt in walk_statements(inner.body) if isinstance(stmt, Store)}
-    for stmt in walk_statements(inner.body):
-        if isinstance(stmt, Store):
-            yield from (read for read in plain_reads(stmt.value) if read.tensor not in written)
-
-
 def plain_reads(expr: Expr) -> Iterator[Read]:
     """Reads that happen in any case."""
     match expr:

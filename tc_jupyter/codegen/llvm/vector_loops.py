@@ -11,12 +11,11 @@ cache line, at 0, 5, 37 and 68. One of 40 iterations has two vectors of 16 lanes
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 
 from tc_jupyter.loops import Block, For, Store, walk_statements
 from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.loops.show import heading
-from tc_jupyter.program import Binary, Call, DType, IndexVar, int64, walk
+from tc_jupyter.program import DType, IndexVar, int64
 from tc_jupyter.program.integers import minimum, parts_of_minimum, plus
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.target import LINE_BYTES
@@ -27,7 +26,7 @@ from .peeling import peel
 from .pieces import reads_in_pieces
 from .polynomial import as_expr, constant_value, has_iterations, polynomial
 from .prepare import full_tiles, upper_limit
-from .row_tiles import Part, is_large, lanes_of_stream
+from .row_tiles import Part, lanes_of_stream
 from .state import Vector
 from .statements import Statements
 from .strips import changes_row, cut, is_stream, native_lanes
@@ -112,7 +111,7 @@ class Function(Statements):
         self.b.comment(f"{heading(stmt)}  (vectors of {lanes}, the last one overlaps{part})")
         self.b.branch_if(arith.compare(self.b, ">=", extent, index(least)), long, short)
         with self.beside(long):
-            self.past_or_not(stmt, lanes, extent, end)
+            self.overlapping(stmt, lanes, extent, end)
         self.b.branch(end)
         with self.beside(short):
             if isinstance(stmt, Part):
@@ -123,29 +122,6 @@ class Function(Statements):
         self.b.branch(end)
         self.b.label(end)
         self.put_off = put_off
-
-    def past_or_not(self, stmt: For, lanes: int, extent: Value, end: str) -> None:
-        """The long rows of a stream, in two versions where writing past the caches would be asked at every vector.
-
-        The test at every vector took as long as the rest of a sum of two numbers: `Y(i,j) = A(i) + B(j)` with 512 x 512 elements
-        takes 0.75 of the time without it (Zen 5). Functions take longer than the test.
-        """
-        stores = [each for each in walk_statements(stmt.body) if isinstance(each, Store)]
-        places = [self.storages[store.buffer] for store in stores if store.streaming]
-        large = [is_large(each.buffer, self.target) for each in places if self.may_stream(each)]
-        if not large or any(isinstance(node, Call) for store in stores for node in walk(store.value)):
-            self.overlapping(stmt, lanes, extent, end)
-            return
-        any_large = reduce(lambda one, other: Binary("||", one, other, DType.BOOL), large)
-        past, cached = self.b.name("past"), self.b.name("cached")
-        self.b.branch_if(self.value(any_large), past, cached)
-        with self.beside(past):
-            self.overlapping(stmt, lanes, extent, end)
-        self.b.branch(end)
-        with self.beside(cached):
-            self.stays_cached = True
-            self.overlapping(stmt, lanes, extent, end)
-            self.stays_cached = False
 
     def short_row(self, stmt: For, least: int) -> None:
         """Fewer than `least` iterations: vectors of one register and the rest under a mask, or one by one."""

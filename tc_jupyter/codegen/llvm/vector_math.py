@@ -38,38 +38,11 @@ class External:
     arguments: int = 1
 
 
-_C1 = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "cos",
-    "cosh",
-    "sin",
-    "sinh",
-    "tan",
-    "tanh",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "logb",
-    "cbrt",
-    "erf",
-    "erfc",
-    "lgamma",
-    "tgamma",
-    "j0",
-    "j1",
-    "y0",
-    "y1",
-]
-_C2 = ["atan2", "fdim", "fmod", "hypot", "nextafter", "pow", "remainder"]
+_C1 = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log",
+    "log2", "log10", "log1p", "logb", "cbrt", "erf", "erfc", "lgamma", "tgamma", "j0", "j1", "y0", "y1",
+)  # fmt: skip
+_C2 = ("atan2", "fdim", "fmod", "hypot", "nextafter", "pow", "remainder")
 _SCIPY = {
     "erfcx": "erfcx",
     "erfinv": "erfinv",
@@ -267,38 +240,24 @@ def _lane_by_lane(b: Builder, symbol: str, operands: tuple[Value, ...], dtype: D
 # --- formulas --------------------------------------------------------------------------------------------------------
 
 
-def _one(b: Builder, x: Value, number: float) -> Value:
-    """A constant like `x`."""
-    return constant(number, x.dtype, x.lanes)
-
-
 def _single(name: str) -> Emit:
     """An intrinsic with the same name or another."""
     return lambda b, a, t: arith.intrinsic(b, name, *a)
 
 
-def _is_nan(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    return b.op(f"fcmp uno {a[0].typed}, {a[0].text}", DType.BOOL, a[0].lanes, "nan")
+def _of_lanes(formula: Callable[[Lanes], Lanes | Value]) -> Emit:
+    """A formula of one argument."""
 
-
-def _against_inf(op: str) -> Emit:
     def emit(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-        return arith.compare(b, op, arith.intrinsic(b, "fabs", a[0]), _one(b, a[0], math.inf))
+        found = formula(Lanes(b, a[0]))
+        return found.v if isinstance(found, Lanes) else found
 
     return emit
 
 
-def _sign(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    x, zero = a[0], _one(b, a[0], 0.0)
-    signed = arith.intrinsic(b, "copysign", _one(b, x, 1.0), x)
-    ordered = b.op(f"fcmp one {x.typed}, {zero.text}", DType.BOOL, x.lanes, "nonzero")
-    nan = b.op(f"fcmp uno {x.typed}, {x.text}", DType.BOOL, x.lanes, "nan")
-    return arith.select(b, ordered, signed, arith.select(b, nan, x, zero))
-
-
-def _relu(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    zero = _one(b, a[0], 0.0)
-    return arith.select(b, arith.compare(b, "<", a[0], zero), zero, a[0])
+def _sign(x: Lanes) -> Lanes:
+    """1 or -1; zeros are 0, and NaN stays."""
+    return x.number(1.0).sign_of(x).where(abs(x).test(">", 0.0), x.where(x.test("!=", x), 0.0))
 
 
 def _rounded(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
@@ -310,7 +269,7 @@ def _reciprocal(of: str) -> Emit:
     """`1 / f(...)`."""
 
     def emit(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-        return arith.binary(b, "/", _one(b, a[0], 1.0), emit_call(b, of, a, a[0].dtype, t))
+        return arith.binary(b, "/", constant(1.0, a[0].dtype, a[0].lanes), emit_call(b, of, a, a[0].dtype, t))
 
     return emit
 
@@ -322,35 +281,28 @@ def _norm(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
     return result
 
 
-def _reduce_pi(b: Builder, x: Value) -> Value:
+def _reduce_pi(x: Lanes) -> Lanes:
     """`x` moved by a multiple of 2 into [-1, 1], exactly."""
-    halves = arith.intrinsic(b, "rint", b.op(f"fmul {x.typed}, {_one(b, x, 0.5).text}", x.dtype, x.lanes, "half"))
-    twice = b.op(f"fmul {halves.typed}, {_one(b, x, 2.0).text}", x.dtype, x.lanes, "twice")
-    return b.op(f"fsub {x.typed}, {twice.text}", x.dtype, x.lanes, "rest")
+    return x - (x * 0.5).whole() * 2.0
 
 
-def _times_pi_sine(b: Builder, rest: Value, t: Target) -> Value:
+def _times_pi_sine(rest: Lanes, t: Target) -> Lanes:
     """`sin(pi * rest)` for `rest` within half a unit of 0."""
-    wide = arith.cast(b, rest, DType.FLOAT64, True)
-    angle = b.op(f"fmul {wide.typed}, {_one(b, wide, math.pi).text}", wide.dtype, wide.lanes, "angle")
-    return arith.cast(b, emit_call(b, "sin", (angle,), DType.FLOAT64, t), rest.dtype, True)
+    angle = rest.to(DType.FLOAT64) * math.pi
+    return Lanes(rest.b, emit_call(rest.b, "sin", (angle.v,), DType.FLOAT64, t)).to(rest.v.dtype)
 
 
 def _sin_pi(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    x, rest = a[0], _reduce_pi(b, a[0])
-    size = arith.intrinsic(b, "fabs", rest)
-    folded = b.op(f"fsub {size.type} {_one(b, x, 1.0).text}, {size.text}", x.dtype, x.lanes, "folded")
-    near = arith.select(b, arith.compare(b, ">", size, _one(b, x, 0.5)), folded, size)
-    sine = _times_pi_sine(b, near, t)
-    whole = arith.compare(b, "==", near, _one(b, x, 0.0))
-    return arith.intrinsic(b, "copysign", sine, arith.select(b, whole, x, rest))
+    x = Lanes(b, a[0])
+    rest = _reduce_pi(x)
+    size = abs(rest)
+    near = (x.number(1.0) - size).where(size.test(">", 0.5), size)
+    return _times_pi_sine(near, t).sign_of(x.where(near.test("==", 0.0), rest)).v
 
 
 def _cos_pi(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    x = a[0]
-    size = arith.intrinsic(b, "fabs", _reduce_pi(b, x))
-    rest = b.op(f"fsub {size.type} {_one(b, x, 0.5).text}, {size.text}", x.dtype, x.lanes, "rest")
-    return _times_pi_sine(b, rest, t)
+    x = Lanes(b, a[0])
+    return _times_pi_sine(x.number(0.5) - abs(_reduce_pi(x)), t).v
 
 
 def _normcdf(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
@@ -368,11 +320,11 @@ _FORMULAS: dict[str, Emit] = {
     "fmax": _single("maxnum"),
     "fmin": _single("minnum"),
     "fdivide": lambda b, a, t: arith.binary(b, "/", a[0], a[1]),
-    "isnan": _is_nan,
-    "isinf": _against_inf("=="),
-    "isfinite": _against_inf("<"),
-    "sign": _sign,
-    "relu": _relu,
+    "isnan": _of_lanes(lambda x: x.test("!=", x)),
+    "isinf": _of_lanes(lambda x: abs(x).test("==", math.inf)),
+    "isfinite": _of_lanes(lambda x: abs(x).test("<", math.inf)),
+    "sign": _of_lanes(_sign),
+    "relu": _of_lanes(lambda x: x.number(0.0).where(x.test("<", 0.0), x)),
     "rounded": _rounded,
     "rsqrt": _reciprocal("sqrt"),
     "rcbrt": _reciprocal("cbrt"),
