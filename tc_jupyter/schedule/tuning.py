@@ -133,6 +133,9 @@ USES = 8
 with AVX-512 on two threads: matrices of 512 x 512, each element divided, times 2 or 4 vectors take twice as long with a copy."""
 
 # --- CPU: memory ------------------------------------------------------------------------------------------------------
+
+AHEAD = 6 << 10
+"""Bytes that are under way: a fraction of the first cache, and enough to cover the way to memory."""
 AHEAD_OF_ROW = 2 << 10
 """Bytes ahead of a reduction over long rows: across the ends of pages, where the processor's own guesses stop, and across those
 of rows, whose first elements come while the rest of a statement (a softmax) still computes. Measured with AVX-512, one thread, on
@@ -141,6 +144,8 @@ squares of four rows at a time, over the time with one row fetched 4 kB ahead: a
 0.99, 8 kB 1.07, and softmax on two threads 1.0, 1.0, 1.0 and 1.6."""
 AHEAD_OF_WORK = 512
 """Bytes ahead of what a statement reads whose elements take long to compute."""
+FETCHES = 8
+"""Lines of a vector, or rows, that an iteration fetches at most."""
 STACK_BYTES = 16 << 10
 """Bytes of the largest temporary on the stack; all together take four times this: other threads have small stacks."""
 

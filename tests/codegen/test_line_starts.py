@@ -77,3 +77,11 @@ def test_every_element_is_written_once_wherever_an_array_begins(isa, dtype):
             np.testing.assert_array_equal(out, x + b)
             assert (room[:first] == 77).all()
             assert (room[first + count :] == 77).all()
+
+
+def test_one_input_of_a_stream_is_fetched_where_it_is_written_past_the_caches():
+    for value, fetched in ((read("X", HERE), True), (op("+", read("X", HERE), read("B", HERE)), False)):
+        text = emit_llvm(stream(value), target()).text
+        past = text[text.index("\npast:") : text.index("\ncached:")]
+        assert ("llvm.prefetch" in past) is fetched
+        assert "llvm.prefetch" not in text.replace(past, "").partition("declare")[0]

@@ -858,7 +858,42 @@ def test_products_read_nothing_beyond_the_last_row(columns, dtype):
     np.testing.assert_array_equal(found, x @ y)
 
 
-def test_what_moves_evenly_is_not_fetched_ahead():
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="protects pages as Linux does")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("rows", "count"), [(1, 1), (3, 4), (2, 40)])
+def test_rows_of_later_look_ups_are_fetched_and_no_index_beyond_the_last_is_read(isa, rows, count):
+    lanes = 16
+    position = Cast(read("I", i, k, dtype=DType.INT32), DType.INT64)
+    made = kernel(
+        [
+            Buffer("E", F32, (N, int64(lanes))),
+            Buffer("I", DType.INT32, (M, K)),
+            Buffer("Y", F32, (M, int64(lanes)), role="inout"),
+        ],
+        "NMK",
+        loop(
+            "i",
+            M,
+            loop(
+                "k",
+                K,
+                loop("j", int64(lanes), Store("Y", (i, j), read("E", position, j), reduce="+"), kind="vectorize"),
+            ),
+        ),
+    )
+    small = replace(target(isa), l2_bytes=16)
+    source = emit_llvm(made, small)
+    assert "llvm.prefetch" in source.text
+    rng = np.random.default_rng(0)
+    table = rng.random((50, lanes), dtype="f")
+    indices = before_a_forbidden_page(rng.integers(0, 50, (rows, count)).astype("i4"))
+    out = np.zeros((rows, lanes), "f")
+    slots = (ctypes.c_int64 * 6)(table.ctypes.data, indices.ctypes.data, out.ctypes.data, 50, rows, count)
+    cpu.load(source, None, small).run(slots)
+    np.testing.assert_allclose(out, table[indices].sum(1), rtol=1e-5)
+
+
+def test_only_look_ups_are_fetched_ahead():
     assert "llvm.prefetch" not in emit_llvm(pointwise(lambda a: a, {"A": F32}, F32, 16), target()).text
     assert "llvm.prefetch" not in emit_llvm(gemm(12, 32), target()).text
 

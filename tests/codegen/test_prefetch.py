@@ -84,4 +84,5 @@ def test_long_computations_on_two_inputs_or_more_fetch_both_a_little_later(body,
         if " = getelementptr i8" in line and line.endswith(f"i64 {tuning.AHEAD_OF_WORK}")
     ]
     assert len({line.split("i64 ")[0].split("ptr %")[1] for line in soon}) == lines
-    assert ("call void @llvm.prefetch" in text) == (lines > 0)
+    has_one_input = "B(i)" not in body  # which is fetched where it is written past the caches (`test_line_starts.py`)
+    assert ("call void @llvm.prefetch" in text) == (lines > 0 or has_one_input)

@@ -95,7 +95,10 @@ class Loads(Fetches):
         if change == 1:
             pointer = self.address(storage, self.first_lane(offset))
             if mask is None:
+                self.prefetch(storage, self.first_lane(offset), lanes)
                 self.fetch_ahead(storage, pointer, lanes)
+                if self.reads_once:
+                    self.read = pointer, lanes * storage.buffer.dtype.bytes
                 self.fetch_panel(storage, self.first_lane(offset))
                 return self.plain_load(storage, pointer, lanes)
             if mask is self.tail and not storage.buffer.strided and storage.buffer.name in self.multiplied():

@@ -121,6 +121,7 @@ class Module:
             builder.name(reserved)
         function = Function(self.kernel, self.target, builder)
         function.writers = written(self.plan.body)
+        function.is_stream = self.start is not None
         self.names = self.bind(function, builder)
         lines: Lines = [function.place]
         builder.lines = lines

@@ -86,6 +86,7 @@ class Written:
         pointer: where it goes.
         size, register: alignment in bytes, of an element and where lines are whole.
         past: the condition.
+        read: where the only element of an input comes from of which it is made, and how many bytes come for all lanes.
     """
 
     stored: str
@@ -93,6 +94,7 @@ class Written:
     size: int
     register: int
     past: Value
+    read: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ class State:
         self.turns = self.last_rows = False
         self.partial = self.takes_long = False
         self.adds_up: Store | None = None
+        self.is_stream = self.reads_once = False
+        self.read: tuple[str, int] | None = None
         self.fetched: dict[str, str] = {}
 
     # --- features ---

@@ -23,7 +23,7 @@ from . import arith
 from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .memory import below, lane_multiple
 from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, multiply, polynomial, step
-from .prefetch import takes_long
+from .prefetch import reads_once, takes_long
 from .prepare import PARTIAL
 from .row_tiles import is_large
 from .shared_loads import SharedLoads
@@ -44,7 +44,8 @@ class Stores(SharedLoads):
         storage = self.storages[stmt.buffer]
         offset = self.offset(storage, tuple(self.resolve(where) for where in stmt.indices))
         self.partial = stmt.reduce is not None and stmt.buffer.endswith(PARTIAL)
-        self.takes_long = takes_long(stmt, self.inputs)
+        self.takes_long, self.read = takes_long(stmt, self.inputs), None
+        self.reads_once = self.is_stream and reads_once(stmt, self.inputs)
         self.adds_up = stmt if stmt.reduce is not None and storage.private and not self.partial else None
         expr = self.with_tests_asked(self.resolve(stmt.value))
         if isinstance(expr, Select) and (lanes := self.lanes_with_points(stmt, storage, expr)) is not None:
@@ -76,7 +77,7 @@ class Stores(SharedLoads):
 
     def put(self, stmt: Store, storage: Storage, offset: Polynomial, value: Value) -> None:
         """Store or combine a value that was computed for a statement."""
-        self.takes_long, self.adds_up = False, None
+        self.takes_long, self.adds_up, self.reads_once = False, None, False
         moves = self.vector is not None and self.offset_varies(offset)
         if not (stmt.atomic or storage.lanes > 1 or moves):
             self.uniform_store(stmt, storage, offset, value)
@@ -265,7 +266,7 @@ class Stores(SharedLoads):
         past = self.whole_line(
             written[0][1], max(register, LINE_BYTES), self.value(is_large(storage.buffer, self.target))
         )
-        self.past_or_cached([Written(stored.typed, place, size, register, past) for stored, place in written])
+        self.past_or_cached([Written(stored.typed, place, size, register, past, None) for stored, place in written])
 
     # --- past the caches ---
 
@@ -294,7 +295,7 @@ class Stores(SharedLoads):
         if always is None and self.put_off is not None:  # few of the rows begin with a line
             self.b.line(f"store {stored}, ptr {pointer}, align {size}")
             return
-        found = Written(stored, pointer, size, register, always or self.whole_line(pointer, piece, large))
+        found = Written(stored, pointer, size, register, always or self.whole_line(pointer, piece, large), self.read)
         if always is not None and self.put_off is not None and self.put_off[0] == self.b.block:
             self.put_off[1].append(found)
         else:
@@ -310,6 +311,8 @@ class Stores(SharedLoads):
                 self.b.label(label)
                 for each in stores:
                     if each.past == condition:
+                        if ending and each.read is not None:
+                            self.fetch_later(*each.read)
                         align = each.register if ending else each.size
                         self.b.line(f"store {each.stored}, ptr {each.pointer}, align {align}{ending}")
                 self.b.branch(end)
