@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Protocol, cast
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 
@@ -140,48 +141,17 @@ class Library:
     address: Callable[[Any], int] | None = None
 
 
-class DeviceMemory(Protocol):
-    """What this file needs of the GPU; `cuda.py`, which knows CuPy, gives it to `use_device_memory`."""
-
-    def device_empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Any:
-        """A fresh CuPy array."""
-        ...
-
-    def device_array(self, array: NDArray, device: str) -> Any:
-        """An array of the host as a CuPy array."""
-        ...
-
-    def device_copy(
-        self,
-        address: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        dtype: DType,
-        device: str,
-        owner: object,
-    ) -> Any:
-        """A row-major copy as a CuPy array."""
-        ...
-
-    def device_copy_into(self, target: ArrayView, source: ArrayView) -> None:
-        """Copy all elements."""
-        ...
-
-    def read_element(self, view: ArrayView) -> int | float | bool:
-        """The one element of a 0-dimensional array."""
-        ...
+_DEVICE_MEMORY: list[ModuleType] = []
+"""`cuda.py`, which knows CuPy, and this file: it cannot be imported here."""
 
 
-_DEVICE_MEMORY: list[DeviceMemory] = []
-
-
-def use_device_memory(memory: DeviceMemory) -> None:
+def use_device_memory(cuda: ModuleType) -> None:
     """Make arrays on a GPU usable; called once, by the file that knows CuPy."""
-    _DEVICE_MEMORY[:] = [memory]
+    _DEVICE_MEMORY[:] = [cuda]
 
 
-def device_memory() -> DeviceMemory:
-    """The operations on memory of the GPU.
+def device_memory() -> ModuleType:
+    """The file with the operations on memory of the GPU.
 
     Raises:
         ArgumentProblem: nothing that knows a GPU was loaded.

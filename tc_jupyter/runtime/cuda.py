@@ -775,14 +775,4 @@ def synchronize() -> None:
     _cupy().cuda.runtime.deviceSynchronize()
 
 
-class _Memory:
-    """What `arrays` needs of the GPU."""
-
-    device_empty = staticmethod(device_empty)
-    device_array = staticmethod(device_array)
-    device_copy = staticmethod(device_copy)
-    device_copy_into = staticmethod(device_copy_into)
-    read_element = staticmethod(read_element)
-
-
-use_device_memory(_Memory())
+use_device_memory(sys.modules[__name__])
