@@ -21,7 +21,7 @@ import numpy as np
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, codes
 from tc_jupyter.gradient import Ties
-from tc_jupyter.program import Expr, Index, Program, Signature, Size, Specialized, int64, rewrite
+from tc_jupyter.program import Expr, Program, Signature, Size, Specialized, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.size_expr import Opaque
@@ -859,20 +859,7 @@ def with_constants(program: Program, constants: Mapping[str, int]) -> Program:
     def rule(expr: Expr) -> Expr | None:
         return int64(constants[expr.name]) if isinstance(expr, Size) and expr.name in constants else None
 
-    def ends_of(index: Index) -> Index:
-        ends = index.ends
-        return index if ends is None else replace(index, ends=(rewrite(ends[0], rule), rewrite(ends[1], rule)))
-
-    statements = tuple(
-        replace(
-            s,
-            value=rewrite(s.value, rule),
-            filters=tuple(rewrite(condition, rule) for condition in s.filters),
-            indices=tuple(map(ends_of, s.indices)),
-        )
-        for s in program.statements
-    )
-    return replace(program, statements=statements)
+    return replace(program, statements=tuple(s.mapped(lambda expr: rewrite(expr, rule)) for s in program.statements))
 
 
 def accumulating(program: Program) -> Program:

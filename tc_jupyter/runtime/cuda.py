@@ -243,13 +243,12 @@ def compile_source(
     """
     options = nvrtc.FAST_MATH if target.fast_math else ()
     store = DiskCache.default() if cache is None else cache
-    key = key_of("cuda", source.text, target.arch, *nvrtc.BASE_OPTIONS, *options, "{}.{}".format(*nvrtc.version()))
+    key = key_of("cubin", source.text, target.arch, *nvrtc.BASE_OPTIONS, *options, "{}.{}".format(*nvrtc.version()))
     entry = store.get(key)
-    found = None if entry is None else nvrtc.unpack(entry.data, target.arch)
-    if found is not None:
-        return found
+    if entry is not None:
+        return Compiled(entry.meta["ptx"], entry.data, entry.meta["log"], target.arch)
     compiled = nvrtc.compile_cuda(source.text, target.arch, name=f"{source.entry}.cu", options=options, text=cell)
-    store.put(key, nvrtc.pack(compiled), {"entry": source.entry, "arch": target.arch})
+    store.put(key, compiled.cubin, {"ptx": compiled.ptx, "log": compiled.log})
     return compiled
 
 
