@@ -10,7 +10,6 @@ elements, size, and the bits of `s` in the low half of the last slot.
 from __future__ import annotations
 
 import ctypes
-import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -140,7 +139,7 @@ def steps_of(expr: Expr, sizes: Sequence[str]) -> Steps:
                     step = ("neg", visit(part.operand))
                 case Select():
                     step = ("?", visit(part.condition), visit(part.then), visit(part.otherwise))
-                case Binary() if part.op in _OPERATIONS:
+                case Binary() if part.op in _TEXTS:
                     step = (part.op, visit(part.left), visit(part.right))
                 case _:
                     raise TypeError(f"{type(part).__name__} in the number of tasks")
@@ -153,7 +152,7 @@ def steps_of(expr: Expr, sizes: Sequence[str]) -> Steps:
 
 
 def follow(steps: Steps, sizes: Sequence[int]) -> int:
-    """What the last step gives. A quotient by nothing is 0, since both sides of a choice are computed."""
+    """What the last step gives."""
     values: list[Any] = list(sizes)
     for name, *operands in steps:
         if name == "=":
@@ -171,8 +170,7 @@ def followed(steps: Steps, count: int) -> Callable[..., int]:
         if name == "=":
             values.append(f"({operands[0]!r})")
             continue
-        text = _TEXTS.get(str(name), f"{{0}} {name} {{1}}")
-        lines.append(f" v{k} = {text.format(*[values[int(each)] for each in operands])}")
+        lines.append(f" v{k} = {_TEXTS[str(name)].format(*[values[int(each)] for each in operands])}")
         values.append(f"v{k}")
     lines.append(f" return int({values[-1]})")
     made: dict[str, Callable[..., int]] = {}
@@ -191,35 +189,13 @@ _TEXTS = {
     "max": "{0} if {0} >= {1} else {1}",
     "&&": "{0} and {1}",
     "||": "{0} or {1}",
+    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "<", "<=", ">", ">=", "==", "!=")},
 }
-"""Steps in Python, where they are not `left operation right`."""
+"""Steps in Python. A quotient by nothing is 0, since both sides of a choice are computed."""
 
-
-def _quotient(left: int, right: int) -> int:
-    return left // right if right else 0
-
-
-_OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "is": lambda value: value,
-    "neg": operator.neg,
-    "?": lambda condition, then, other: then if condition else other,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _quotient,
-    "//": _quotient,
-    "%": lambda left, right: left % right if right else 0,
-    "min": min,
-    "max": max,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "&&": lambda left, right: left and right,
-    "||": lambda left, right: left or right,
-}
+_OPERATIONS: Mapping[str, Callable[..., Any]] = eval(
+    "{%s}" % ", ".join(f"{op!r}: lambda a, b=0, c=0: {text.format('a', 'b', 'c')}" for op, text in _TEXTS.items())
+)
 
 
 _FORMATS = {
