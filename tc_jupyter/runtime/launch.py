@@ -193,9 +193,9 @@ _TEXTS = {
 }
 """Steps in Python. A quotient by nothing is 0, since both sides of a choice are computed."""
 
-_OPERATIONS: Mapping[str, Callable[..., Any]] = eval(
-    "{%s}" % ", ".join(f"{op!r}: lambda a, b=0, c=0: {text.format('a', 'b', 'c')}" for op, text in _TEXTS.items())
-)
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    op: eval(f"lambda a, b=0, c=0: {text.format('a', 'b', 'c')}") for op, text in _TEXTS.items()
+}
 
 
 _FORMATS = {

@@ -22,7 +22,6 @@ import numpy as np
 from tc_jupyter.program import DType
 
 from . import threads
-from .address import numpy_address
 from .alternating import Alternating, alternating
 from .arguments import LARGEST, Number, Parameter, misfit, read_scalar
 from .arrays import ITEMSIZE, ArrayView, apart, share_elements
@@ -38,10 +37,9 @@ from .native_call import (
     WRITABLE,
     NativeCall,
     PlannedKernel,
-    PlannedScan,
 )
 from .pairs import Pairs
-from .within import comparable, within
+from .within import Scan, comparable
 
 Likeness: TypeAlias = tuple[Hashable, ...]
 
@@ -85,22 +83,6 @@ def _on_gpu(kind: type, array: Any) -> Hashable | None:
     if array.layout is not torch.strided or array.is_neg() or array.is_conj():
         return None
     return array.shape, array.stride(), array.dtype, array.get_device(), array.data_ptr() & 15
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """The index tensor at a place among the arguments has elements from `least` to `most` only, and they are `rising` if asked."""
-
-    place: int
-    least: int
-    most: int
-    count: int
-    rising: bool
-    within: Callable[[int, int, int, int], int]
-
-    def fails(self, values: Sequence[Any]) -> bool:
-        """Whether an element is outside."""
-        return not self.within(numpy_address(values[self.place]), self.count, self.least, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +232,7 @@ class Recipe:
                 launches.append(run.planned(storage, sizes))
             else:
                 launches.append(run)
-        different = {(scan.place, scan.least, scan.most, scan.rising): scan for scan in scans}
-        self.scans, self.launches = tuple(different.values()), tuple(launches)
+        self.scans, self.launches = tuple(dict.fromkeys(scans)), tuple(launches)
 
     def _scans(self, step: Step, storage: Mapping[str, ArrayView]) -> list[Scan] | None:
         """The checks on data before a step, if they are limits of whole arguments."""
@@ -267,7 +248,7 @@ class Recipe:
                 if not view.contiguous or view.dtype is None or not comparable(view.dtype, least, most, rising):
                     return None
                 if view.elements:
-                    found.append(Scan(place, least, most, view.elements, rising, within(view.dtype, rising)))
+                    found.append(Scan(place, view.dtype, view.elements, least, most, rising))
         return found
 
     def again(self, even: Sequence[Any], odd: Sequence[Any]) -> Alternating | None:
@@ -290,13 +271,12 @@ class Recipe:
         if native.taken:
             return None
         read = len(values) - len(self.written)
-        outline = self.outline
-        arrays = [view for _, _, view in outline.arrays]
-        if not all(isinstance(launch, CpuLaunch) for launch in self.launches) or not all(v.contiguous for v in arrays):
+        if not all(isinstance(launch, CpuLaunch) for launch in self.launches):
             return False
         if any(each.dtype not in (DType.FLOAT32, DType.FLOAT64) for _, each in self.floats):
             return False
-        outer = [*arrays, *(view for _, view in outline.made[: self.results])]
+        outline = self.outline
+        outer = [*(view for _, _, view in outline.arrays), *(view for _, view in outline.made[: self.results])]
         if sum(view.elements * ITEMSIZE[view.dtype] for view in outer if view.dtype is not None) > MOST_BYTES:
             return False
         if any(
@@ -322,14 +302,13 @@ class Recipe:
             kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, most, brief))
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False
-        scans = [PlannedScan(scan.place, scan.least, scan.most, scan.rising) for scan in self.scans]
         largest = {place: LARGEST[each.dtype] for place, each in self.floats}
         if pairs is not None and not pairs.are_arrays:
             return False  # a kernel has the address of the parts of a number
         every = values if pairs is None else pairs.joined(values)
         made = results if pairs is None else [pairs.number(k, each) for k, each in enumerate(results)]
         given = every[:read], made, kernels, temporary, every[read:]
-        return native.record(*given, changes, scans, largest)
+        return native.record(*given, changes, self.scans, largest)
 
 
 def _again(view: ArrayView, array: Any) -> ArrayView:

@@ -628,21 +628,6 @@ def _yield_function() -> Any:
     return ctypes.CDLL(None).sched_yield
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Addresses of a pool for native callers, which run a job as `Pool.run` does.
-
-    Attributes:
-        state: what `run` works on.
-        run: `tc.run` of the text above.
-        wake: where it writes which threads have to be woken.
-    """
-
-    state: int
-    run: int
-    wake: int
-
-
 @dataclass(slots=True)
 class _Worker:
     """A thread of the pool.
@@ -670,6 +655,8 @@ class Pool:
 
     Attributes:
         busy: held while a job runs.
+        state, entry, wake: for native callers, which run a job as `run` does: what `tc.run` of the text above works on, where it
+            is, and where it writes which threads have to be woken.
         workers: all threads but that of the caller.
     """
 
@@ -677,11 +664,13 @@ class Pool:
         self.code = _code()
         size = _WORKERS + (MOST_THREADS + 1) * _LINE
         self._memory = ctypes.create_string_buffer(size + _LINE)
-        self._state = (ctypes.addressof(self._memory) + _LINE - 1) // _LINE * _LINE
+        self.state = (ctypes.addressof(self._memory) + _LINE - 1) // _LINE * _LINE
         self._wake = (ctypes.c_int64 * MOST_THREADS)()
+        self.entry = ctypes.cast(self.code.run, ctypes.c_void_p).value or 0
+        self.wake = ctypes.addressof(self._wake)
         self._yield = _yield_function()
-        ctypes.c_void_p.from_address(self._state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
-        ctypes.c_void_p.from_address(self._state + _PROCESSOR).value = cpus.reader_address()
+        ctypes.c_void_p.from_address(self.state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
+        ctypes.c_void_p.from_address(self.state + _PROCESSOR).value = cpus.reader_address()
         self.busy = threading.Lock()
         self.workers: list[_Worker] = []
         self._spins = PAUSES
@@ -737,18 +726,17 @@ class Pool:
         while first < tasks:
             first = self.code.alone(function, args, first, tasks, self._look)
 
-    def ready(self, count: int) -> Place | None:
-        """Where native callers find this pool, which has workers for `count` threads from now on; `None` while a job runs."""
+    def ready(self, count: int) -> bool:
+        """Whether native callers find workers for `count` threads from now on; not while a job runs."""
         if self.busy.locked():
-            return None
+            return False
         with self.busy:
             self._start_workers(count)
-        run = ctypes.cast(self.code.run, ctypes.c_void_p).value or 0
-        return Place(self._state, run, ctypes.addressof(self._wake))
+        return True
 
     def _together(self, function: int, args: int, tasks: int, count: int, brief: bool) -> None:
         try:
-            answer = self.code.run(self._state, function, args, tasks, count, brief, PAUSES, self._wake)
+            answer = self.code.run(self.state, function, args, tasks, count, brief, PAUSES, self._wake)
             if answer != _DONE:
                 self._rest(answer, count)
         except BaseException:
@@ -774,12 +762,12 @@ class Pool:
             self._keep_apart(count)
         if answer == _ALONE and self._follows():
             # what comes next finds them awake; a job without tasks tells who sleeps
-            answer = self.code.run(self._state, None, None, 0, count, False, PAUSES, self._wake)
+            answer = self.code.run(self.state, None, None, 0, count, False, PAUSES, self._wake)
         if answer < 0:
             return
         self._wake_sleepers()
         self._help()
-        while not self.code.wait(self._state, PAUSES):
+        while not self.code.wait(self.state, PAUSES):
             pass
         self._keep_apart(count)
         if not answer:
@@ -807,8 +795,8 @@ class Pool:
         while True:
             with suppress(BaseException):
                 self._release_sleepers()  # their flags are down: nobody else would wake them
-                self.code.cancel(self._state)
-                while not self.code.wait(self._state, PAUSES):
+                self.code.cancel(self.state)
+                while not self.code.wait(self.state, PAUSES):
                     pass
                 return
 
@@ -820,7 +808,7 @@ class Pool:
 
     def _help(self) -> None:
         """Run tasks of the job until none is left to begin."""
-        while self.code.work(self._state, 0, self._look):
+        while self.code.work(self.state, 0, self._look):
             pass
 
     def _make_room(self, count: int) -> None:
@@ -848,7 +836,7 @@ class Pool:
 
     def _word(self, offset: int) -> ctypes.c_int64:
         """A word of the shared state."""
-        return ctypes.c_int64.from_address(self._state + offset)
+        return ctypes.c_int64.from_address(self.state + offset)
 
     def _start_workers(self, count: int) -> None:
         for number in range(len(self.workers) + 1, count):
@@ -867,7 +855,7 @@ class Pool:
 
     def _work(self, number: int, worker: _Worker) -> None:
         while True:
-            self.code.worker(self._state, number, self._spins)
+            self.code.worker(self.state, number, self._spins)
             worker.slept_on = cpus.current_cpu()
             worker.lock.acquire()
 

@@ -10,11 +10,14 @@ Worked example: `within(DType.INT32)(address, 3, 0, 9)` is 0 if the three intege
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from tc_jupyter.program import DType
 
+from .address import numpy_address
 from .kept import kept
 
 _TEXT = """; passes: loops
@@ -131,6 +134,25 @@ declare i64 @llvm.sadd.sat.i64(i64, i64)
 """
 _EXACT = 1 << 53
 """Up to so large integers `double` has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The `count` elements of the index tensor at a place among the arguments, of type `dtype`, are from `least` to `most` only,
+    and they are `rising` if asked.
+    """
+
+    place: int
+    dtype: DType
+    count: int
+    least: int
+    most: int
+    rising: bool
+
+    def fails(self, values: Sequence[Any]) -> bool:
+        """Whether an element is outside."""
+        look = within(self.dtype, self.rising)
+        return not look(numpy_address(values[self.place]), self.count, self.least, self.most)
 
 
 def comparable(dtype: DType, least: int, most: int, rising: bool = False) -> bool:
