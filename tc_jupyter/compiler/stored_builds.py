@@ -27,7 +27,16 @@ from tc_jupyter.runtime import cpu, jit, threads
 from tc_jupyter.runtime.ahead import Ahead
 from tc_jupyter.runtime.cache import DiskCache, key_of
 from tc_jupyter.runtime.kernel import Layout
-from tc_jupyter.runtime.launch import CpuRunner, EntryPoint, LaunchInfo, cpu_runner, entry_point, follow, launch_info
+from tc_jupyter.runtime.launch import (
+    CpuRunner,
+    EntryPoint,
+    LaunchInfo,
+    LoadedKernel,
+    cpu_runner,
+    entry_point,
+    follow,
+    launch_info,
+)
 from tc_jupyter.schedule import Step, Target, steps_to_data
 
 from .build import Build, schedule_store, tuning_key
@@ -76,7 +85,7 @@ def made_runners(
     Raises:
         jit.Refused: a library is missing.
     """
-    codes: dict[str, cpu.LoadedKernel] = {}  # kernels that are equal but for names have one text
+    codes: dict[str, LoadedKernel] = {}  # kernels that are equal but for names have one text
     for source in made.sources:
         if source.text not in codes:
             codes[source.text] = cpu.load(source, store, made.target, ahead)
@@ -89,7 +98,7 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
     Raises:
         jit.Refused: a library is missing.
     """
-    codes: dict[str, cpu.LoadedKernel] = {}
+    codes: dict[str, LoadedKernel] = {}
     for plan in plans:
         if plan.code not in codes:
             code = cpu.stored(plan.code, plan.entry, store)
@@ -104,7 +113,7 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
         return None
 
 
-def _runner(plan: KernelPlan, code: cpu.LoadedKernel) -> CpuRunner:
+def _runner(plan: KernelPlan, code: LoadedKernel) -> CpuRunner:
     return cpu_runner(plan.info, plan.entry, code, threads.get_threads)
 
 

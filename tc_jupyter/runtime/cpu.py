@@ -6,24 +6,21 @@ argument of the source.
 
 from __future__ import annotations
 
-import ctypes
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.llvm import EXTERNAL
-from tc_jupyter.codegen.source import IN_ORDER
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, codes
 from tc_jupyter.schedule import Target
 
 from . import jit, threads
 from .ahead import Ahead
 from .cache import DiskCache, key_of
-from .launch import EntryPoint, Steps, entry_point, follow, followed
+from .launch import EntryPoint, LoadedKernel, counter, entry_point
 from .nvrtc import BackendError
 
 LLC_BYTES_PER_CPU = 4 << 20
@@ -145,72 +142,6 @@ def _processor_name() -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedKernel:
-    """A kernel in memory.
-
-    Attributes:
-        address: of the entry point.
-        positions: of the sizes among the slots.
-        count: the sizes -> number of tasks, with a minus where the work is brief; in an order, `IN_ORDER` times as many
-            more as may be done at one time.
-    """
-
-    address: int
-    positions: tuple[int, ...]
-    count: Callable[..., int]
-
-    def tasks(self, slots: Any) -> int:
-        """How many tasks a launch with these argument slots has."""
-        return abs(self._signed(slots)) % IN_ORDER
-
-    def at_once(self, slots: Any) -> int:
-        """How many tasks of such a launch may be done at one time, if they have an order; else 0."""
-        return max(0, self._signed(slots)) // IN_ORDER
-
-    def is_brief(self, slots: Any) -> bool:
-        """Whether such a launch is so little work that no thread is woken for it."""
-        return self._signed(slots) < 0
-
-    def _signed(self, slots: Any) -> int:
-        return self.count(*[slots[k] for k in self.positions])
-
-    def run(self, slots: Any, thread_count: int | None = None) -> None:
-        """Run all tasks; returns when they are done. The GIL is released meanwhile.
-
-        Args:
-            slots: a ctypes array of 8-byte slots.
-            thread_count: at most this many threads; `None`: the pool's.
-        """
-        number = self._signed(slots)
-        together, tasks = max(0, number) // IN_ORDER, abs(number) % IN_ORDER
-        if together > 1:
-            threads.pool().run_rounds(self.address, ctypes.addressof(slots), tasks, together, thread_count)
-        elif tasks:
-            threads.pool().run(
-                self.address, ctypes.addressof(slots), tasks, 1 if together else thread_count, number < 0
-            )
-
-
-_MOST_FOLLOWED = 8
-"""Different sizes after which sizes are taken to change often."""
-
-
-def _counter(steps: Steps) -> Callable[..., int]:
-    """The steps as a function; they are followed for sizes that were not seen lately, and compiled where many are new."""
-    quick: list[Callable[..., int]] = []
-
-    @lru_cache(maxsize=64)
-    def count(*sizes: int) -> int:
-        if quick:
-            return quick[0](*sizes)
-        if count.cache_info().misses > _MOST_FOLLOWED:
-            quick.append(followed(steps, len(sizes)))
-        return follow(steps, sizes)
-
-    return count
-
-
 def assembly(source: KernelSource, target: Target | None = None) -> str:
     """The assembly text of a kernel, for `f.source("asm")`."""
     return jit.assembly(source.text, jit.Options() if target is None else options_of(target))
@@ -277,4 +208,4 @@ def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None
 def _loaded(code: bytes, symbols: Sequence[str], entry: EntryPoint) -> LoadedKernel:
     address = jit.load_object(code, symbols).address(entry.name)
     positions = tuple(k for k, argument in enumerate(entry.arguments) if argument.kind == "size")
-    return LoadedKernel(address, positions, _counter(entry.tasks))
+    return LoadedKernel(address, positions, counter(entry.tasks))

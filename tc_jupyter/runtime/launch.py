@@ -13,15 +13,18 @@ import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from tc_jupyter.codegen import Argument, KernelSource
+from tc_jupyter.codegen.source import IN_ORDER
 from tc_jupyter.loops import Buffer, Check, Kernel, walk_statements
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary
 
+from . import threads
 from .address import numpy_address
 from .arguments import Number
 from .arrays import ITEMSIZE, ArrayView, as_numpy
@@ -198,6 +201,25 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+_MOST_FOLLOWED = 8
+"""Different sizes after which sizes are taken to change often."""
+
+
+def counter(steps: Steps) -> Callable[..., int]:
+    """The steps as a function; they are followed for sizes that were not seen lately, and compiled where many are new."""
+    quick: list[Callable[..., int]] = []
+
+    @lru_cache(maxsize=64)
+    def count(*sizes: int) -> int:
+        if quick:
+            return quick[0](*sizes)
+        if count.cache_info().misses > _MOST_FOLLOWED:
+            quick.append(followed(steps, len(sizes)))
+        return follow(steps, sizes)
+
+    return count
+
+
 _FORMATS = {
     DType.BOOL: "?7x",
     DType.INT8: "b7x",
@@ -247,29 +269,51 @@ def slots(arguments: Sequence[Argument]) -> struct.Struct:
 # the CPU -------------------------------------------------------------------------------------------------------------------------
 
 
-class Code(Protocol):
-    """Loaded machine code of one kernel."""
+@dataclass(frozen=True, slots=True)
+class LoadedKernel:
+    """A kernel in memory.
 
-    @property
-    def address(self) -> int:
-        """Of the entry point."""
-        ...
+    Attributes:
+        address: of the entry point.
+        positions: of the sizes among the slots.
+        count: the sizes -> number of tasks, with a minus where the work is brief; in an order, `IN_ORDER` times as many
+            more as may be done at one time.
+    """
+
+    address: int
+    positions: tuple[int, ...]
+    count: Callable[..., int]
 
     def tasks(self, slots: Any) -> int:
         """How many tasks a launch with these argument slots has."""
-        ...
-
-    def is_brief(self, slots: Any) -> bool:
-        """Whether no thread is woken for such a launch."""
-        ...
+        return abs(self._signed(slots)) % IN_ORDER
 
     def at_once(self, slots: Any) -> int:
         """How many tasks of such a launch may be done at one time, if they have an order; else 0."""
-        ...
+        return max(0, self._signed(slots)) // IN_ORDER
+
+    def is_brief(self, slots: Any) -> bool:
+        """Whether such a launch is so little work that no thread is woken for it."""
+        return self._signed(slots) < 0
+
+    def _signed(self, slots: Any) -> int:
+        return self.count(*[slots[k] for k in self.positions])
 
     def run(self, slots: Any, thread_count: int | None = None) -> None:
-        """Run all tasks with these argument slots, on at most so many threads, or on those of the pool."""
-        ...
+        """Run all tasks; returns when they are done. The GIL is released meanwhile.
+
+        Args:
+            slots: a ctypes array of 8-byte slots.
+            thread_count: at most this many threads; `None`: the pool's.
+        """
+        number = self._signed(slots)
+        together, tasks = max(0, number) // IN_ORDER, abs(number) % IN_ORDER
+        if together > 1:
+            threads.pool().run_rounds(self.address, ctypes.addressof(slots), tasks, together, thread_count)
+        elif tasks:
+            threads.pool().run(
+                self.address, ctypes.addressof(slots), tasks, 1 if together else thread_count, number < 0
+            )
 
 
 RECORD = 18
@@ -319,7 +363,7 @@ class CpuLaunch:
     """
 
     entry: EntryPoint
-    code: Code
+    code: LoadedKernel
     thread_count: Callable[[], int]
     values: Sequence[Number]
     sources: Sequence[tuple[int, int, Callable[[Any], Number]]]
@@ -368,7 +412,7 @@ class CpuRunner:
 
     kernel: LaunchInfo
     entry: EntryPoint
-    code: Code
+    code: LoadedKernel
     thread_count: Callable[[], int]
     pack: Callable[..., None]
     block: Any
@@ -465,7 +509,7 @@ class LaunchPattern:
         return CpuLaunch(*fixed, self.scratch, nbytes)
 
 
-def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: Code, thread_count: Callable[[], int]) -> CpuRunner:
+def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: LoadedKernel, thread_count: Callable[[], int]) -> CpuRunner:
     """The runner of loaded code.
 
     Args:

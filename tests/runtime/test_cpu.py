@@ -16,6 +16,7 @@ from tc_jupyter.loops import Block, Buffer, For, Kernel, Store
 from tc_jupyter.program import Binary, Call, Const, DType, IndexVar, Read, Size, int64
 from tc_jupyter.runtime import cpu, jit, threads
 from tc_jupyter.runtime.cache import DiskCache
+from tc_jupyter.runtime.launch import LoadedKernel
 from tc_jupyter.schedule import Target
 
 F32 = DType.FLOAT32
@@ -29,7 +30,7 @@ def scale(value=None) -> Kernel:
     return Kernel("scale", buffers, ("N",), (), Block((store,)), ("Y",))
 
 
-def run(loaded: cpu.LoadedKernel, values: list[float]) -> list[float]:
+def run(loaded: LoadedKernel, values: list[float]) -> list[float]:
     a = (ctypes.c_float * len(values))(*values)
     y = (ctypes.c_float * len(values))()
     slots = (ctypes.c_int64 * 3)(ctypes.addressof(a), ctypes.addressof(y), len(values))
