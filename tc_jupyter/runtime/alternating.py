@@ -90,8 +90,8 @@ def alternating(launches: Sequence[CpuLaunch], even: Sequence[Any], odd: Sequenc
     for launch in launches:
         scratch = launch.scratch()
         blocks = [launch.slots(given, scratch) for given in (even, odd)]
-        tasks = launch.code.tasks(blocks[0])
-        if tasks > 1 and not launch.code.is_brief(blocks[0]):
+        tasks, _, brief = launch.code.tasks(blocks[0])
+        if tasks > 1 and not brief:
             return None
         words += [launch.code.address, *map(ctypes.addressof, blocks), tasks]
         alive += [scratch, launch, *blocks]
@@ -101,6 +101,3 @@ def alternating(launches: Sequence[CpuLaunch], even: Sequence[Any], odd: Sequenc
 @lru_cache(maxsize=1)
 def _entry() -> int:
     return kept("steps", _TEXT).address("tc.step")
-
-
-__all__ = ["Alternating", "alternating"]

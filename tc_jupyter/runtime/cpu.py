@@ -142,11 +142,6 @@ def _processor_name() -> str:
     return ""
 
 
-def assembly(source: KernelSource, target: Target | None = None) -> str:
-    """The assembly text of a kernel, for `f.source("asm")`."""
-    return jit.assembly(source.text, jit.Options() if target is None else options_of(target))
-
-
 def object_key(source: KernelSource, options: jit.Options) -> str:
     """The cache key of a kernel's object code: text, target and versions."""
     features = options.features or jit.host_feature_string()

@@ -213,12 +213,8 @@ def _run_passes(module: Any, options: Options, passes: str) -> None:
     manager.run(module, builder)
 
 
-def passes_of(text: str) -> str:
-    """The passes that the first line asks for."""
-    return _wishes(text)[0]
-
-
 def _wishes(text: str) -> list[str]:
+    """What the first line asks for: the passes, then others."""
     first = text.split("\n", 1)[0]
     return first.removeprefix("; passes: ").strip().split(", ") if first.startswith("; passes: ") else ["loops"]
 
@@ -266,7 +262,7 @@ def put_back() -> None:
 def _prepared(text: str, options: Options) -> Any:
     """The module of a text after its passes, with the switches set for what comes then; `_LOCK` is held."""
     module = _parse(text, options)
-    _run_passes(module, options, passes_of(text))
+    _run_passes(module, options, _wishes(text)[0])
     _SWITCHED.become(_switches_of(text))
     return module
 

@@ -257,13 +257,11 @@ def root_of(program: Program, name: str) -> str:
     return tensor.name
 
 
-def same_position(program: Program, source: str, target: str) -> bool:
-    """Whether every read of `source` is at the element that its statement writes to `target`, and happens before that."""
-    return why_elsewhere(program, source, target) is None
-
-
 def why_elsewhere(program: Program, source: str, target: str) -> str | None:
-    """Why `target` cannot be written over `source`, as a clause about `source`; `None` where it can."""
+    """Why `target` cannot be written over `source`, as a clause about `source`.
+
+    `None` where it can: every read of `source` is at the element that its statement writes to `target`, and happens before that.
+    """
     if program.tensor(source).box is not None:
         return "which begins at another index"  # its element 0 is not that of index 0
     pairs = program.tensor(source).pairs  # an engine gets a copy of what it reads: both parts are those of before

@@ -284,20 +284,12 @@ class LoadedKernel:
     positions: tuple[int, ...]
     count: Callable[..., int]
 
-    def tasks(self, slots: Any) -> int:
-        """How many tasks a launch with these argument slots has."""
-        return abs(self._signed(slots)) % IN_ORDER
-
-    def at_once(self, slots: Any) -> int:
-        """How many tasks of such a launch may be done at one time, if they have an order; else 0."""
-        return max(0, self._signed(slots)) // IN_ORDER
-
-    def is_brief(self, slots: Any) -> bool:
-        """Whether such a launch is so little work that no thread is woken for it."""
-        return self._signed(slots) < 0
-
-    def _signed(self, slots: Any) -> int:
-        return self.count(*[slots[k] for k in self.positions])
+    def tasks(self, slots: Any) -> tuple[int, int, bool]:
+        """Of a launch with these argument slots: how many tasks it has; how many may be done at one time, if they have an order,
+        else 0; and whether it is so little work that no thread is woken for it.
+        """
+        number = self.count(*[slots[k] for k in self.positions])
+        return abs(number) % IN_ORDER, max(0, number) // IN_ORDER, number < 0
 
     def run(self, slots: Any, thread_count: int | None = None) -> None:
         """Run all tasks; returns when they are done. The GIL is released meanwhile.
@@ -306,14 +298,11 @@ class LoadedKernel:
             slots: a ctypes array of 8-byte slots.
             thread_count: at most this many threads; `None`: the pool's.
         """
-        number = self._signed(slots)
-        together, tasks = max(0, number) // IN_ORDER, abs(number) % IN_ORDER
+        tasks, together, brief = self.tasks(slots)
         if together > 1:
             threads.pool().run_rounds(self.address, ctypes.addressof(slots), tasks, together, thread_count)
         elif tasks:
-            threads.pool().run(
-                self.address, ctypes.addressof(slots), tasks, 1 if together else thread_count, number < 0
-            )
+            threads.pool().run(self.address, ctypes.addressof(slots), tasks, 1 if together else thread_count, brief)
 
 
 RECORD = 18
@@ -422,27 +411,17 @@ class CpuRunner:
         self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
     ) -> Failure | None:
         """Run the kernel."""
-        launch = self.recorded(storage, sizes, scalars, {})
+        launch = self.pattern({}).at(storage, sizes, scalars)
         record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
         launch((), launch.scratch(), 0 if record is None else ctypes.addressof(record))
         return None if record is None else failure_of(list(record), 2, dict(self.kernel.checks))
 
-    def recorded(
-        self,
-        storage: Mapping[str, ArrayView],
-        sizes: Mapping[str, int],
-        scalars: Mapping[str, Number],
-        places: Mapping[str, int],
-    ) -> CpuLaunch:
-        """The launch at these sizes and strides.
+    def pattern(self, places: Mapping[str, int]) -> LaunchPattern:
+        """The launches at any sizes.
 
         Args:
             places: of arrays and numbers that are given at the launch.
         """
-        return self.pattern(places).at(storage, sizes, scalars)
-
-    def pattern(self, places: Mapping[str, int]) -> LaunchPattern:
-        """The launches at any sizes; `places` as in `recorded`."""
         count = len(self.entry.arguments)
         pattern = LaunchPattern(self, [0] * count, [], [], [], [], [])
         for slot, argument in enumerate(self.entry.arguments):

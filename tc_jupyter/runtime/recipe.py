@@ -226,7 +226,7 @@ class Recipe:
         for step in self.bound.steps:
             run, looks = step.run, self._scans(step, storage)
             if isinstance(run, CpuRunner) and not step.kernel.checks and looks is not None:
-                launches.append(run.recorded(storage, sizes, outline.scalars, places))
+                launches.append(run.pattern(places).at(storage, sizes, outline.scalars))
                 scans += looks
             elif isinstance(run, CudaRunner) and all(view.device != "cpu" for view in storage.values()):
                 launches.append(run.planned(storage, sizes))
@@ -291,8 +291,7 @@ class Recipe:
         for launch in cast("Sequence[CpuLaunch]", self.launches):
             scratch = launch.scratch()
             block = launch.slots(every, scratch)
-            tasks, brief = launch.code.tasks(block), launch.code.is_brief(block)
-            together = launch.code.at_once(block)
+            tasks, together, brief = launch.code.tasks(block)
             if not 0 < tasks < MOST_TASKS or together > 1:
                 return False
             moving = range(len(values) + self.results)

@@ -517,7 +517,7 @@ def test_little_work_is_one_task(isa):
     loaded = cpu.load(source, None, target(isa))
 
     def count(*sizes: int) -> int:
-        return loaded.tasks((ctypes.c_int64 * 4)(0, 0, *sizes))
+        return loaded.tasks((ctypes.c_int64 * 4)(0, 0, *sizes))[0]
 
     assert [count(m, n) for m, n in ((0, 5), (1, 1), (17, 1023), (511, 17))] == [0, 1, 1, 1]
     assert count(4096, 4096) > 64
