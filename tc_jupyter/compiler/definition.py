@@ -245,7 +245,7 @@ class Definition:
         try:
             bound = self.ready(engine, layout)
             views, storage = bound.run(inputs, numbers, outputs, self.options.check)
-        except (jit.Refused, nvrtc.BackendError) as error:
+        except nvrtc.BackendError as error:
             raise call_error(error.diagnostic, self.program.source) from error
         noted = tuple([inputs.sizes[name] for name in self.recent.names])
         if noted != self.recent.last:

@@ -83,7 +83,7 @@ def made_runners(
         ahead: what may have compiled some of its kernels already.
 
     Raises:
-        jit.Refused: a library is missing.
+        BackendError: a library is missing.
     """
     codes: dict[str, LoadedKernel] = {}  # kernels that are equal but for names have one text
     for source in made.sources:
@@ -96,7 +96,7 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
     """Runners of code that is in the cache; `None` if an object is not.
 
     Raises:
-        jit.Refused: a library is missing.
+        BackendError: a library is missing.
     """
     codes: dict[str, LoadedKernel] = {}
     for plan in plans:

@@ -157,7 +157,7 @@ def load(
         ahead: what may have compiled it already.
 
     Raises:
-        jit.Refused: LLVM refuses the text, or a library is missing.
+        BackendError: LLVM refuses the text, or a library is missing.
     """
     options = jit.Options() if target is None else options_of(target)
     key = object_key(source, options) if cache is not None else ""
@@ -186,7 +186,7 @@ def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None
         entry: its entry point.
 
     Raises:
-        jit.Refused: a library is missing.
+        BackendError: a library is missing.
     """
     found = cache.get(key)
     symbols = None if found is None else found.meta.get("symbols")

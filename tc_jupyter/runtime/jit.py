@@ -34,6 +34,7 @@ from tc_jupyter.diagnostics import NO_SPAN, Diagnostic
 from tc_jupyter.diagnostics.codes import BACKEND_FAILED, DEVICE_LIMIT
 
 from .forks import MAKING
+from .nvrtc import BackendError
 
 _LOCK = Lock()
 LAST_KNOWN = 22
@@ -45,14 +46,6 @@ _SWITCHES = {_LSR: ("true", "false"), _ALIGNED: ("6", "4"), _SCHEDULED: ("false"
 """LLVM's switches that are changed: their values meanwhile and before."""
 _LOADED: list[Any] = []
 """Engines of loaded code: never freed, since a thread of the pool may be inside."""
-
-
-class Refused(Exception):
-    """The text cannot become code on this machine; `diagnostic` says why."""
-
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +195,7 @@ def _parse(text: str, options: Options) -> Any:
         module.verify()
     except RuntimeError as error:
         message = f"LLVM refused generated code: {str(error).splitlines()[0]}"
-        raise Refused(
+        raise BackendError(
             Diagnostic(BACKEND_FAILED, NO_SPAN, message, help="this is a bug of tc_jupyter; please report it")
         ) from error
     return module
@@ -271,7 +264,7 @@ def emit_object(text: str, options: Options = Options()) -> bytes:
     """Compile a module to a relocatable object.
 
     Raises:
-        Refused: LLVM does not accept the text (TC903).
+        BackendError: LLVM does not accept the text (TC903).
     """
     with MAKING:
         try:
@@ -284,7 +277,7 @@ def emit_object_inside(text: str, options: Options = Options()) -> bytes:
     """As `emit_object`, for a thread that works for one that is inside `MAKING`, waits for it there, and calls `put_back` then.
 
     Raises:
-        Refused: LLVM does not accept the text (TC903).
+        BackendError: LLVM does not accept the text (TC903).
     """
     with _LOCK:
         return _machine(options).emit_object(_prepared(text, options))
@@ -339,7 +332,7 @@ def load_object(code: bytes, symbols: Iterable[str] = ()) -> Loaded:
         symbols: names of `EXTERNAL` functions that it uses.
 
     Raises:
-        Refused: a library that has one of them is not installed (TC503).
+        BackendError: a library that has one of them is not installed (TC503).
     """
     with MAKING:
         for symbol in symbols:
@@ -374,7 +367,7 @@ def _resolve(symbol: str) -> None:
         function = symbol.removeprefix("tc.")
         message = f"`{function}` is not available on this machine's CPU engine"
         help_text = "install SciPy: `pip install scipy`" if external.library == "scipy" else "the C library lacks it"
-        raise Refused(Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help=help_text))
+        raise BackendError(Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help=help_text))
     binding().add_symbol(symbol, address)
 
 

@@ -60,10 +60,10 @@ class Compiled:
 
 
 class BackendError(Exception):
-    """A compiler is absent, or refused a text.
+    """A compiler, for CUDA or for the CPU, is absent, refused a text, or lacks a library.
 
     Attributes:
-        diagnostic: TC903, with the lines of the cell where the log names them.
+        diagnostic: TC903, with the lines of the cell where the log names them; TC503 for a library.
         log: everything that the compiler said.
     """
 

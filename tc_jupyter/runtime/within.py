@@ -169,7 +169,7 @@ def within(dtype: DType, rising: bool = False) -> Any:
     `comparable`.
 
     Raises:
-        jit.Refused: LLVM does not accept the text (TC903).
+        BackendError: LLVM does not accept the text (TC903).
     """
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, ctypes.c_void_p, word, word, word)(address_of(dtype, rising))
