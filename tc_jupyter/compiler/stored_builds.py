@@ -23,7 +23,7 @@ from tc_jupyter.codegen import Argument
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import Binary, Cast, Const, DType, Program, Read, Select, Size, Unary
-from tc_jupyter.runtime import cpu, jit, threads
+from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.ahead import Ahead
 from tc_jupyter.runtime.cache import DiskCache, key_of
 from tc_jupyter.runtime.kernel import Layout
@@ -89,7 +89,9 @@ def made_runners(
     for source in made.sources:
         if source.text not in codes:
             codes[source.text] = cpu.load(source, store, made.target, ahead)
-    return tuple(_runner(plan, codes[source.text]) for plan, source in zip(plans, made.sources, strict=True))
+    return tuple(
+        cpu_runner(plan.info, plan.entry, codes[source.text]) for plan, source in zip(plans, made.sources, strict=True)
+    )
 
 
 def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRunner, ...] | None:
@@ -108,13 +110,9 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
     try:
         for plan in plans:
             follow(plan.entry.tasks, [1] * len(codes[plan.code].positions))
-        return tuple(_runner(plan, codes[plan.code]) for plan in plans)
+        return tuple(cpu_runner(plan.info, plan.entry, codes[plan.code]) for plan in plans)
     except (LookupError, TypeError, ValueError):  # a plan that says what no launch means
         return None
-
-
-def _runner(plan: KernelPlan, code: LoadedKernel) -> CpuRunner:
-    return cpu_runner(plan.info, plan.entry, code, threads.get_threads)
 
 
 # on disk -------------------------------------------------------------------------------------------------------------------------

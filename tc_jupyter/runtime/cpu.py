@@ -28,26 +28,17 @@ LLC_BYTES_PER_CPU = 4 << 20
 
 MISSING = "the compiler for the CPU is not installed: pip install llvmlite"
 
-_ISA = ("avx512", "avx2", "baseline")
 
-
-def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Target:
+def cpu_target() -> Target:
     """The machine, by features and not by name.
-
-    Args:
-        thread_count: worker threads; `None`: what affinity and the container allow.
-        isa: `avx512`, `avx2` or `baseline`: do not use more than that.
 
     Raises:
         BackendError: llvmlite is not installed.
-        ValueError: an unknown `isa`.
     """
-    if isa is not None and isa not in _ISA:
-        raise ValueError(f"unknown instruction set {isa!r}; expected one of {', '.join(_ISA)}")
     if not jit.available():
         raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, MISSING))
     triple, name, found = jit.host()
-    features = _capped(frozenset(found), isa)
+    features = frozenset(found)
     bits, registers, fma = _vectors(triple, features)
     level1, level2, level3 = _caches()
     return Target(
@@ -57,7 +48,7 @@ def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Targe
         vector_bits=bits,
         vector_registers=registers,
         fma=fma,
-        threads=thread_count or threads.get_threads(),
+        threads=threads.get_threads(),
         l1_bytes=level1,
         l2_bytes=level2,
         llc_bytes=level3,
@@ -81,17 +72,6 @@ def other_target(target: Target, features: frozenset[str]) -> Target:
     """A processor of the same family with other features, with caches and threads as of this machine."""
     bits, registers, fma = _vectors(target.arch, features)
     return replace(target, name="", features=features, vector_bits=bits, vector_registers=registers, fma=fma)
-
-
-def _capped(features: frozenset[str], isa: str | None) -> frozenset[str]:
-    """Features without those of larger instruction sets."""
-    if isa in (None, "avx512"):
-        return features
-    kept = {name for name in features if not name.startswith(("avx512", "avx10", "evex"))}
-    if isa == "baseline":
-        modern = ("avx", "fma", "f16c", "sse3", "ssse3", "sse4", "xop", "vaes", "vpclmul", "gfni", "bmi", "amx")
-        kept = {name for name in kept if not name.startswith(modern)}
-    return frozenset(kept)
 
 
 def _vectors(triple: str, features: frozenset[str]) -> tuple[int, int, bool]:
@@ -145,7 +125,7 @@ def _processor_name() -> str:
 def object_key(source: KernelSource, options: jit.Options) -> str:
     """The cache key of a kernel's object code: text, target and versions."""
     features = options.features or jit.host_feature_string()
-    return key_of("object", source.text, jit.host()[0], features, str(options.level), jit.version())
+    return key_of("object", source.text, jit.host()[0], features, jit.version())
 
 
 def load(

@@ -54,14 +54,10 @@ class Options:
 
     Attributes:
         features: LLVM's feature string; empty: the host's.
-        triple: target triple; empty: the host's.
-        level: code generation level, 0 to 3.
         fixed: the code runs where it is put; else a linker may put it anywhere, as into a shared library.
     """
 
     features: str = ""
-    triple: str = ""
-    level: int = 2
     fixed: bool = True
 
 
@@ -155,17 +151,15 @@ def host_feature_string() -> str:
 @lru_cache(maxsize=16)
 def _machine(options: Options) -> Any:
     llvm = binding()
-    triple = options.triple or host()[0]
     features = options.features or host_feature_string()
     place = {"codemodel": "jitdefault", "jit": True} if options.fixed else {"codemodel": "default", "reloc": "pic"}
-    return llvm.Target.from_triple(triple).create_target_machine(features=features, opt=options.level, **place)
+    return llvm.Target.from_triple(host()[0]).create_target_machine(features=features, opt=2, **place)
 
 
 @lru_cache(maxsize=16)
 def _target_lines(options: Options) -> str:
     """What a module for a machine begins with."""
-    triple = options.triple or host()[0]
-    return f'target datalayout = "{_machine(options).target_data}"\ntarget triple = "{triple}"\n'
+    return f'target datalayout = "{_machine(options).target_data}"\ntarget triple = "{host()[0]}"\n'
 
 
 @lru_cache(maxsize=16)

@@ -345,21 +345,13 @@ class CpuLaunch:
     """A launch whose sizes and strides are known.
 
     Attributes:
-        values: what goes into the slots, but for what follows.
-        sources: slot, place among what is given at the launch, and what makes the value of the slot of that.
-        scratch_slot: for the address of the memory of the threads.
-        scratch_bytes: of every thread.
+        values: what goes into the slots, but for `sources` and `scratch` of the pattern.
+        scratch_bytes: memory of every thread.
     """
 
-    entry: EntryPoint
-    code: LoadedKernel
-    thread_count: Callable[[], int]
+    pattern: LaunchPattern
     values: Sequence[Number]
-    sources: Sequence[tuple[int, int, Callable[[Any], Number]]]
-    pack: Callable[..., None]
-    block: Any
-    scratch_slot: int = -1
-    scratch_bytes: int = 0
+    scratch_bytes: int
 
     def scratch(self) -> Scratch | None:
         """Memory for the threads, if the kernel wants any.
@@ -367,28 +359,29 @@ class CpuLaunch:
         Raises:
             MemoryError: it does not fit.
         """
-        workspace = self.entry.workspace
+        workspace = self.pattern.runner.entry.workspace
         if workspace is None:
             return None
-        count = self.thread_count()  # another thread of Python may change it before the kernel runs
+        count = threads.get_threads()  # another thread of Python may change it before the kernel runs
         return Scratch(aligned_empty((self.scratch_bytes * count,), _BYTE, workspace.align), count)
 
     def slots(self, given: Sequence[Any], scratch: Scratch | None, errors: int = 0) -> Any:
         """The filled slots; `errors` is the address of an error record."""
-        values = [*self.values]
-        for slot, place, value in self.sources:
+        pattern, values = self.pattern, [*self.values]
+        for slot, place, value in pattern.sources:
             values[slot] = value(given[place])
         if scratch is not None:
-            values[self.scratch_slot] = numpy_address(scratch.memory)
+            values[pattern.scratch] = numpy_address(scratch.memory)
         if errors:
             values[-1] = errors
-        block = self.block()
-        self.pack(block, 0, *values)
+        block = pattern.runner.block()
+        pattern.runner.pack(block, 0, *values)
         return block
 
     def __call__(self, given: Sequence[Any], scratch: Scratch | None, errors: int = 0) -> None:
         """Run the kernel."""
-        self.code.run(self.slots(given, scratch, errors), None if scratch is None else scratch.threads)
+        code = self.pattern.runner.code
+        code.run(self.slots(given, scratch, errors), None if scratch is None else scratch.threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +395,6 @@ class CpuRunner:
     kernel: LaunchInfo
     entry: EntryPoint
     code: LoadedKernel
-    thread_count: Callable[[], int]
     pack: Callable[..., None]
     block: Any
     work: Callable[[Mapping[str, Number]], tuple[int, ...]] | None
@@ -455,7 +447,8 @@ class LaunchPattern:
     Attributes:
         zeros: one for every slot.
         buffers, strides, sizes, scalars: slots and whose address, stride, value goes there.
-        sources, scratch: as `sources` and `scratch_slot` of `CpuLaunch`.
+        sources: slot, place among what is given at the launch, and what makes the value of the slot of that.
+        scratch: the slot for the address of the memory of the threads.
     """
 
     runner: CpuRunner
@@ -482,21 +475,15 @@ class LaunchPattern:
             values[slot] = sizes[name]
         for slot, name, dtype in self.scalars:
             values[slot] = scalar_value(dtype, scalars[name])
-        run = self.runner
-        nbytes = 0 if run.work is None else run.work({**sizes, **scalars})[0]
-        fixed = run.entry, run.code, run.thread_count, values, self.sources, run.pack, run.block
-        return CpuLaunch(*fixed, self.scratch, nbytes)
+        work = self.runner.work
+        return CpuLaunch(self, values, 0 if work is None else work({**sizes, **scalars})[0])
 
 
-def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: LoadedKernel, thread_count: Callable[[], int]) -> CpuRunner:
-    """The runner of loaded code.
-
-    Args:
-        thread_count: an upper bound of the thread numbers that the code may see.
-    """
+def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: LoadedKernel) -> CpuRunner:
+    """The runner of loaded code."""
     work = None if entry.workspace is None else integers(entry.workspace.shape, kernel)
     block = ctypes.c_int64 * len(entry.arguments)
-    return CpuRunner(kernel, entry, code, thread_count, slots(entry.arguments).pack_into, block, work)
+    return CpuRunner(kernel, entry, code, slots(entry.arguments).pack_into, block, work)
 
 
 _BYTE = np.dtype(np.uint8)

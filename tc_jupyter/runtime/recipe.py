@@ -291,14 +291,15 @@ class Recipe:
         for launch in cast("Sequence[CpuLaunch]", self.launches):
             scratch = launch.scratch()
             block = launch.slots(every, scratch)
-            tasks, together, brief = launch.code.tasks(block)
+            code = launch.pattern.runner.code
+            tasks, together, brief = code.tasks(block)
             if not 0 < tasks < MOST_TASKS or together > 1:
                 return False
             moving = range(len(values) + self.results)
-            sources = [(slot, place, place in single) for slot, place, _ in launch.sources if place in moving]
+            sources = [(slot, place, place in single) for slot, place, _ in launch.pattern.sources if place in moving]
             temporary += [] if scratch is None else [scratch.memory]
             most = together or min(tasks, count)
-            kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, most, brief))
+            kernels.append(PlannedKernel(code.address, block, sources, tasks, most, brief))
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False
         largest = {place: LARGEST[each.dtype] for place, each in self.floats}

@@ -585,7 +585,7 @@ def innermost(made, isa: str, pattern: str) -> str:
 @pytest.mark.skipif(not jit.host()[0].startswith("x86_64"), reason="reads x86 assembly")
 @pytest.mark.parametrize(("isa", "rows", "columns"), [("avx512", 12, 32), ("avx512", 8, 48), ("avx2", 6, 16)])
 def test_register_tiles_do_not_spill(isa, rows, columns):
-    if cpu.cpu_target(1, isa).vector_bits < {"avx512": 512, "avx2": 256}[isa]:
+    if target(isa).vector_bits < {"avx512": 512, "avx2": 256}[isa]:
         pytest.skip(f"no {isa} here")
     body = innermost(gemm(rows, columns), isa, r"vfmadd")
     vectors = rows * columns * 32 // target(isa).vector_bits

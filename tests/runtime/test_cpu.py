@@ -19,6 +19,7 @@ from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.launch import LoadedKernel
 from tc_jupyter.runtime.nvrtc import BackendError
 from tc_jupyter.schedule import Target
+from tests.running import cpu_with
 
 F32 = DType.FLOAT32
 i, N = IndexVar("i"), Size("N")
@@ -40,16 +41,13 @@ def run(loaded: LoadedKernel, values: list[float]) -> list[float]:
 
 
 def test_the_target_is_chosen_by_features():
-    target = cpu.cpu_target(3)
+    target = cpu.cpu_target()
     assert target.kind == "cpu"
-    assert target.threads == 3
+    assert target.features == frozenset(jit.host()[2])
     assert target.arch == jit.host()[0]
-    assert cpu.cpu_target(1, "baseline").vector_bits == 128
-    assert not any(name.startswith("avx") for name in cpu.cpu_target(1, "baseline").features)
-    assert cpu.cpu_target(1, "avx2").vector_bits <= 256
+    assert cpu_with("baseline").vector_bits == 128
+    assert cpu_with("avx2").vector_bits <= 256
     assert cpu.cpu_target().threads == threads.get_threads()
-    with pytest.raises(ValueError, match="instruction set"):
-        cpu.cpu_target(1, "mmx")
 
 
 def test_an_object_is_kept_and_a_broken_one_is_rebuilt(tmp_path, monkeypatch):
