@@ -400,7 +400,7 @@ class BoundKernel:
     def _prepared(self, name: str, view: ArrayView) -> ArrayView:
         if view.usable and (view.contiguous or name in self.layout.strided):
             return view
-        return self._memory(lambda: copied(view), name, self._dtype(name), view.shape)
+        return self._memory(lambda: copied(view), name, self.program.tensor(name).dtype, view.shape)
 
     def _results(self, inputs: Inputs, numbers: Numbers, outputs: Mapping[str, ArrayView]) -> dict[str, ArrayView]:
         results: dict[str, ArrayView] = {}
@@ -409,7 +409,9 @@ class BoundKernel:
             if given is not None and given.usable:
                 results[name] = given
             elif given is not None and self.layout.accumulate:
-                results[name] = self._memory(lambda view=given: copied(view), name, self._dtype(name), given.shape)
+                results[name] = self._memory(
+                    lambda view=given: copied(view), name, self.program.tensor(name).dtype, given.shape
+                )
             else:
                 results[name] = self._allocate(inputs.library, name, numbers.shapes[name], inputs.device)
         return results
@@ -430,9 +432,6 @@ class BoundKernel:
         except ArgumentProblem as problem:
             message = f"`{name}` has elements of type {dtype.value}; {problem.came}"
             fail(codes.DEVICE_TYPE, message, self.program.source, self.program.tensor(name).span, help=problem.help)
-
-    def _dtype(self, name: str) -> DType:
-        return self.program.tensor(name).dtype
 
     def _memory(self, make: Callable[[], ArrayView], name: str, dtype: DType, shape: tuple[int, ...]) -> ArrayView:
         return in_memory(make, self.program, name, dtype, shape)

@@ -202,7 +202,7 @@ no:
 define internal { i64, i64 } @work(ptr %s, i64 %id, i64 %ticks) {
 ; runs tasks, for as long as %ticks, of which -1 is for ever; returns how many, and 1 if there may be more
 entry:
-  %began = call i64 @ticks()
+  %began = call i64 @tc.ticks()
   %ever = icmp eq i64 %ticks, -1
   %few = select i1 %ever, i64 SLICE, i64 1
   %short = lshr i64 %ticks, 4
@@ -238,7 +238,7 @@ finish:
   %done.at = getelementptr i8, ptr %s, i64 256
   %done.before = atomicrmw add ptr %done.at, i64 %tasks acq_rel
   %count.next = add i64 %count, %tasks
-  %now = call i64 @ticks()
+  %now = call i64 @tc.ticks()
   %took = sub i64 %now, %before
   %all.short = mul i64 %short, %units
   %quick = icmp ule i64 %took, %all.short
@@ -500,13 +500,13 @@ end:
 define i64 @tc.alone(ptr %f, ptr %args, i64 %first, i64 %total, i64 %ticks) {
 ; the tasks from %first on in order on this thread, for as long as %ticks; returns the first one that is left
 entry:
-  %began = call i64 @ticks()
+  %began = call i64 @tc.ticks()
   if ult i64 %first, %total ? run : end
 run:
   %index = phi i64 [ %first, %entry ], [ %next, %run ]
   call void %f(ptr %args, i64 %index, i64 0, i64 %total)
   %next = add i64 %index, 1
-  %now = call i64 @ticks()
+  %now = call i64 @tc.ticks()
   %so.far = sub i64 %now, %began
   %in.time = icmp ult i64 %so.far, %ticks
   %more = icmp ult i64 %next, %total
@@ -529,16 +529,10 @@ entry:
   ret void
 }
 
-define internal i64 @ticks() {
+define i64 @tc.ticks() {
 ; of a clock of the processor; 0 where there is none that programs may read
 entry:
   TICKS
-}
-
-define i64 @tc.ticks() {
-entry:
-  %now = call i64 @ticks()
-  ret i64 %now
 }
 """
 
