@@ -34,7 +34,7 @@ import numpy as np
 from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, SourceText, codes
-from tc_jupyter.files import read_own
+from tc_jupyter.files import read_own, write_whole
 from tc_jupyter.loops import Allocate, For, Kernel, walk_statements
 from tc_jupyter.program import DType, Size
 from tc_jupyter.ranges import Fact
@@ -306,10 +306,7 @@ def cubin_file(cubin: bytes, cache: DiskCache) -> Path:
     with suppress(OSError):
         if read_own(path) == cubin:
             return path
-    handle, name = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(cubin)
-    os.replace(name, path)
+    write_whole(path, cubin)
     return path
 
 
