@@ -40,6 +40,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tc_jupyter.diagnostics import shown_value
@@ -577,42 +578,26 @@ def pool_text() -> str:
     return in_full(text) + f"\n{declares_pause}\n{declares_ticks}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
-    """The compiled functions of the pool; all but the keeper release the GIL."""
-
-    work: Any
-    worker: Any
-    run: Any
-    wait: Any
-    cancel: Any
-    alone: Any
-    pause: Any
-    ticks: Any
-    of_round: int
-
-
 _P, _I = ctypes.c_void_p, ctypes.c_int64
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "work": (_I, _P, _I, _I),
+    "worker": (None, _P, _I, _I),
+    "run": (_I, _P, _P, _P, _I, _I, _I, _I, _P),
+    "wait": (_I, _P, _I),
+    "cancel": (_I, _P),
+    "alone": (_I, _P, _P, _I, _I, _I),
+    "pause": (None, _I),
+    "ticks": (_I,),
+}
+"""What the functions of the text return and take; they release the GIL."""
 
 
 @lru_cache(maxsize=1)
-def _code() -> _Code:
+def _code() -> SimpleNamespace:
+    """Those functions by name, and the address of `of_round`."""
     loaded = kept("pool", pool_text())
-
-    def function(name: str, result: Any, *arguments: Any) -> Any:
-        return ctypes.CFUNCTYPE(result, *arguments)(loaded.address(name))
-
-    return _Code(
-        function("tc.work", _I, _P, _I, _I),
-        function("tc.worker", None, _P, _I, _I),
-        function("tc.run", _I, _P, _P, _P, _I, _I, _I, _I, _P),
-        function("tc.wait", _I, _P, _I),
-        function("tc.cancel", _I, _P),
-        function("tc.alone", _I, _P, _P, _I, _I, _I),
-        function("tc.pause", None, _I),
-        function("tc.ticks", _I),
-        loaded.address("tc.of.round"),
-    )
+    made = {name: ctypes.CFUNCTYPE(*kinds)(loaded.address(f"tc.{name}")) for name, kinds in _FUNCTIONS.items()}
+    return SimpleNamespace(**made, of_round=loaded.address("tc.of.round"))
 
 
 def _yield_function() -> Any:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -525,7 +525,7 @@ def test_an_interrupt_before_a_job_has_begun_waits_for_nothing(code, monkeypatch
 
 def test_without_a_clock_the_caller_looks_after_every_claim(monkeypatch):
     code = threads._code()
-    monkeypatch.setattr(threads, "_code", lambda: replace(code, ticks=lambda: 0))
+    monkeypatch.setattr(threads, "_code", lambda: SimpleNamespace(**{**vars(code), "ticks": lambda: 0}))
     assert threads.Pool()._look == 0
 
 
