@@ -1,4 +1,4 @@
-"""Reading files that this user has written, wherever somebody may have put something else in their place.
+"""Reading and writing files of this user, wherever somebody may have put something else in their place.
 
 What stands at a path may be a pipe that nobody writes to, a device, a link to elsewhere, the file of another user, or endless.
 `read_own` gives the bytes of a plain file of this user and never waits.
@@ -12,6 +12,7 @@ import errno
 import os
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 LARGEST = 1 << 28
@@ -33,6 +34,22 @@ def read_own(path: Path, largest: int = LARGEST) -> bytes:
         if foreign or not stat.S_ISREG(found.st_mode) or found.st_size > largest:
             raise OSError(f"{path} is not a plain file of this user with at most {largest} bytes")
         return file.read(largest)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: readers see what was there before, or all of it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    handle, name = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def as_path(option: str, value: object) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from tc_jupyter.loops import lower, simplify, verify
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import check_tc
 from tc_jupyter.ranges import infer_ranges
-from tc_jupyter.schedule import Schedule, infer_symbolic, schedule_of
+from tc_jupyter.runtime.cpu import cpu_target, other_target
+from tc_jupyter.schedule import Schedule, Target, infer_symbolic, schedule_of
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.visits import evaluate
 from tc_jupyter.syntax import parse_tc
@@ -27,6 +29,16 @@ def program_of(text: str):
     program = next(iter(checked.programs.values()))
     ranges = infer_ranges(program)
     return None if any(d.is_error for d in ranges.diagnostics) else (program, ranges)
+
+
+def cpu_with(isa: str | None = None, threads: int = 2) -> Target:
+    """This machine with so many threads, and no larger vectors than those of `avx512`, `avx2` or `baseline`."""
+    whole = cpu_target()
+    gone: tuple[str, ...] = () if isa in (None, "avx512") else ("avx512", "avx10", "evex")
+    if isa == "baseline":
+        gone += ("avx", "fma", "f16c", "sse3", "ssse3", "sse4", "xop", "vaes", "vpclmul", "gfni", "bmi", "amx")
+    kept = frozenset(name for name in whole.features if not name.startswith(gone)) if gone else whole.features
+    return replace(whole if kept == whole.features else other_target(whole, kept), threads=threads)
 
 
 def default(text: str) -> Schedule:

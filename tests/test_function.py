@@ -789,10 +789,11 @@ def test_an_engine_that_is_not_there_is_a_call_error(monkeypatch):
             f(floats(3))
     pytest.importorskip("llvmlite")
     from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, codes
-    from tc_jupyter.runtime import cpu, jit
+    from tc_jupyter.runtime import cpu
+    from tc_jupyter.runtime.nvrtc import BackendError
 
     def refuse(*_):
-        raise jit.Refused(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, "LLVM refused"))
+        raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, "LLVM refused"))
 
     monkeypatch.setattr(cpu, "load", refuse)
     monkeypatch.setattr(cpu, "stored", refuse)

@@ -19,7 +19,7 @@ from tc_jupyter.compiler.function_analysis import analyze_program
 from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic
 from tc_jupyter.program import Signature
 from tc_jupyter.ranges.sets import operation_limit
-from tc_jupyter.runtime import jit, nvrtc
+from tc_jupyter.runtime import nvrtc
 from tc_jupyter.runtime.arguments import call_error
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.kernel import read_inputs
@@ -162,6 +162,6 @@ def _run(definition: Definition, values: Sequence[Any], known: Mapping[str, int]
     definition.verify(inputs)
     try:
         views, _ = definition.ready(engine, layout).run(inputs, numbers, {}, definition.options.check)
-    except (jit.Refused, nvrtc.BackendError) as error:
+    except nvrtc.BackendError as error:
         raise call_error(error.diagnostic, definition.program.source) from error
     return tuple(inputs.library.finish(view) for view in views)

@@ -21,7 +21,7 @@ import numpy as np
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, codes
 from tc_jupyter.gradient import Ties
-from tc_jupyter.program import Expr, Index, Program, Signature, Size, Specialized, int64, rewrite
+from tc_jupyter.program import Expr, Program, Signature, Size, Specialized, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.size_expr import Opaque
@@ -54,7 +54,7 @@ from tc_jupyter.runtime.kernel import (
     read_inputs,
     resolve_overlap,
     root_of,
-    same_position,
+    why_elsewhere,
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.pairs import Pairs, in_pairs
@@ -245,7 +245,7 @@ class Definition:
         try:
             bound = self.ready(engine, layout)
             views, storage = bound.run(inputs, numbers, outputs, self.options.check)
-        except (jit.Refused, nvrtc.BackendError) as error:
+        except nvrtc.BackendError as error:
             raise call_error(error.diagnostic, self.program.source) from error
         noted = tuple([inputs.sizes[name] for name in self.recent.names])
         if noted != self.recent.last:
@@ -488,9 +488,10 @@ class Definition:
         """A call with positional arguments and `out=`, by the general path."""
         return self.call(self.positional(args, {}), out)
 
-    def _plain(self, args: tuple[Any, ...]) -> Any:
-        """A call that nobody records."""
-        return self.general(*args)
+    @cached_property
+    def _unrecorded(self) -> Dispatcher:
+        """Calls that nobody records."""
+        return self._dispatched(lambda args: self.general(*args), False, None)
 
     def _dispatched(
         self, general: Callable[[tuple[Any, ...]], Any], into: bool, record: Callable[[tuple[Any, ...]], Any] | None
@@ -588,11 +589,9 @@ class Definition:
         floats = tuple(program.parameters.index(name) for name in names)
         return autograd.Recordable(self._lent, self._outlines_at, self._backward, self._forward, floats, results)
 
-    @cached_property
-    def _lent(self) -> Callable[..., Any]:
+    def _lent(self, *args: Any) -> Any:
         """A call that nobody records, whose results are no NumPy arrays."""
-        lent = self._dispatched(self._plain, False, None).lent
-        return lambda *args: lent(args)
+        return self._unrecorded.lent(args)
 
     def _backward(self, places: tuple[int, ...], remembers: bool) -> autograd.Backward:
         """How the derivatives by some parameters are computed; `remembers`: by a call that keeps more than its results."""
@@ -634,7 +633,7 @@ class Definition:
 
     def run(self, args: Sequence[Any]) -> Sequence[Any]:
         """The results of a call that nobody records."""
-        found = self._unrecorded(*args)
+        found = self._unrecorded.function(*args)
         return found if isinstance(found, tuple) else (found,)
 
     def run_into(self, args: Sequence[Any], results: Sequence[Any]) -> None:
@@ -649,10 +648,6 @@ class Definition:
     @cached_property
     def _writer(self) -> Callable[..., Any]:
         return self.writer()
-
-    @cached_property
-    def _unrecorded(self) -> Callable[..., Any]:
-        return self._dispatched(self._plain, False, None).function
 
     @property
     def float_results(self) -> tuple[bool, ...]:
@@ -710,10 +705,6 @@ class Definition:
     @property
     def shaping(self) -> frozenset[int]:
         """Places of the numbers on which shapes depend."""
-        return self._shaping
-
-    @cached_property
-    def _shaping(self) -> frozenset[int]:
         program = self.program
         shapes = [self.found.ranges.boxes[name].shape for name in (*program.parameters, *program.results)]
         names = {name for shape in shapes for extent in shape for name in extent.names}
@@ -826,7 +817,7 @@ class Definition:
             for parameter in self.parameters
             for name in program.results
             if parameter.rank
-            and same_position(program, parameter.name, root_of(program, name))
+            and why_elsewhere(program, parameter.name, root_of(program, name)) is None
             and not any(to_python(start) != "0" for start in boxes[name].origin)
         )
 
@@ -863,20 +854,7 @@ def with_constants(program: Program, constants: Mapping[str, int]) -> Program:
     def rule(expr: Expr) -> Expr | None:
         return int64(constants[expr.name]) if isinstance(expr, Size) and expr.name in constants else None
 
-    def ends_of(index: Index) -> Index:
-        ends = index.ends
-        return index if ends is None else replace(index, ends=(rewrite(ends[0], rule), rewrite(ends[1], rule)))
-
-    statements = tuple(
-        replace(
-            s,
-            value=rewrite(s.value, rule),
-            filters=tuple(rewrite(condition, rule) for condition in s.filters),
-            indices=tuple(map(ends_of, s.indices)),
-        )
-        for s in program.statements
-    )
-    return replace(program, statements=statements)
+    return replace(program, statements=tuple(s.mapped(lambda expr: rewrite(expr, rule)) for s in program.statements))
 
 
 def accumulating(program: Program) -> Program:
@@ -930,7 +908,7 @@ def load_runners(engine: str, made: Build) -> tuple[Runner, ...]:
     if engine == "interpreter":
         return tuple(interpreter_runner(kernel) for kernel in made.kernels)
     pairs = zip(made.kernels, made.sources, strict=True)
-    return tuple(cuda.runner(kernel, source, made.target) for kernel, source in pairs)
+    return tuple(cuda.CudaRunner(kernel, source, made.target) for kernel, source in pairs)
 
 
 def for_call(made: Build, sizes: Mapping[str, int], arrays: Mapping[str, ArrayView] | None = None) -> Build:

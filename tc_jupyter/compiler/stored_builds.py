@@ -23,11 +23,20 @@ from tc_jupyter.codegen import Argument
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import Binary, Cast, Const, DType, Program, Read, Select, Size, Unary
-from tc_jupyter.runtime import cpu, jit, threads
+from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.ahead import Ahead
 from tc_jupyter.runtime.cache import DiskCache, key_of
 from tc_jupyter.runtime.kernel import Layout
-from tc_jupyter.runtime.launch import CpuRunner, EntryPoint, LaunchInfo, cpu_runner, entry_point, follow, launch_info
+from tc_jupyter.runtime.launch import (
+    CpuRunner,
+    EntryPoint,
+    LaunchInfo,
+    LoadedKernel,
+    cpu_runner,
+    entry_point,
+    follow,
+    launch_info,
+)
 from tc_jupyter.schedule import Step, Target, steps_to_data
 
 from .build import Build, schedule_store, tuning_key
@@ -74,22 +83,24 @@ def made_runners(
         ahead: what may have compiled some of its kernels already.
 
     Raises:
-        jit.Refused: a library is missing.
+        BackendError: a library is missing.
     """
-    codes: dict[str, cpu.LoadedKernel] = {}  # kernels that are equal but for names have one text
+    codes: dict[str, LoadedKernel] = {}  # kernels that are equal but for names have one text
     for source in made.sources:
         if source.text not in codes:
             codes[source.text] = cpu.load(source, store, made.target, ahead)
-    return tuple(_runner(plan, codes[source.text]) for plan, source in zip(plans, made.sources, strict=True))
+    return tuple(
+        cpu_runner(plan.info, plan.entry, codes[source.text]) for plan, source in zip(plans, made.sources, strict=True)
+    )
 
 
 def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRunner, ...] | None:
     """Runners of code that is in the cache; `None` if an object is not.
 
     Raises:
-        jit.Refused: a library is missing.
+        BackendError: a library is missing.
     """
-    codes: dict[str, cpu.LoadedKernel] = {}
+    codes: dict[str, LoadedKernel] = {}
     for plan in plans:
         if plan.code not in codes:
             code = cpu.stored(plan.code, plan.entry, store)
@@ -99,13 +110,9 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
     try:
         for plan in plans:
             follow(plan.entry.tasks, [1] * len(codes[plan.code].positions))
-        return tuple(_runner(plan, codes[plan.code]) for plan in plans)
+        return tuple(cpu_runner(plan.info, plan.entry, codes[plan.code]) for plan in plans)
     except (LookupError, TypeError, ValueError):  # a plan that says what no launch means
         return None
-
-
-def _runner(plan: KernelPlan, code: cpu.LoadedKernel) -> CpuRunner:
-    return cpu_runner(plan.info, plan.entry, code, threads.get_threads)
 
 
 # on disk -------------------------------------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from .cpus import available_cpus
 
@@ -50,30 +50,6 @@ _INTERVAL = _Interval()
 """Of the process, as the interpreter has one."""
 
 
-class _Promise:
-    """What is made of a text, when it is done."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._done = Event()
-        self._made = b""
-        self._error: BaseException | None = None
-
-    def keep(self, make: Callable[[str], bytes]) -> None:
-        try:
-            self._made = make(self.text)
-        except BaseException as error:  # it is raised where the result is asked for
-            self._error = error
-        finally:
-            self._done.set()
-
-    def result(self) -> bytes:
-        self._done.wait()
-        if self._error is not None:
-            raise self._error
-        return self._made
-
-
 class Ahead:
     """What a second thread makes of texts; use as a context, which ends when the thread has ended.
 
@@ -84,8 +60,8 @@ class Ahead:
         """`make` is what the thread does, one text after the other; `finish` is called after the last one."""
         self._make, self._finish = make, finish
         self._thread: Thread | None = None
-        self._begun: SimpleQueue[_Promise | None] = SimpleQueue()
-        self._promises: dict[str, _Promise] = {}
+        self._begun: SimpleQueue[str | None] = SimpleQueue()
+        self._promises: dict[str, Any] = {}
         self._is_over = False
 
     def __enter__(self) -> Self:
@@ -110,8 +86,10 @@ class Ahead:
         if self._thread is None and not self._has_started():
             return
         if text not in self._promises:
-            promise = self._promises[text] = _Promise(text)
-            self._begun.put(promise)
+            from concurrent.futures import Future  # noqa: PLC0415  (takes 5 ms: when it is first needed)
+
+            self._promises[text] = Future()
+            self._begun.put(text)
 
     def result(self, text: str) -> bytes:
         """What was made, when it is done; made here where nobody has begun.
@@ -135,7 +113,11 @@ class Ahead:
         return True
 
     def _work(self) -> None:
-        while (promise := self._begun.get()) is not None:
-            if not self._is_over:
-                promise.keep(self._make)
+        while (text := self._begun.get()) is not None:
+            if self._is_over:
+                continue
+            try:
+                self._promises[text].set_result(self._make(text))
+            except BaseException as error:  # it is raised where the result is asked for
+                self._promises[text].set_exception(error)
         self._finish()  # an interrupt may have ended the wait for this thread

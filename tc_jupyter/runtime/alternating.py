@@ -90,10 +90,11 @@ def alternating(launches: Sequence[CpuLaunch], even: Sequence[Any], odd: Sequenc
     for launch in launches:
         scratch = launch.scratch()
         blocks = [launch.slots(given, scratch) for given in (even, odd)]
-        tasks = launch.code.tasks(blocks[0])
-        if tasks > 1 and not launch.code.is_brief(blocks[0]):
+        code = launch.pattern.runner.code
+        tasks, _, brief = code.tasks(blocks[0])
+        if tasks > 1 and not brief:
             return None
-        words += [launch.code.address, *map(ctypes.addressof, blocks), tasks]
+        words += [code.address, *map(ctypes.addressof, blocks), tasks]
         alive += [scratch, launch, *blocks]
     return Alternating((ctypes.c_int64 * len(words))(*words), (*alive, *even, *odd))
 
@@ -101,6 +102,3 @@ def alternating(launches: Sequence[CpuLaunch], even: Sequence[Any], odd: Sequenc
 @lru_cache(maxsize=1)
 def _entry() -> int:
     return kept("steps", _TEXT).address("tc.step")
-
-
-__all__ = ["Alternating", "alternating"]

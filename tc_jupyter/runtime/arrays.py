@@ -15,7 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Protocol, cast
+from operator import attrgetter, methodcaller
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 
@@ -134,54 +136,23 @@ class Library:
     name: str
     view: Callable[[Any], ArrayView]
     allocate: Callable[[tuple[int, ...], DType, str], ArrayView]
-    finish: Callable[[ArrayView], Any]
-    stream: Callable[[str], int]
+    finish: Callable[[ArrayView], Any] = lambda view: view.owner
+    stream: Callable[[str], int] = lambda device: 0
     fresh: Callable[[tuple[int, ...], DType, str], Any] | None = None
     address: Callable[[Any], int] | None = None
 
 
-class DeviceMemory(Protocol):
-    """What this file needs of the GPU; `cuda.py`, which knows CuPy, gives it to `use_device_memory`."""
-
-    def device_empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Any:
-        """A fresh CuPy array."""
-        ...
-
-    def device_array(self, array: NDArray, device: str) -> Any:
-        """An array of the host as a CuPy array."""
-        ...
-
-    def device_copy(
-        self,
-        address: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        dtype: DType,
-        device: str,
-        owner: object,
-    ) -> Any:
-        """A row-major copy as a CuPy array."""
-        ...
-
-    def device_copy_into(self, target: ArrayView, source: ArrayView) -> None:
-        """Copy all elements."""
-        ...
-
-    def read_element(self, view: ArrayView) -> int | float | bool:
-        """The one element of a 0-dimensional array."""
-        ...
+_DEVICE_MEMORY: list[ModuleType] = []
+"""`cuda.py`, which knows CuPy, and this file: it cannot be imported here."""
 
 
-_DEVICE_MEMORY: list[DeviceMemory] = []
-
-
-def use_device_memory(memory: DeviceMemory) -> None:
+def use_device_memory(cuda: ModuleType) -> None:
     """Make arrays on a GPU usable; called once, by the file that knows CuPy."""
-    _DEVICE_MEMORY[:] = [memory]
+    _DEVICE_MEMORY[:] = [cuda]
 
 
-def device_memory() -> DeviceMemory:
-    """The operations on memory of the GPU.
+def device_memory() -> ModuleType:
+    """The file with the operations on memory of the GPU.
 
     Raises:
         ArgumentProblem: nothing that knows a GPU was loaded.
@@ -189,14 +160,6 @@ def device_memory() -> DeviceMemory:
     if not _DEVICE_MEMORY:
         raise ArgumentProblem("device", "an array on a GPU", "calls on a GPU need CuPy")
     return _DEVICE_MEMORY[0]
-
-
-def _default_stream(_: str) -> int:
-    return 0
-
-
-def _owner(view: ArrayView) -> Any:
-    return view.owner
 
 
 def row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -299,7 +262,7 @@ def _numpy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayV
     return _numpy_view(empty(shape, found))
 
 
-NUMPY = Library("numpy", _numpy_view, _numpy_allocate, _owner, _default_stream, address=numpy_address)
+NUMPY = Library("numpy", _numpy_view, _numpy_allocate, address=numpy_address)
 
 
 def as_numpy(view: ArrayView) -> NDArray:
@@ -392,10 +355,6 @@ def _torch_fresh(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     return torch.empty(shape, dtype=getattr(torch, dtype.value), device=device)
 
 
-def _torch_address(tensor: Any) -> int:
-    return tensor.data_ptr()
-
-
 def _torch_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
     try:
         return _torch_view(_torch_fresh(shape, dtype, device))
@@ -408,7 +367,9 @@ def _torch_stream(device: str) -> int:
     return int(torch.cuda.current_stream(device).cuda_stream) if device != "cpu" else 0
 
 
-TORCH = Library("torch", _torch_view, _torch_allocate, _owner, _torch_stream, _torch_fresh, _torch_address)
+TORCH = Library(
+    "torch", _torch_view, _torch_allocate, stream=_torch_stream, fresh=_torch_fresh, address=methodcaller("data_ptr")
+)
 
 
 def lent(value: Any, written: bool) -> NDArray | None:
@@ -470,7 +431,8 @@ def plain_number(value: Any, floating: bool) -> Any:
 
 def adopted(arrays: NDArray | tuple[NDArray, ...], like: Any) -> Any:
     """PyTorch tensors, or JAX arrays, of the same elements: whatever an argument is."""
-    convert = sys.modules["jax"].numpy.asarray if _is_of_jax(like) else _torch_tensor
+    is_of_jax = type(like).__module__.startswith("jax")
+    convert = sys.modules["jax"].numpy.asarray if is_of_jax else _torch_tensor
     return tuple(map(convert, arrays)) if isinstance(arrays, tuple) else convert(arrays)
 
 
@@ -479,10 +441,6 @@ def _torch_tensor(array: NDArray) -> Any:
     if dtype_of(array.dtype) is not DType.BFLOAT16:
         return torch.from_numpy(array)
     return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-
-
-def _is_of_jax(array: Any) -> bool:
-    return type(array).__module__.startswith("jax")
 
 
 # CuPy and everything with __cuda_array_interface__ ------------------------------------------------------------------------------
@@ -512,14 +470,10 @@ def _cuda_interface_view(array: Any, library: Library) -> ArrayView:
     )
 
 
-def _cupy_view(array: Any) -> ArrayView:
-    return _cuda_interface_view(array, CUPY)
-
-
 def _cupy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
     if dtype is DType.BFLOAT16:
         raise ArgumentProblem("bfloat16", "CuPy has no bfloat16", "pass arrays of PyTorch or JAX")
-    return _cupy_view(device_memory().device_empty(shape, dtype, device))
+    return CUPY.view(device_memory().device_empty(shape, dtype, device))
 
 
 def _cupy_stream(device: str) -> int:
@@ -532,11 +486,14 @@ def _cupy_fresh(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     return sys.modules["cupy"].empty(shape, storage_dtype(dtype))
 
 
-def _cupy_address(array: Any) -> int:
-    return array.data.ptr
-
-
-CUPY = Library("cupy", _cupy_view, _cupy_allocate, _owner, _cupy_stream, _cupy_fresh, _cupy_address)
+CUPY = Library(
+    "cupy",
+    lambda array: _cuda_interface_view(array, CUPY),
+    _cupy_allocate,
+    stream=_cupy_stream,
+    fresh=_cupy_fresh,
+    address=attrgetter("data.ptr"),
+)
 
 
 # JAX -------------------------------------------------------------------------------------------------------------------------
@@ -577,7 +534,7 @@ def jax_has_64_bits() -> bool:
     return bool(sys.modules["jax"].config.jax_enable_x64)
 
 
-JAX = Library("jax", _jax_view, _jax_allocate, _jax_finish, _default_stream)
+JAX = Library("jax", _jax_view, _jax_allocate, _jax_finish)
 
 
 # DLPack and __array_interface__ -------------------------------------------------------------------------------------------------
@@ -607,7 +564,7 @@ def _standard_library(kind: type) -> Library:
         convert = getattr(module, "from_dlpack", None)
         return view.owner if namespace is None or convert is None else convert(view.owner)
 
-    return Library(kind.__module__.partition(".")[0], _standard_view, _numpy_allocate, finish, _default_stream)
+    return Library(kind.__module__.partition(".")[0], _standard_view, _numpy_allocate, finish)
 
 
 # Registered classes -----------------------------------------------------------------------------------------------------------
@@ -649,7 +606,7 @@ def register_arrays(
     def make(extents: tuple[int, ...], element: DType, place: str) -> ArrayView:
         return view(allocate(extents, element.value, place))
 
-    library = Library(type.__name__, view, make, _owner, _default_stream)
+    library = Library(type.__name__, view, make)
     _REGISTERED[type] = library
     _LIBRARIES.clear()
     _LIBRARIES[np.ndarray] = NUMPY
@@ -692,7 +649,7 @@ def _find_library(kind: type) -> Library | None:
             return _BY_MODULE[root] if hasattr(kind, "shape") else None
     protocols = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
     if any(hasattr(kind, protocol) for protocol in protocols):
-        return Library(kind.__name__, _standard_view, _numpy_allocate, _standard_library(kind).finish, _default_stream)
+        return Library(kind.__name__, _standard_view, _numpy_allocate, _standard_library(kind).finish)
     return None
 
 
@@ -761,7 +718,7 @@ def copied(view: ArrayView) -> ArrayView:
     assert view.dtype is not None
     if view.device != "cpu":
         place = (view.address, view.shape, view.strides, view.dtype, view.device, view.owner)
-        copy = _cupy_view(device_memory().device_copy(*place))
+        copy = CUPY.view(device_memory().device_copy(*place))
         return replace(copy, dtype=view.dtype, dtype_name=view.dtype_name)
     target = empty(view.shape, storage_dtype(view.dtype))
     source = as_numpy(view)
@@ -813,13 +770,10 @@ def apart(array: NDArray, target: NDArray) -> NDArray | None:
 
 def overlaps_itself(view: ArrayView) -> bool:
     """Whether two index tuples name the same element, as in a broadcast array."""
-    return steps_meet(view.shape, view.strides, ITEMSIZE[view.dtype] if view.dtype else 1)
-
-
-def steps_meet(shape: tuple[int, ...], strides: tuple[int, ...], reach: int) -> bool:
-    """Whether elements of `reach` bytes at these strides overlap."""
-    dims = sorted((abs(stride), extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1)
-    if 0 in shape:
+    steps = zip(view.shape, view.strides, strict=True)
+    dims = sorted((abs(stride), extent) for extent, stride in steps if extent > 1)
+    reach = ITEMSIZE[view.dtype] if view.dtype else 1
+    if 0 in view.shape:
         return False
     for stride, extent in dims:
         if stride < reach:

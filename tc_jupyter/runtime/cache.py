@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tc_jupyter.files import read_own
+from tc_jupyter.files import read_own, write_whole
 
 ENVIRONMENT = "TC_JUPYTER_CACHE"
 """The one environment variable: a folder, or `off`."""
@@ -156,20 +156,11 @@ class DiskCache:
             return False
         assert self.folder is not None
         try:
-            content = _pack(data, meta, key, self._secret())
-            handle, name = tempfile.mkstemp(prefix=".tmp-", dir=self.folder)
-        except OSError:
-            return False
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            path = self.path(key)
+            content, path = _pack(data, meta, key, self._secret()), self.path(key)
             if path.is_dir() and not path.is_symlink():
                 _remove(path)
-            os.replace(name, path)
+            write_whole(path, content)
         except OSError:
-            with suppress(OSError):
-                os.unlink(name)
             return False
         return True
 

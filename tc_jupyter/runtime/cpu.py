@@ -6,24 +6,21 @@ argument of the source.
 
 from __future__ import annotations
 
-import ctypes
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.llvm import EXTERNAL
-from tc_jupyter.codegen.source import IN_ORDER
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, codes
 from tc_jupyter.schedule import Target
 
 from . import jit, threads
 from .ahead import Ahead
 from .cache import DiskCache, key_of
-from .launch import EntryPoint, Steps, entry_point, follow, followed
+from .launch import EntryPoint, LoadedKernel, counter, entry_point
 from .nvrtc import BackendError
 
 LLC_BYTES_PER_CPU = 4 << 20
@@ -31,26 +28,17 @@ LLC_BYTES_PER_CPU = 4 << 20
 
 MISSING = "the compiler for the CPU is not installed: pip install llvmlite"
 
-_ISA = ("avx512", "avx2", "baseline")
 
-
-def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Target:
+def cpu_target() -> Target:
     """The machine, by features and not by name.
-
-    Args:
-        thread_count: worker threads; `None`: what affinity and the container allow.
-        isa: `avx512`, `avx2` or `baseline`: do not use more than that.
 
     Raises:
         BackendError: llvmlite is not installed.
-        ValueError: an unknown `isa`.
     """
-    if isa is not None and isa not in _ISA:
-        raise ValueError(f"unknown instruction set {isa!r}; expected one of {', '.join(_ISA)}")
     if not jit.available():
         raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, MISSING))
     triple, name, found = jit.host()
-    features = _capped(frozenset(found), isa)
+    features = frozenset(found)
     bits, registers, fma = _vectors(triple, features)
     level1, level2, level3 = _caches()
     return Target(
@@ -60,7 +48,7 @@ def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Targe
         vector_bits=bits,
         vector_registers=registers,
         fma=fma,
-        threads=thread_count or threads.get_threads(),
+        threads=threads.get_threads(),
         l1_bytes=level1,
         l2_bytes=level2,
         llc_bytes=level3,
@@ -84,17 +72,6 @@ def other_target(target: Target, features: frozenset[str]) -> Target:
     """A processor of the same family with other features, with caches and threads as of this machine."""
     bits, registers, fma = _vectors(target.arch, features)
     return replace(target, name="", features=features, vector_bits=bits, vector_registers=registers, fma=fma)
-
-
-def _capped(features: frozenset[str], isa: str | None) -> frozenset[str]:
-    """Features without those of larger instruction sets."""
-    if isa in (None, "avx512"):
-        return features
-    kept = {name for name in features if not name.startswith(("avx512", "avx10", "evex"))}
-    if isa == "baseline":
-        modern = ("avx", "fma", "f16c", "sse3", "ssse3", "sse4", "xop", "vaes", "vpclmul", "gfni", "bmi", "amx")
-        kept = {name for name in kept if not name.startswith(modern)}
-    return frozenset(kept)
 
 
 def _vectors(triple: str, features: frozenset[str]) -> tuple[int, int, bool]:
@@ -145,81 +122,10 @@ def _processor_name() -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedKernel:
-    """A kernel in memory.
-
-    Attributes:
-        address: of the entry point.
-        positions: of the sizes among the slots.
-        count: the sizes -> number of tasks, with a minus where the work is brief; in an order, `IN_ORDER` times as many
-            more as may be done at one time.
-    """
-
-    address: int
-    positions: tuple[int, ...]
-    count: Callable[..., int]
-
-    def tasks(self, slots: Any) -> int:
-        """How many tasks a launch with these argument slots has."""
-        return abs(self._signed(slots)) % IN_ORDER
-
-    def at_once(self, slots: Any) -> int:
-        """How many tasks of such a launch may be done at one time, if they have an order; else 0."""
-        return max(0, self._signed(slots)) // IN_ORDER
-
-    def is_brief(self, slots: Any) -> bool:
-        """Whether such a launch is so little work that no thread is woken for it."""
-        return self._signed(slots) < 0
-
-    def _signed(self, slots: Any) -> int:
-        return self.count(*[slots[k] for k in self.positions])
-
-    def run(self, slots: Any, thread_count: int | None = None) -> None:
-        """Run all tasks; returns when they are done. The GIL is released meanwhile.
-
-        Args:
-            slots: a ctypes array of 8-byte slots.
-            thread_count: at most this many threads; `None`: the pool's.
-        """
-        number = self._signed(slots)
-        together, tasks = max(0, number) // IN_ORDER, abs(number) % IN_ORDER
-        if together > 1:
-            threads.pool().run_rounds(self.address, ctypes.addressof(slots), tasks, together, thread_count)
-        elif tasks:
-            threads.pool().run(
-                self.address, ctypes.addressof(slots), tasks, 1 if together else thread_count, number < 0
-            )
-
-
-_MOST_FOLLOWED = 8
-"""Different sizes after which sizes are taken to change often."""
-
-
-def _counter(steps: Steps) -> Callable[..., int]:
-    """The steps as a function; they are followed for sizes that were not seen lately, and compiled where many are new."""
-    quick: list[Callable[..., int]] = []
-
-    @lru_cache(maxsize=64)
-    def count(*sizes: int) -> int:
-        if quick:
-            return quick[0](*sizes)
-        if count.cache_info().misses > _MOST_FOLLOWED:
-            quick.append(followed(steps, len(sizes)))
-        return follow(steps, sizes)
-
-    return count
-
-
-def assembly(source: KernelSource, target: Target | None = None) -> str:
-    """The assembly text of a kernel, for `f.source("asm")`."""
-    return jit.assembly(source.text, jit.Options() if target is None else options_of(target))
-
-
 def object_key(source: KernelSource, options: jit.Options) -> str:
     """The cache key of a kernel's object code: text, target and versions."""
     features = options.features or jit.host_feature_string()
-    return key_of("object", source.text, jit.host()[0], features, str(options.level), jit.version())
+    return key_of("object", source.text, jit.host()[0], features, jit.version())
 
 
 def load(
@@ -231,7 +137,7 @@ def load(
         ahead: what may have compiled it already.
 
     Raises:
-        jit.Refused: LLVM refuses the text, or a library is missing.
+        BackendError: LLVM refuses the text, or a library is missing.
     """
     options = jit.Options() if target is None else options_of(target)
     key = object_key(source, options) if cache is not None else ""
@@ -260,7 +166,7 @@ def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None
         entry: its entry point.
 
     Raises:
-        jit.Refused: a library is missing.
+        BackendError: a library is missing.
     """
     found = cache.get(key)
     symbols = None if found is None else found.meta.get("symbols")
@@ -277,4 +183,4 @@ def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None
 def _loaded(code: bytes, symbols: Sequence[str], entry: EntryPoint) -> LoadedKernel:
     address = jit.load_object(code, symbols).address(entry.name)
     positions = tuple(k for k, argument in enumerate(entry.arguments) if argument.kind == "size")
-    return LoadedKernel(address, positions, _counter(entry.tasks))
+    return LoadedKernel(address, positions, counter(entry.tasks))

@@ -6,7 +6,7 @@ is the hash of its bytes, since CuPy remembers modules by path. One kernel has s
 alignment, sizes that are multiples of a vector); the first call of a kind makes its variant, later calls find their
 launch plan by sizes.
 
-Worked example: `runner(kernel, source, cuda_target())` is called with views of CuPy or PyTorch arrays and launches on
+Worked example: `CudaRunner(kernel, source, cuda_target())` is called with views of CuPy or PyTorch arrays and launches on
 the stream that the library of the outputs is working on.
 
 Source: CUDA Driver API; CuPy reference, "User-Defined Kernels" and "Interoperability".
@@ -34,7 +34,7 @@ import numpy as np
 from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, SourceText, codes
-from tc_jupyter.files import read_own
+from tc_jupyter.files import read_own, write_whole
 from tc_jupyter.loops import Allocate, For, Kernel, walk_statements
 from tc_jupyter.program import DType, Size
 from tc_jupyter.ranges import Fact
@@ -75,7 +75,6 @@ class Gpu:
     shared_optin_bytes: int = 99 << 10
     registers: int = 65536
     l2_bytes: int = 32 << 20
-    memory_bytes: int = 0
 
     def __str__(self) -> str:
         return f"{self.name}, {self.arch}"
@@ -160,11 +159,9 @@ def _driver() -> Any | None:
 
 def _gpu(library: Any, ordinal: int) -> Gpu:
     """Attributes of one device, without a context."""
-    device, name, memory = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
+    device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
     library.cuDeviceGet(ctypes.byref(device), ordinal)
     library.cuDeviceGetName(name, 256, device)
-    with suppress(AttributeError):
-        library.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
 
     def attribute(number: int) -> int:
         value = ctypes.c_int()
@@ -182,7 +179,6 @@ def _gpu(library: Any, ordinal: int) -> Gpu:
         attribute(97) or shared,
         attribute(82) or 65536,
         attribute(38),
-        memory.value,
     )
 
 
@@ -243,13 +239,12 @@ def compile_source(
     """
     options = nvrtc.FAST_MATH if target.fast_math else ()
     store = DiskCache.default() if cache is None else cache
-    key = key_of("cuda", source.text, target.arch, *nvrtc.BASE_OPTIONS, *options, "{}.{}".format(*nvrtc.version()))
+    key = key_of("cubin", source.text, target.arch, *nvrtc.BASE_OPTIONS, *options, "{}.{}".format(*nvrtc.version()))
     entry = store.get(key)
-    found = None if entry is None else nvrtc.unpack(entry.data, target.arch)
-    if found is not None:
-        return found
+    if entry is not None:
+        return Compiled(entry.meta["ptx"], entry.data, entry.meta["log"], target.arch)
     compiled = nvrtc.compile_cuda(source.text, target.arch, name=f"{source.entry}.cu", options=options, text=cell)
-    store.put(key, nvrtc.pack(compiled), {"entry": source.entry, "arch": target.arch})
+    store.put(key, compiled.cubin, {"ptx": compiled.ptx, "log": compiled.log})
     return compiled
 
 
@@ -307,25 +302,17 @@ def load(source: KernelSource, compiled: Compiled, cache: DiskCache | None = Non
 def cubin_file(cubin: bytes, cache: DiskCache) -> Path:
     """A file with these bytes, named after their hash, in the user's own cache folder (or in one of this process)."""
     folder = cache.folder if cache.usable() else None
-    path = (_process_folder() if folder is None else folder) / f"{hashlib.sha256(cubin).hexdigest()}.cubin"
+    path = (Path(_process_folder().name) if folder is None else folder) / f"{hashlib.sha256(cubin).hexdigest()}.cubin"
     with suppress(OSError):
         if read_own(path) == cubin:
             return path
-    handle, name = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(cubin)
-    os.replace(name, path)
+    write_whole(path, cubin)
     return path
 
 
 @cache
-def _process_folder() -> Path:
+def _process_folder() -> tempfile.TemporaryDirectory[str]:
     """A folder for this process, removed when it ends."""
-    return Path(_temporary().name)
-
-
-@cache
-def _temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tc_jupyter_")
 
 
@@ -348,16 +335,6 @@ def _launch_error(error: Exception, entry: str, grid: tuple[int, ...], block: tu
 # launching -----------------------------------------------------------------------------------------------------------------------
 
 
-def runner(kernel: Kernel, source: KernelSource, target: Target, *, synchronous: bool = False) -> CudaRunner:
-    """A kernel as a `Runner`; nothing is compiled or loaded before the first call.
-
-    Args:
-        source: the kernel's text, used where a call fits it; other variants are written when a call needs them.
-        synchronous: wait for each launch, so that an error names its kernel.
-    """
-    return CudaRunner(kernel, source, target, synchronous)
-
-
 LARGEST_GRID = ((1 << 31) - 1, 65535, 65535)
 """Blocks along x, y, z that a launch may have; CuPy narrows larger numbers silently."""
 
@@ -375,9 +352,10 @@ class _Plan:
 
 @dataclass(slots=True)
 class CudaRunner:
-    """Runs one kernel; see `runner`.
+    """Runs one kernel; nothing is compiled or loaded before the first call.
 
     Attributes:
+        source: the kernel's text, used where a call fits it; other variants are written when a call needs them.
         variants: loaded code by (index width, size of the grid, alignment, multiples, architecture).
         plans: launches by device, sizes, integer scalars, strides and alignment; forgotten when there are many.
     """
@@ -385,7 +363,6 @@ class CudaRunner:
     kernel: Kernel
     source: KernelSource
     target: Target
-    synchronous: bool = False
     variants: dict[tuple[Any, ...], LoadedKernel] = field(default_factory=dict[tuple[Any, ...], LoadedKernel])
     plans: dict[tuple[Any, ...], _Plan] = field(default_factory=dict[tuple[Any, ...], _Plan])
     lock: Any = field(default_factory=threading.Lock)
@@ -468,8 +445,6 @@ class CudaRunner:
         arguments = (*arguments, *(np.uint64(array.data.ptr) for array in workspace))
         if not self.kernel.checks:
             plan.loaded.launch(device, plan.grid, plan.block, arguments)
-            if self.synchronous:
-                self._wait(cupy, plan)
             return None
         record = cupy.zeros(RECORD, np.int64)
         plan.loaded.launch(device, plan.grid, plan.block, (*arguments, np.uint64(record.data.ptr)))
@@ -775,14 +750,4 @@ def synchronize() -> None:
     _cupy().cuda.runtime.deviceSynchronize()
 
 
-class _Memory:
-    """What `arrays` needs of the GPU."""
-
-    device_empty = staticmethod(device_empty)
-    device_array = staticmethod(device_array)
-    device_copy = staticmethod(device_copy)
-    device_copy_into = staticmethod(device_copy_into)
-    read_element = staticmethod(read_element)
-
-
-use_device_memory(_Memory())
+use_device_memory(sys.modules[__name__])

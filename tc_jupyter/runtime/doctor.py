@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -66,23 +65,19 @@ def installed(distribution: str) -> str | None:
 
 
 _OPTIONAL = (
-    ("llvmlite", "llvmlite", "without it calls on the CPU run the loop interpreter", "pip install llvmlite"),
-    ("islpy", "islpy", "without it some conditions are checked at the call instead of proved", "pip install islpy"),
-    ("sympy", "sympy", "without it there are no LaTeX and SymPy forms", "pip install sympy"),
-    ("ml_dtypes", "ml_dtypes", "without it NumPy has no bfloat16", "pip install ml_dtypes"),
-    ("scipy", "scipy", "without it some rarer functions are missing on the CPU", "pip install scipy"),
-    ("torch", "torch", "PyTorch tensors as arguments", ""),
-    ("jax", "jax", "JAX arrays as arguments", ""),
+    ("llvmlite", "without it calls on the CPU run the loop interpreter", "pip install llvmlite"),
+    ("islpy", "without it some conditions are checked at the call instead of proved", "pip install islpy"),
+    ("sympy", "without it there are no LaTeX and SymPy forms", "pip install sympy"),
+    ("ml_dtypes", "without it NumPy has no bfloat16", "pip install ml_dtypes"),
+    ("scipy", "without it some rarer functions are missing on the CPU", "pip install scipy"),
+    ("torch", "PyTorch tensors as arguments", ""),
+    ("jax", "JAX arrays as arguments", ""),
 )
 _NOTEBOOK = ("ipython", "jupyterlab", "ipywidgets", "anywidget")
 
 
-def doctor(extra: tuple[Callable[[], Finding], ...] = ()) -> Report:
-    """Look at this environment.
-
-    Args:
-        extra: more looks, for parts above this layer (the object cache, the front end).
-    """
+def doctor() -> Report:
+    """Look at this environment."""
     nvrtc, gpu = _nvrtc(), _gpu()
     findings = [
         Finding("python", "ok", f"{platform.python_version()} ({platform.platform()})"),
@@ -93,9 +88,8 @@ def doctor(extra: tuple[Callable[[], Finding], ...] = ()) -> Report:
         if (found := _cupy_version())
         else Finding("cupy", "absent", "calls on a GPU need it", _CUPY),
         gpu,
-        *(_package(name, name, "part of the notebook interface", f"pip install {name}") for name in _NOTEBOOK),
+        *(_package(name, "part of the notebook interface", f"pip install {name}") for name in _NOTEBOOK),
         _cpu(),
-        *(look() for look in extra),
     ]
     engine, reason = choose(gpu, _cupy_version(), installed("llvmlite"))
     return Report(engine, reason, tuple(findings))
@@ -137,8 +131,8 @@ def choose(gpu: Finding, cupy: str | None, llvmlite: str | None) -> tuple[str, s
     return cpu[0], f"{cpu[1]}; {gpu.detail}"
 
 
-def _package(name: str, distribution: str, purpose: str, help: str) -> Finding:
-    found = installed(distribution)
+def _package(name: str, purpose: str, help: str) -> Finding:
+    found = installed(name)
     if found is None:
         return Finding(name, "absent", purpose, help)
     if find_spec(name if name != "ipython" else "IPython") is None:

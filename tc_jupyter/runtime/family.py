@@ -23,10 +23,11 @@ from tc_jupyter.ranges import Fact
 from .arguments import Formula, Number, Parameter, misfit
 from .arrays import ITEMSIZE, NUMPY, ArrayView, numpy_dtype, row_major, storage_dtype
 from .kernel import BoundKernel, Numbers, Step, pitched, root_of
-from .launch import CpuLaunch, CpuRunner, LaunchPattern
+from .launch import CpuLaunch, CpuRunner, LaunchPattern, Runner
 from .memory import aligned_empty, empty
 from .native_call import PLAIN, WRITABLE
-from .recipe import Likeness, Outline, Recipe
+from .recipe import Likeness, Outline, Recipe, launches_of
+from .within import Scan
 
 _NO_NUMBERS: Mapping[str, Number] = {}
 SizeFacts: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Fact], ...]]
@@ -212,11 +213,11 @@ class Family:
         places = {each.name: each.place for each in self.arrays} | {each.name: place for place, each in self.floats}
         made = [*(each.root for each in self.results if not self.into), *(buffer.name for buffer, _, _ in temporaries)]
         places |= {name: place for place, name in enumerate(made, len(self.code.parameters) + len(self.written))}
-        patterns = [self._pattern(bound, step, places) for step in bound.steps]
-        whole = tuple(each for each in patterns if each is not None)
+        patterns = tuple(each for step in bound.steps if (each := self._pattern(bound, step, places)) is not None)
+        patterns = patterns if len(patterns) == len(bound.steps) else ()
         signature = {dim for each in self.arrays for dim in each.dims or ()} | {each.name for _, each in self.numbers}
         extents = any(name not in signature for step in bound.steps for name in step.kernel.sizes)
-        steps = _Steps(bound, whole if len(whole) == len(patterns) else (), extents, temporaries)
+        steps = _Steps(bound, patterns, extents, temporaries)
         self._steps[found] = steps
         return steps
 
@@ -238,7 +239,7 @@ class Family:
         scalars: Mapping[str, Number],
     ) -> Recipe:
         """The recipe of a call; `made` are the shapes of the results."""
-        makes: list[Callable[[], Any]] = []
+        makes: list[partial[Any]] = []
         if not self.into:
             for each, shape in zip(self.results, made, strict=True):
                 makes.append(partial(empty, shape, each.kind))
@@ -251,12 +252,16 @@ class Family:
                 shapes.append(shape)
                 whole = pitched(shape, buffer.pad) if buffer.pad else shape
                 makes.append(partial(aligned_empty, whole, kind, buffer.align))
-        launches: list[CpuLaunch] = []
-        for pattern in steps.patterns:
-            launches.append(pattern.at({}, known, scalars))
+        launches: Sequence[CpuLaunch | Runner] = [pattern.at({}, known, scalars) for pattern in steps.patterns]
+        scans, outline = tuple[Scan, ...](), None
+        if not launches:
+            outline = self._outline(steps, like, sizes, scalars, [*(() if self.into else made), *shapes])
+            storage = {name: view for _, name, view in outline.arrays}
+            places = {name: place for place, name, _ in outline.arrays}
+            places |= {each.name: place for place, each in self.floats}
+            launches, scans = launches_of(steps.bound, outline, storage, places, self.check)
         return Recipe(
             steps.bound,
-            partial(self._outline, steps, like, sizes, scalars, shapes),
             tuple([sizes[name] for name in self.noted]),
             self.places,
             self.floats,
@@ -264,7 +269,10 @@ class Family:
             0 if self.into else len(self.results),
             self.written,
             self.check,
-            launches=launches,
+            launches,
+            None,
+            scans,
+            outline,
         )
 
     def _outline(
@@ -275,17 +283,14 @@ class Family:
         scalars: Mapping[str, Number],
         shapes: Sequence[tuple[int, ...]],
     ) -> Outline:
-        """What a call is beside its launches."""
-        numbers = self.code.numbers_at(sizes)
-        arrays = tuple(
-            (each.place, each.name, _view(cast(Any, like[each.place])[0], each.dtype)) for each in self.arrays
-        )
-        made: list[tuple[str, ArrayView]] = []
-        if not self.into:
-            made += [(each.root, _view(numbers.shapes[each.name], each.dtype)) for each in self.results]
-        for (buffer, _, _), shape in zip(steps.temporaries, shapes, strict=True):
-            made.append((buffer.name, _view(shape, buffer.dtype, buffer.pad)))
-        return Outline(numbers, scalars, arrays, tuple(made))
+        """What a call is beside its launches; `shapes` of what it makes."""
+        arrays = [(each.place, each.name, _view(cast(Any, like[each.place])[0], each.dtype)) for each in self.arrays]
+        made = [(each.root, each.dtype, 0) for each in self.results if not self.into]
+        made += [(buffer.name, buffer.dtype, buffer.pad) for buffer, _, _ in steps.temporaries]
+        first = len(self.code.parameters) + len(self.written)
+        for place, ((name, dtype, pad), shape) in enumerate(zip(made, shapes, strict=True), first):
+            arrays.append((place, name, _view(shape, dtype, pad)))
+        return Outline(self.code.numbers_at(sizes), scalars, tuple(arrays))
 
 
 def _view(shape: tuple[int, ...], dtype: DType, pad: int = 0) -> ArrayView:

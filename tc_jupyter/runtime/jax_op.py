@@ -10,7 +10,7 @@ what `f` gave.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -60,6 +60,11 @@ class Site:
     about: Traceable
     sources: tuple[int | Fixed, ...]
     linear: Linear | None = None
+
+    def places(self, wanted: Callable[[int, int], bool]) -> tuple[int, ...]:
+        """Places of the parameters that are operands, of which this holds: the place, and the number of the operand."""
+        pairs = enumerate(self.sources)
+        return tuple([place for place, each in pairs if not isinstance(each, Fixed) and wanted(place, each)])
 
     def arguments(self, operands: Sequence[Any]) -> list[Any]:
         """The arguments of the def; arrays without dimensions are numbers of Python."""
@@ -132,15 +137,12 @@ def _outline(operand: Any, parameter: Parameter) -> Any:
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, site: Site) -> tuple[list[Any], list[Any]]:
     about = site.about
     results = call_p.bind(*primals, site=site)
-    places = tuple(
-        [
-            place
-            for place, source in enumerate(site.sources)
-            if not isinstance(source, Fixed)
-            and _is_inexact(about.written[place])
-            and not isinstance(tangents[source], ad.Zero)
-        ]
-    )
+
+    def moves(place: int, operand: int) -> bool:
+        dtype = about.written[place].dtype
+        return (dtype.is_float or dtype.is_complex) and not isinstance(tangents[operand], ad.Zero)
+
+    places = site.places(moves)
     if not places or not any(about.float_results):
         return results, [_zero(each) for each in results]
     directions = [tangents[source] for place in places if not isinstance(source := site.sources[place], Fixed)]
@@ -148,10 +150,6 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, site: Site) -> tupl
     return results, [
         next(found) if is_float else _zero(each) for each, is_float in zip(results, about.float_results, strict=True)
     ]
-
-
-def _is_inexact(parameter: Parameter) -> bool:
-    return parameter.dtype.is_float or parameter.dtype.is_complex
 
 
 def _conjugate(value: Any) -> Any:
@@ -189,13 +187,7 @@ def _tangents(
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, site: Site) -> list[Any]:
     about = site.about
-    places = tuple(
-        [
-            place
-            for place, source in enumerate(site.sources)
-            if not isinstance(source, Fixed) and ad.is_undefined_primal(operands[source])
-        ]
-    )
+    places = site.places(lambda _, operand: ad.is_undefined_primal(operands[operand]))
     given = [
         ad.instantiate_zeros(each) for each, is_float in zip(cotangents, about.float_results, strict=True) if is_float
     ]
@@ -248,13 +240,7 @@ ad.primitive_transposes[call_p] = _transpose
 
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, site: Site) -> tuple[list[Any], list[Any]]:
     moved = [each if axis is None else jnp.moveaxis(each, axis, 0) for each, axis in zip(operands, axes, strict=True)]
-    places = tuple(
-        [
-            place
-            for place, source in enumerate(site.sources)
-            if not isinstance(source, Fixed) and axes[source] is not None
-        ]
-    )
+    places = site.places(lambda _, operand: axes[operand] is not None)
     if not places:
         return call_p.bind(*moved, site=site), [None] * len(site.about.float_results)
     try:

@@ -34,6 +34,7 @@ from tc_jupyter.diagnostics import NO_SPAN, Diagnostic
 from tc_jupyter.diagnostics.codes import BACKEND_FAILED, DEVICE_LIMIT
 
 from .forks import MAKING
+from .nvrtc import BackendError
 
 _LOCK = Lock()
 LAST_KNOWN = 22
@@ -47,28 +48,16 @@ _LOADED: list[Any] = []
 """Engines of loaded code: never freed, since a thread of the pool may be inside."""
 
 
-class Refused(Exception):
-    """The text cannot become code on this machine; `diagnostic` says why."""
-
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
-
-
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the code is for.
 
     Attributes:
         features: LLVM's feature string; empty: the host's.
-        triple: target triple; empty: the host's.
-        level: code generation level, 0 to 3.
         fixed: the code runs where it is put; else a linker may put it anywhere, as into a shared library.
     """
 
     features: str = ""
-    triple: str = ""
-    level: int = 2
     fixed: bool = True
 
 
@@ -162,17 +151,15 @@ def host_feature_string() -> str:
 @lru_cache(maxsize=16)
 def _machine(options: Options) -> Any:
     llvm = binding()
-    triple = options.triple or host()[0]
     features = options.features or host_feature_string()
     place = {"codemodel": "jitdefault", "jit": True} if options.fixed else {"codemodel": "default", "reloc": "pic"}
-    return llvm.Target.from_triple(triple).create_target_machine(features=features, opt=options.level, **place)
+    return llvm.Target.from_triple(host()[0]).create_target_machine(features=features, opt=2, **place)
 
 
 @lru_cache(maxsize=16)
 def _target_lines(options: Options) -> str:
     """What a module for a machine begins with."""
-    triple = options.triple or host()[0]
-    return f'target datalayout = "{_machine(options).target_data}"\ntarget triple = "{triple}"\n'
+    return f'target datalayout = "{_machine(options).target_data}"\ntarget triple = "{host()[0]}"\n'
 
 
 @lru_cache(maxsize=16)
@@ -202,7 +189,7 @@ def _parse(text: str, options: Options) -> Any:
         module.verify()
     except RuntimeError as error:
         message = f"LLVM refused generated code: {str(error).splitlines()[0]}"
-        raise Refused(
+        raise BackendError(
             Diagnostic(BACKEND_FAILED, NO_SPAN, message, help="this is a bug of tc_jupyter; please report it")
         ) from error
     return module
@@ -213,12 +200,8 @@ def _run_passes(module: Any, options: Options, passes: str) -> None:
     manager.run(module, builder)
 
 
-def passes_of(text: str) -> str:
-    """The passes that the first line asks for."""
-    return _wishes(text)[0]
-
-
 def _wishes(text: str) -> list[str]:
+    """What the first line asks for: the passes, then others."""
     first = text.split("\n", 1)[0]
     return first.removeprefix("; passes: ").strip().split(", ") if first.startswith("; passes: ") else ["loops"]
 
@@ -266,7 +249,7 @@ def put_back() -> None:
 def _prepared(text: str, options: Options) -> Any:
     """The module of a text after its passes, with the switches set for what comes then; `_LOCK` is held."""
     module = _parse(text, options)
-    _run_passes(module, options, passes_of(text))
+    _run_passes(module, options, _wishes(text)[0])
     _SWITCHED.become(_switches_of(text))
     return module
 
@@ -275,7 +258,7 @@ def emit_object(text: str, options: Options = Options()) -> bytes:
     """Compile a module to a relocatable object.
 
     Raises:
-        Refused: LLVM does not accept the text (TC903).
+        BackendError: LLVM does not accept the text (TC903).
     """
     with MAKING:
         try:
@@ -288,7 +271,7 @@ def emit_object_inside(text: str, options: Options = Options()) -> bytes:
     """As `emit_object`, for a thread that works for one that is inside `MAKING`, waits for it there, and calls `put_back` then.
 
     Raises:
-        Refused: LLVM does not accept the text (TC903).
+        BackendError: LLVM does not accept the text (TC903).
     """
     with _LOCK:
         return _machine(options).emit_object(_prepared(text, options))
@@ -343,7 +326,7 @@ def load_object(code: bytes, symbols: Iterable[str] = ()) -> Loaded:
         symbols: names of `EXTERNAL` functions that it uses.
 
     Raises:
-        Refused: a library that has one of them is not installed (TC503).
+        BackendError: a library that has one of them is not installed (TC503).
     """
     with MAKING:
         for symbol in symbols:
@@ -378,7 +361,7 @@ def _resolve(symbol: str) -> None:
         function = symbol.removeprefix("tc.")
         message = f"`{function}` is not available on this machine's CPU engine"
         help_text = "install SciPy: `pip install scipy`" if external.library == "scipy" else "the C library lacks it"
-        raise Refused(Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help=help_text))
+        raise BackendError(Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help=help_text))
     binding().add_symbol(symbol, address)
 
 

@@ -10,7 +10,7 @@ def kept(kind: str, text: str) -> jit.Loaded:
     """The code of an LLVM text in memory; `kind` is what the cache calls it.
 
     Raises:
-        jit.Refused: LLVM does not accept the text (TC903).
+        BackendError: LLVM does not accept the text (TC903).
     """
     cache = DiskCache.default()
     key = key_of(kind, text, jit.host()[0], jit.host_feature_string(), jit.version())

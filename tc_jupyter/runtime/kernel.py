@@ -257,13 +257,11 @@ def root_of(program: Program, name: str) -> str:
     return tensor.name
 
 
-def same_position(program: Program, source: str, target: str) -> bool:
-    """Whether every read of `source` is at the element that its statement writes to `target`, and happens before that."""
-    return why_elsewhere(program, source, target) is None
-
-
 def why_elsewhere(program: Program, source: str, target: str) -> str | None:
-    """Why `target` cannot be written over `source`, as a clause about `source`; `None` where it can."""
+    """Why `target` cannot be written over `source`, as a clause about `source`.
+
+    `None` where it can: every read of `source` is at the element that its statement writes to `target`, and happens before that.
+    """
     if program.tensor(source).box is not None:
         return "which begins at another index"  # its element 0 is not that of index 0
     pairs = program.tensor(source).pairs  # an engine gets a copy of what it reads: both parts are those of before
@@ -402,7 +400,7 @@ class BoundKernel:
     def _prepared(self, name: str, view: ArrayView) -> ArrayView:
         if view.usable and (view.contiguous or name in self.layout.strided):
             return view
-        return self._memory(lambda: copied(view), name, self._dtype(name), view.shape)
+        return self._memory(lambda: copied(view), name, self.program.tensor(name).dtype, view.shape)
 
     def _results(self, inputs: Inputs, numbers: Numbers, outputs: Mapping[str, ArrayView]) -> dict[str, ArrayView]:
         results: dict[str, ArrayView] = {}
@@ -411,7 +409,9 @@ class BoundKernel:
             if given is not None and given.usable:
                 results[name] = given
             elif given is not None and self.layout.accumulate:
-                results[name] = self._memory(lambda view=given: copied(view), name, self._dtype(name), given.shape)
+                results[name] = self._memory(
+                    lambda view=given: copied(view), name, self.program.tensor(name).dtype, given.shape
+                )
             else:
                 results[name] = self._allocate(inputs.library, name, numbers.shapes[name], inputs.device)
         return results
@@ -432,9 +432,6 @@ class BoundKernel:
         except ArgumentProblem as problem:
             message = f"`{name}` has elements of type {dtype.value}; {problem.came}"
             fail(codes.DEVICE_TYPE, message, self.program.source, self.program.tensor(name).span, help=problem.help)
-
-    def _dtype(self, name: str) -> DType:
-        return self.program.tensor(name).dtype
 
     def _memory(self, make: Callable[[], ArrayView], name: str, dtype: DType, shape: tuple[int, ...]) -> ArrayView:
         return in_memory(make, self.program, name, dtype, shape)

@@ -10,19 +10,21 @@ elements, size, and the bits of `s` in the low half of the last slot.
 from __future__ import annotations
 
 import ctypes
-import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from tc_jupyter.codegen import Argument, KernelSource
+from tc_jupyter.codegen.source import IN_ORDER
 from tc_jupyter.loops import Buffer, Check, Kernel, walk_statements
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary
 
+from . import threads
 from .address import numpy_address
 from .arguments import Number
 from .arrays import ITEMSIZE, ArrayView, as_numpy
@@ -140,7 +142,7 @@ def steps_of(expr: Expr, sizes: Sequence[str]) -> Steps:
                     step = ("neg", visit(part.operand))
                 case Select():
                     step = ("?", visit(part.condition), visit(part.then), visit(part.otherwise))
-                case Binary() if part.op in _OPERATIONS:
+                case Binary() if part.op in _TEXTS:
                     step = (part.op, visit(part.left), visit(part.right))
                 case _:
                     raise TypeError(f"{type(part).__name__} in the number of tasks")
@@ -153,7 +155,7 @@ def steps_of(expr: Expr, sizes: Sequence[str]) -> Steps:
 
 
 def follow(steps: Steps, sizes: Sequence[int]) -> int:
-    """What the last step gives. A quotient by nothing is 0, since both sides of a choice are computed."""
+    """What the last step gives."""
     values: list[Any] = list(sizes)
     for name, *operands in steps:
         if name == "=":
@@ -171,8 +173,7 @@ def followed(steps: Steps, count: int) -> Callable[..., int]:
         if name == "=":
             values.append(f"({operands[0]!r})")
             continue
-        text = _TEXTS.get(str(name), f"{{0}} {name} {{1}}")
-        lines.append(f" v{k} = {text.format(*[values[int(each)] for each in operands])}")
+        lines.append(f" v{k} = {_TEXTS[str(name)].format(*[values[int(each)] for each in operands])}")
         values.append(f"v{k}")
     lines.append(f" return int({values[-1]})")
     made: dict[str, Callable[..., int]] = {}
@@ -191,35 +192,32 @@ _TEXTS = {
     "max": "{0} if {0} >= {1} else {1}",
     "&&": "{0} and {1}",
     "||": "{0} or {1}",
+    **{op: f"{{0}} {op} {{1}}" for op in ("+", "-", "*", "<", "<=", ">", ">=", "==", "!=")},
 }
-"""Steps in Python, where they are not `left operation right`."""
-
-
-def _quotient(left: int, right: int) -> int:
-    return left // right if right else 0
-
+"""Steps in Python. A quotient by nothing is 0, since both sides of a choice are computed."""
 
 _OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "is": lambda value: value,
-    "neg": operator.neg,
-    "?": lambda condition, then, other: then if condition else other,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _quotient,
-    "//": _quotient,
-    "%": lambda left, right: left % right if right else 0,
-    "min": min,
-    "max": max,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "&&": lambda left, right: left and right,
-    "||": lambda left, right: left or right,
+    op: eval(f"lambda a, b=0, c=0: {text.format('a', 'b', 'c')}") for op, text in _TEXTS.items()
 }
+
+
+_MOST_FOLLOWED = 8
+"""Different sizes after which sizes are taken to change often."""
+
+
+def counter(steps: Steps) -> Callable[..., int]:
+    """The steps as a function; they are followed for sizes that were not seen lately, and compiled where many are new."""
+    quick: list[Callable[..., int]] = []
+
+    @lru_cache(maxsize=64)
+    def count(*sizes: int) -> int:
+        if quick:
+            return quick[0](*sizes)
+        if count.cache_info().misses > _MOST_FOLLOWED:
+            quick.append(followed(steps, len(sizes)))
+        return follow(steps, sizes)
+
+    return count
 
 
 _FORMATS = {
@@ -271,29 +269,40 @@ def slots(arguments: Sequence[Argument]) -> struct.Struct:
 # the CPU -------------------------------------------------------------------------------------------------------------------------
 
 
-class Code(Protocol):
-    """Loaded machine code of one kernel."""
+@dataclass(frozen=True, slots=True)
+class LoadedKernel:
+    """A kernel in memory.
 
-    @property
-    def address(self) -> int:
-        """Of the entry point."""
-        ...
+    Attributes:
+        address: of the entry point.
+        positions: of the sizes among the slots.
+        count: the sizes -> number of tasks, with a minus where the work is brief; in an order, `IN_ORDER` times as many
+            more as may be done at one time.
+    """
 
-    def tasks(self, slots: Any) -> int:
-        """How many tasks a launch with these argument slots has."""
-        ...
+    address: int
+    positions: tuple[int, ...]
+    count: Callable[..., int]
 
-    def is_brief(self, slots: Any) -> bool:
-        """Whether no thread is woken for such a launch."""
-        ...
-
-    def at_once(self, slots: Any) -> int:
-        """How many tasks of such a launch may be done at one time, if they have an order; else 0."""
-        ...
+    def tasks(self, slots: Any) -> tuple[int, int, bool]:
+        """Of a launch with these argument slots: how many tasks it has; how many may be done at one time, if they have an order,
+        else 0; and whether it is so little work that no thread is woken for it.
+        """
+        number = self.count(*[slots[k] for k in self.positions])
+        return abs(number) % IN_ORDER, max(0, number) // IN_ORDER, number < 0
 
     def run(self, slots: Any, thread_count: int | None = None) -> None:
-        """Run all tasks with these argument slots, on at most so many threads, or on those of the pool."""
-        ...
+        """Run all tasks; returns when they are done. The GIL is released meanwhile.
+
+        Args:
+            slots: a ctypes array of 8-byte slots.
+            thread_count: at most this many threads; `None`: the pool's.
+        """
+        tasks, together, brief = self.tasks(slots)
+        if together > 1:
+            threads.pool().run_rounds(self.address, ctypes.addressof(slots), tasks, together, thread_count)
+        elif tasks:
+            threads.pool().run(self.address, ctypes.addressof(slots), tasks, 1 if together else thread_count, brief)
 
 
 RECORD = 18
@@ -336,21 +345,13 @@ class CpuLaunch:
     """A launch whose sizes and strides are known.
 
     Attributes:
-        values: what goes into the slots, but for what follows.
-        sources: slot, place among what is given at the launch, and what makes the value of the slot of that.
-        scratch_slot: for the address of the memory of the threads.
-        scratch_bytes: of every thread.
+        values: what goes into the slots, but for `sources` and `scratch` of the pattern.
+        scratch_bytes: memory of every thread.
     """
 
-    entry: EntryPoint
-    code: Code
-    thread_count: Callable[[], int]
+    pattern: LaunchPattern
     values: Sequence[Number]
-    sources: Sequence[tuple[int, int, Callable[[Any], Number]]]
-    pack: Callable[..., None]
-    block: Any
-    scratch_slot: int = -1
-    scratch_bytes: int = 0
+    scratch_bytes: int
 
     def scratch(self) -> Scratch | None:
         """Memory for the threads, if the kernel wants any.
@@ -358,28 +359,29 @@ class CpuLaunch:
         Raises:
             MemoryError: it does not fit.
         """
-        workspace = self.entry.workspace
+        workspace = self.pattern.runner.entry.workspace
         if workspace is None:
             return None
-        count = self.thread_count()  # another thread of Python may change it before the kernel runs
+        count = threads.get_threads()  # another thread of Python may change it before the kernel runs
         return Scratch(aligned_empty((self.scratch_bytes * count,), _BYTE, workspace.align), count)
 
     def slots(self, given: Sequence[Any], scratch: Scratch | None, errors: int = 0) -> Any:
         """The filled slots; `errors` is the address of an error record."""
-        values = [*self.values]
-        for slot, place, value in self.sources:
+        pattern, values = self.pattern, [*self.values]
+        for slot, place, value in pattern.sources:
             values[slot] = value(given[place])
         if scratch is not None:
-            values[self.scratch_slot] = numpy_address(scratch.memory)
+            values[pattern.scratch] = numpy_address(scratch.memory)
         if errors:
             values[-1] = errors
-        block = self.block()
-        self.pack(block, 0, *values)
+        block = pattern.runner.block()
+        pattern.runner.pack(block, 0, *values)
         return block
 
     def __call__(self, given: Sequence[Any], scratch: Scratch | None, errors: int = 0) -> None:
         """Run the kernel."""
-        self.code.run(self.slots(given, scratch, errors), None if scratch is None else scratch.threads)
+        code = self.pattern.runner.code
+        code.run(self.slots(given, scratch, errors), None if scratch is None else scratch.threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,8 +394,7 @@ class CpuRunner:
 
     kernel: LaunchInfo
     entry: EntryPoint
-    code: Code
-    thread_count: Callable[[], int]
+    code: LoadedKernel
     pack: Callable[..., None]
     block: Any
     work: Callable[[Mapping[str, Number]], tuple[int, ...]] | None
@@ -402,27 +403,17 @@ class CpuRunner:
         self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
     ) -> Failure | None:
         """Run the kernel."""
-        launch = self.recorded(storage, sizes, scalars, {})
+        launch = self.pattern({}).at(storage, sizes, scalars)
         record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
         launch((), launch.scratch(), 0 if record is None else ctypes.addressof(record))
         return None if record is None else failure_of(list(record), 2, dict(self.kernel.checks))
 
-    def recorded(
-        self,
-        storage: Mapping[str, ArrayView],
-        sizes: Mapping[str, int],
-        scalars: Mapping[str, Number],
-        places: Mapping[str, int],
-    ) -> CpuLaunch:
-        """The launch at these sizes and strides.
+    def pattern(self, places: Mapping[str, int]) -> LaunchPattern:
+        """The launches at any sizes.
 
         Args:
             places: of arrays and numbers that are given at the launch.
         """
-        return self.pattern(places).at(storage, sizes, scalars)
-
-    def pattern(self, places: Mapping[str, int]) -> LaunchPattern:
-        """The launches at any sizes; `places` as in `recorded`."""
         count = len(self.entry.arguments)
         pattern = LaunchPattern(self, [0] * count, [], [], [], [], [])
         for slot, argument in enumerate(self.entry.arguments):
@@ -456,7 +447,8 @@ class LaunchPattern:
     Attributes:
         zeros: one for every slot.
         buffers, strides, sizes, scalars: slots and whose address, stride, value goes there.
-        sources, scratch: as `sources` and `scratch_slot` of `CpuLaunch`.
+        sources: slot, place among what is given at the launch, and what makes the value of the slot of that.
+        scratch: the slot for the address of the memory of the threads.
     """
 
     runner: CpuRunner
@@ -483,21 +475,15 @@ class LaunchPattern:
             values[slot] = sizes[name]
         for slot, name, dtype in self.scalars:
             values[slot] = scalar_value(dtype, scalars[name])
-        run = self.runner
-        nbytes = 0 if run.work is None else run.work({**sizes, **scalars})[0]
-        fixed = run.entry, run.code, run.thread_count, values, self.sources, run.pack, run.block
-        return CpuLaunch(*fixed, self.scratch, nbytes)
+        work = self.runner.work
+        return CpuLaunch(self, values, 0 if work is None else work({**sizes, **scalars})[0])
 
 
-def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: Code, thread_count: Callable[[], int]) -> CpuRunner:
-    """The runner of loaded code.
-
-    Args:
-        thread_count: an upper bound of the thread numbers that the code may see.
-    """
+def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: LoadedKernel) -> CpuRunner:
+    """The runner of loaded code."""
     work = None if entry.workspace is None else integers(entry.workspace.shape, kernel)
     block = ctypes.c_int64 * len(entry.arguments)
-    return CpuRunner(kernel, entry, code, thread_count, slots(entry.arguments).pack_into, block, work)
+    return CpuRunner(kernel, entry, code, slots(entry.arguments).pack_into, block, work)
 
 
 _BYTE = np.dtype(np.uint8)

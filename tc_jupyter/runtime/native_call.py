@@ -29,13 +29,11 @@ from typing import Any
 
 import numpy as np
 
-from tc_jupyter.program import DType
-
 from . import jit, threads
 from .kept import kept
 from .memory import SMALL_BYTES, empty
 from .short_forms import in_full
-from .within import address_of
+from .within import Scan, address_of
 
 MOST_ARGUMENTS, MOST_RESULTS, MOST_KERNELS = 16, 8, 8
 MOST_TASKS = 1 << 32
@@ -466,7 +464,6 @@ class _Job:
     """Who runs the kernels without the GIL; `acquire` and `release` take the pool and free it."""
 
     pool: threads.Pool
-    place: threads.Place
     kernels: Sequence[PlannedKernel]
     acquire: Any
     release: Any
@@ -499,18 +496,6 @@ class PlannedKernel:
     tasks: int = 1
     threads: int = 1
     brief: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedScan:
-    """The argument of that number has elements from `least` to `most` only, and they are `rising` if asked, or the Python path says
-    what is wrong.
-    """
-
-    argument: int
-    least: int
-    most: int
-    rising: bool = False
 
 
 class NativeCall:
@@ -559,7 +544,7 @@ class NativeCall:
         alive: object = None,
         written: Sequence[np.ndarray[Any, Any]] = (),
         changes: int | None = None,
-        scans: Sequence[PlannedScan] = (),
+        scans: Sequence[Scan] = (),
         largest: Mapping[int, float] | None = None,
     ) -> bool | None:
         """Plan calls with arguments like these; returns whether they can be planned, `None` where that may be so later.
@@ -570,7 +555,7 @@ class NativeCall:
             results: like those that a call makes and returns; without any it returns an empty tuple.
             alive: what the addresses in the slots point to.
             written: further arguments, into which the kernels write.
-            scans: index tensors, whose types and limits are `comparable`.
+            scans: where one fails, the Python path says what is wrong.
             largest: place of a `float` that may differ -> its largest value.
         """
         every = (*arguments, *written)
@@ -604,11 +589,7 @@ class NativeCall:
             )
             for kernel, patch in zip(kernels, patches, strict=True)
         ]
-        looks = [
-            (scan.argument, address_of(DType(array.dtype.name), scan.rising), array.size, scan.least, scan.most)
-            for scan in scans
-            for array in (arrays[scan.argument],)
-        ]
+        looks = [(scan.place, address_of(scan.dtype, scan.rising), scan.count, scan.least, scan.most) for scan in scans]
         shapes = [(id(shape), id(dtype)) for shape, dtype in makers]
         tables = {
             **{"arguments": rows, "shapes": shapes, "kernel_records": codes},
@@ -633,7 +614,7 @@ class NativeCall:
             if job is not None:
                 plan.changes, plan.changes_then = ctypes.addressof(threads.CHANGES), threads.CHANGES.value
                 plan.acquire, plan.release = id(job.acquire), id(job.release)
-                plan.state, plan.run, plan.wake = job.place.state, job.place.run, job.place.wake
+                plan.state, plan.run, plan.wake = job.pool.state, job.pool.entry, job.pool.wake
             for name, table in words.items():
                 setattr(plan, name, ctypes.addressof(table))
             plan.empty = id(empty if any(array.nbytes >= SMALL_BYTES for array in results) else np.empty)
@@ -650,8 +631,9 @@ class NativeCall:
 def _job(kernels: Sequence[PlannedKernel]) -> _Job | None:
     """The pool with workers for these kernels; `None` while it runs something."""
     pool = threads.pool()
-    place = pool.ready(max(kernel.threads for kernel in kernels))
-    return None if place is None else _Job(pool, place, tuple(kernels), pool.busy.acquire, pool.busy.release)
+    if not pool.ready(max(kernel.threads for kernel in kernels)):
+        return None
+    return _Job(pool, tuple(kernels), pool.busy.acquire, pool.busy.release)
 
 
 def _finish(reference: weakref.ref[_Plan]) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import struct
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -61,10 +60,10 @@ class Compiled:
 
 
 class BackendError(Exception):
-    """A compiler is absent, or refused a text.
+    """A compiler, for CUDA or for the CPU, is absent, refused a text, or lacks a library.
 
     Attributes:
-        diagnostic: TC903, with the lines of the cell where the log names them.
+        diagnostic: TC903, with the lines of the cell where the log names them; TC503 for a library.
         log: everything that the compiler said.
     """
 
@@ -143,27 +142,6 @@ def compile_cuda(
         return Compiled(ptx, cubin, log, arch)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
-
-
-def pack(compiled: Compiled) -> bytes:
-    """The value as bytes for a cache on disk: two lengths, then PTX, log, cubin."""
-    ptx, log = compiled.ptx.encode(), compiled.log.encode()
-    return struct.pack("<QQ", len(ptx), len(log)) + ptx + log + compiled.cubin
-
-
-def unpack(data: bytes, arch: str) -> Compiled | None:
-    """The inverse of `pack`; `None` for bytes that `pack` did not make."""
-    if len(data) < 16:
-        return None
-    ptx, log = struct.unpack_from("<QQ", data)
-    if 16 + ptx + log > len(data):
-        return None
-    try:
-        return Compiled(
-            data[16 : 16 + ptx].decode(), data[16 + ptx + log :], data[16 + ptx : 16 + ptx + log].decode(), arch
-        )
-    except UnicodeDecodeError:
-        return None
 
 
 _lock = threading.Lock()

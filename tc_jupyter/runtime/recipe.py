@@ -11,8 +11,9 @@ Worked example: `softmax(x)` in a loop finds sizes, shapes, layout and code once
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -22,10 +23,9 @@ import numpy as np
 from tc_jupyter.program import DType
 
 from . import threads
-from .address import numpy_address
 from .alternating import Alternating, alternating
 from .arguments import LARGEST, Number, Parameter, misfit, read_scalar
-from .arrays import ITEMSIZE, ArrayView, apart, share_elements
+from .arrays import ArrayView, apart, share_elements
 from .cuda import CudaRunner, on_device_of
 from .kernel import BoundKernel, Inputs, Numbers, Step, root_of
 from .launch import CpuLaunch, CpuRunner, Runner
@@ -38,10 +38,9 @@ from .native_call import (
     WRITABLE,
     NativeCall,
     PlannedKernel,
-    PlannedScan,
 )
 from .pairs import Pairs
-from .within import comparable, within
+from .within import Scan, comparable
 
 Likeness: TypeAlias = tuple[Hashable, ...]
 
@@ -88,34 +87,17 @@ def _on_gpu(kind: type, array: Any) -> Hashable | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
-    """The index tensor at a place among the arguments has elements from `least` to `most` only, and they are `rising` if asked."""
-
-    place: int
-    least: int
-    most: int
-    count: int
-    rising: bool
-    within: Callable[[int, int, int, int], int]
-
-    def fails(self, values: Sequence[Any]) -> bool:
-        """Whether an element is outside."""
-        return not self.within(numpy_address(values[self.place]), self.count, self.least, self.most)
-
-
-@dataclass(frozen=True, slots=True)
 class Outline:
     """A call as the general path sees it, without its arrays.
 
     Attributes:
-        arrays: place among the arguments (those of `out=` follow the others), name in the storage, and the view as it was.
-        made: name in the storage, and the view as it was, of what the call makes.
+        arrays: place among the arguments (those of `out=` follow the others, and what the call makes those), name in the storage,
+            and the view as it was.
     """
 
     numbers: Numbers
     scalars: Mapping[str, Number]
     arrays: tuple[tuple[int, str, ArrayView], ...]
-    made: tuple[tuple[str, ArrayView], ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +105,6 @@ class Recipe:
     """A call that can be made again with other arrays.
 
     Attributes:
-        describe: gives `outline`, which few calls need.
         noted: the sizes, as `RecentCalls` wants them.
         places: of arrays among the arguments.
         floats: place and parameter of the numbers that may differ.
@@ -132,31 +113,24 @@ class Recipe:
         written: for each argument of `out=`, its place and those of the arguments that may be the same array.
         on: an array on the GPU that works.
         scans: of the index tensors that nothing but limits is asked of.
-        launches: made by the first repetition, for each step of the kernel; a launch depends on nothing that may differ.
+        launches: for each step of the kernel; a launch depends on nothing that may differ.
+        outline: the call as the general path sees it, for launches that are no `CpuLaunch`.
         planned: whether `native_call` may follow it.
     """
 
     bound: BoundKernel
-    describe: Callable[[], Outline]
     noted: tuple[int, ...]
     places: tuple[int, ...]
     floats: tuple[tuple[int, Parameter], ...]
-    makes: Sequence[Callable[[], Any]]
+    makes: Sequence[partial[Any]]
     results: int
     written: tuple[tuple[int, frozenset[int]], ...]
     check: str
+    launches: Sequence[CpuLaunch | Runner]
     on: ArrayView | None = None
     scans: tuple[Scan, ...] = ()
-    launches: Sequence[CpuLaunch | Runner] = ()
+    outline: Outline | None = None
     planned: bool = True
-    known: Outline | None = None
-
-    @property
-    def outline(self) -> Outline:
-        """The call as the general path sees it."""
-        if self.known is None:
-            self.known = self.describe()
-        return self.known
 
     def __call__(self, values: Sequence[Any]) -> Any:
         """The results for other arrays, an empty tuple with `out=`; `None` where the general path has to look.
@@ -182,8 +156,6 @@ class Recipe:
     def _made(self, values: Sequence[Any]) -> Any:
         fresh = [make() for make in self.makes]
         every = [*values, *fresh]
-        if not self.launches:
-            self._prepare(every)
         for scan in self.scans:
             if scan.fails(values):
                 return None
@@ -213,68 +185,20 @@ class Recipe:
             if isinstance(launch, CpuLaunch):
                 launch(every, scratch[k])
                 continue
+            assert self.outline is not None
             if storage is None:
-                storage, scalars = self._views(every), self._scalars(every)
+                storage = {name: _again(view, every[place]) for place, name, view in self.outline.arrays}
+                scalars = self._scalars(self.outline, every)
             self.bound.start(self.bound.steps[k], launch, self.outline.numbers, storage, scalars, self.check)
 
-    def _views(self, every: Sequence[Any]) -> dict[str, ArrayView]:
-        """Where every buffer is."""
-        outline = self.outline
-        views = [*outline.arrays, *self._places_of_made(len(every))]
-        return {name: _again(view, every[place]) for place, name, view in views}
-
-    def _places_of_made(self, count: int) -> list[tuple[int, str, ArrayView]]:
-        """What the call makes, as in `arrays` of the outline; `count`: with the arguments."""
-        made = self.outline.made
-        return [(place, *each) for place, each in enumerate(made, count - len(made))]
-
-    def _scalars(self, values: Sequence[Any]) -> Mapping[str, Number]:
+    def _scalars(self, outline: Outline, values: Sequence[Any]) -> Mapping[str, Number]:
         source = self.bound.program.source
         given = {each.name: read_scalar(each, values[place], source) for place, each in self.floats}
-        return {**self.outline.scalars, **given}
-
-    def _prepare(self, every: Sequence[Any]) -> None:
-        """Find what launches, for each step."""
-        storage, outline = self._views(every), self.outline
-        sizes = outline.numbers.sizes
-        places = {name: place for place, name, _ in (*outline.arrays, *self._places_of_made(len(every)))}
-        places |= {each.name: place for place, each in self.floats}
-        launches: list[CpuLaunch | Runner] = []
-        scans: list[Scan] = []
-        for step in self.bound.steps:
-            run, looks = step.run, self._scans(step, storage)
-            if isinstance(run, CpuRunner) and not step.kernel.checks and looks is not None:
-                launches.append(run.recorded(storage, sizes, outline.scalars, places))
-                scans += looks
-            elif isinstance(run, CudaRunner) and all(view.device != "cpu" for view in storage.values()):
-                launches.append(run.planned(storage, sizes))
-            else:
-                launches.append(run)
-        different = {(scan.place, scan.least, scan.most, scan.rising): scan for scan in scans}
-        self.scans, self.launches = tuple(different.values()), tuple(launches)
-
-    def _scans(self, step: Step, storage: Mapping[str, ArrayView]) -> list[Scan] | None:
-        """The checks on data before a step, if they are limits of whole arguments."""
-        found: list[Scan] = []
-        outline = self.outline
-        inputs = {name: (place, view) for place, name, view in outline.arrays if name in self.bound.program.parameters}
-        for number in step.scans if self.check == "all" else ():
-            limits = self.bound.numbers.limits(number, outline.numbers, storage)
-            if limits is None or not all(name in inputs for name, *_ in limits):
-                return None
-            for name, least, most, rising in limits:
-                place, view = inputs[name]
-                if not view.contiguous or view.dtype is None or not comparable(view.dtype, least, most, rising):
-                    return None
-                if view.elements:
-                    found.append(Scan(place, least, most, view.elements, rising, within(view.dtype, rising)))
-        return found
+        return {**outline.scalars, **given}
 
     def again(self, even: Sequence[Any], odd: Sequence[Any]) -> Alternating | None:
         """A native loop of this call, whose arguments and arrays of `out=` take turns; `None` where Python looks every time."""
         fresh = [make() for make in self.makes]
-        if not self.launches:
-            self._prepare([*even, *fresh])
         launches = [each for each in self.launches if isinstance(each, CpuLaunch)]
         if self.on is not None or self.scans or len(launches) < len(self.launches):
             return None
@@ -290,14 +214,12 @@ class Recipe:
         if native.taken:
             return None
         read = len(values) - len(self.written)
-        outline = self.outline
-        arrays = [view for _, _, view in outline.arrays]
-        if not all(isinstance(launch, CpuLaunch) for launch in self.launches) or not all(v.contiguous for v in arrays):
+        if not all(isinstance(launch, CpuLaunch) for launch in self.launches):
             return False
         if any(each.dtype not in (DType.FLOAT32, DType.FLOAT64) for _, each in self.floats):
             return False
-        outer = [*arrays, *(view for _, view in outline.made[: self.results])]
-        if sum(view.elements * ITEMSIZE[view.dtype] for view in outer if view.dtype is not None) > MOST_BYTES:
+        made = [math.prod(make.args[0]) * make.args[1].itemsize for make in self.makes[: self.results]]
+        if sum(values[place].nbytes for place in self.places) + sum(made) > MOST_BYTES:
             return False
         if any(
             share_elements(values[target], values[k]) for target, _ in self.written for k in self.places if k < target
@@ -311,25 +233,24 @@ class Recipe:
         for launch in cast("Sequence[CpuLaunch]", self.launches):
             scratch = launch.scratch()
             block = launch.slots(every, scratch)
-            tasks, brief = launch.code.tasks(block), launch.code.is_brief(block)
-            together = launch.code.at_once(block)
+            code = launch.pattern.runner.code
+            tasks, together, brief = code.tasks(block)
             if not 0 < tasks < MOST_TASKS or together > 1:
                 return False
             moving = range(len(values) + self.results)
-            sources = [(slot, place, place in single) for slot, place, _ in launch.sources if place in moving]
+            sources = [(slot, place, place in single) for slot, place, _ in launch.pattern.sources if place in moving]
             temporary += [] if scratch is None else [scratch.memory]
             most = together or min(tasks, count)
-            kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, most, brief))
+            kernels.append(PlannedKernel(code.address, block, sources, tasks, most, brief))
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False
-        scans = [PlannedScan(scan.place, scan.least, scan.most, scan.rising) for scan in self.scans]
         largest = {place: LARGEST[each.dtype] for place, each in self.floats}
         if pairs is not None and not pairs.are_arrays:
             return False  # a kernel has the address of the parts of a number
         every = values if pairs is None else pairs.joined(values)
-        made = results if pairs is None else [pairs.number(k, each) for k, each in enumerate(results)]
-        given = every[:read], made, kernels, temporary, every[read:]
-        return native.record(*given, changes, scans, largest)
+        results = results if pairs is None else [pairs.number(k, each) for k, each in enumerate(results)]
+        given = every[:read], results, kernels, temporary, every[read:]
+        return native.record(*given, changes, self.scans, largest)
 
 
 def _again(view: ArrayView, array: Any) -> ArrayView:
@@ -393,20 +314,58 @@ def recipe(
     read_or_written = {name for _, name, _ in arrays}
     names = [*results, *(name for name in storage if name not in results and name not in read_or_written)]
     makes = tuple(_make(bound, name, storage[name], name in results) for name in names)
-    made = tuple((name, storage[name].moved(0, None)) for name in names)
     written = tuple(
         (place, frozenset(k for k, name in own if (name, result) in same))
         for (place, _), result in zip(given, program.results, strict=False)
     )
+    places = tuple(place for place, _, _ in arrays)
+    arrays = (*arrays, *((place, name, storage[name]) for place, name in enumerate(names, len(values))))
     views = tuple((place, name, view.moved(0, None)) for place, name, view in arrays)
-    outline = Outline(found.numbers, dict(inputs.scalars), views, made)
-    on = next((view for view in (*(view for _, view in made), *storage.values()) if view.device != "cpu"), None)
-    places = tuple(place for place, _, _ in views)
-    common = floats, makes, len(results), written, check
-    return Recipe(bound, lambda: outline, found.noted, places, *common, None if on is None else on.moved(0, None))
+    outline = Outline(found.numbers, dict(inputs.scalars), views)
+    on = next((storage[name] for name in (*names, *storage) if storage[name].device != "cpu"), None)
+    slots = {name: place for place, name, _ in views} | {each.name: place for place, each in floats}
+    launches, scans = launches_of(bound, outline, storage, slots, check)
+    common = floats, makes, len(results), written, check, launches
+    return Recipe(bound, found.noted, places, *common, None if on is None else on.moved(0, None), scans, outline)
 
 
-def _make(bound: BoundKernel, name: str, view: ArrayView, result: bool) -> Callable[[], Any]:
+def launches_of(
+    bound: BoundKernel, outline: Outline, storage: Mapping[str, ArrayView], places: Mapping[str, int], check: str
+) -> tuple[tuple[CpuLaunch | Runner, ...], tuple[Scan, ...]]:
+    """What launches, for each step, and what is looked at before; `places` of arrays and numbers that may differ."""
+    sizes = outline.numbers.sizes
+    launches: list[CpuLaunch | Runner] = []
+    scans: list[Scan] = []
+    for step in bound.steps:
+        run, looks = step.run, _scans(bound, step, outline, storage) if check == "all" else []
+        if isinstance(run, CpuRunner) and not step.kernel.checks and looks is not None:
+            launches.append(run.pattern(places).at(storage, sizes, outline.scalars))
+            scans += looks
+        elif isinstance(run, CudaRunner) and all(view.device != "cpu" for view in storage.values()):
+            launches.append(run.planned(storage, sizes))
+        else:
+            launches.append(run)
+    return tuple(launches), tuple(dict.fromkeys(scans))
+
+
+def _scans(bound: BoundKernel, step: Step, outline: Outline, storage: Mapping[str, ArrayView]) -> list[Scan] | None:
+    """The checks on data before a step, if they are limits of whole arguments."""
+    found: list[Scan] = []
+    inputs = {name: (place, view) for place, name, view in outline.arrays if name in bound.program.parameters}
+    for number in step.scans:
+        limits = bound.numbers.limits(number, outline.numbers, storage)
+        if limits is None or not all(name in inputs for name, *_ in limits):
+            return None
+        for name, least, most, rising in limits:
+            place, view = inputs[name]
+            if not view.contiguous or view.dtype is None or not comparable(view.dtype, least, most, rising):
+                return None
+            if view.elements:
+                found.append(Scan(place, view.dtype, view.elements, least, most, rising))
+    return found
+
+
+def _make(bound: BoundKernel, name: str, view: ArrayView, result: bool) -> partial[Any]:
     owner = cast(Any, view.owner)
     assert view.dtype is not None
     if view.device != "cpu":

@@ -40,6 +40,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tc_jupyter.diagnostics import shown_value
@@ -202,7 +203,7 @@ no:
 define internal { i64, i64 } @work(ptr %s, i64 %id, i64 %ticks) {
 ; runs tasks, for as long as %ticks, of which -1 is for ever; returns how many, and 1 if there may be more
 entry:
-  %began = call i64 @ticks()
+  %began = call i64 @tc.ticks()
   %ever = icmp eq i64 %ticks, -1
   %few = select i1 %ever, i64 SLICE, i64 1
   %short = lshr i64 %ticks, 4
@@ -238,7 +239,7 @@ finish:
   %done.at = getelementptr i8, ptr %s, i64 256
   %done.before = atomicrmw add ptr %done.at, i64 %tasks acq_rel
   %count.next = add i64 %count, %tasks
-  %now = call i64 @ticks()
+  %now = call i64 @tc.ticks()
   %took = sub i64 %now, %before
   %all.short = mul i64 %short, %units
   %quick = icmp ule i64 %took, %all.short
@@ -500,13 +501,13 @@ end:
 define i64 @tc.alone(ptr %f, ptr %args, i64 %first, i64 %total, i64 %ticks) {
 ; the tasks from %first on in order on this thread, for as long as %ticks; returns the first one that is left
 entry:
-  %began = call i64 @ticks()
+  %began = call i64 @tc.ticks()
   if ult i64 %first, %total ? run : end
 run:
   %index = phi i64 [ %first, %entry ], [ %next, %run ]
   call void %f(ptr %args, i64 %index, i64 0, i64 %total)
   %next = add i64 %index, 1
-  %now = call i64 @ticks()
+  %now = call i64 @tc.ticks()
   %so.far = sub i64 %now, %began
   %in.time = icmp ult i64 %so.far, %ticks
   %more = icmp ult i64 %next, %total
@@ -529,16 +530,10 @@ entry:
   ret void
 }
 
-define internal i64 @ticks() {
+define i64 @tc.ticks() {
 ; of a clock of the processor; 0 where there is none that programs may read
 entry:
   TICKS
-}
-
-define i64 @tc.ticks() {
-entry:
-  %now = call i64 @ticks()
-  ret i64 %now
 }
 """
 
@@ -583,42 +578,26 @@ def pool_text() -> str:
     return in_full(text) + f"\n{declares_pause}\n{declares_ticks}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
-    """The compiled functions of the pool; all but the keeper release the GIL."""
-
-    work: Any
-    worker: Any
-    run: Any
-    wait: Any
-    cancel: Any
-    alone: Any
-    pause: Any
-    ticks: Any
-    of_round: int
-
-
 _P, _I = ctypes.c_void_p, ctypes.c_int64
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "work": (_I, _P, _I, _I),
+    "worker": (None, _P, _I, _I),
+    "run": (_I, _P, _P, _P, _I, _I, _I, _I, _P),
+    "wait": (_I, _P, _I),
+    "cancel": (_I, _P),
+    "alone": (_I, _P, _P, _I, _I, _I),
+    "pause": (None, _I),
+    "ticks": (_I,),
+}
+"""What the functions of the text return and take; they release the GIL."""
 
 
 @lru_cache(maxsize=1)
-def _code() -> _Code:
+def _code() -> SimpleNamespace:
+    """Those functions by name, and the address of `of_round`."""
     loaded = kept("pool", pool_text())
-
-    def function(name: str, result: Any, *arguments: Any) -> Any:
-        return ctypes.CFUNCTYPE(result, *arguments)(loaded.address(name))
-
-    return _Code(
-        function("tc.work", _I, _P, _I, _I),
-        function("tc.worker", None, _P, _I, _I),
-        function("tc.run", _I, _P, _P, _P, _I, _I, _I, _I, _P),
-        function("tc.wait", _I, _P, _I),
-        function("tc.cancel", _I, _P),
-        function("tc.alone", _I, _P, _P, _I, _I, _I),
-        function("tc.pause", None, _I),
-        function("tc.ticks", _I),
-        loaded.address("tc.of.round"),
-    )
+    made = {name: ctypes.CFUNCTYPE(*kinds)(loaded.address(f"tc.{name}")) for name, kinds in _FUNCTIONS.items()}
+    return SimpleNamespace(**made, of_round=loaded.address("tc.of.round"))
 
 
 def _yield_function() -> Any:
@@ -626,21 +605,6 @@ def _yield_function() -> Any:
     if sys.platform == "win32":
         return ctypes.CDLL("kernel32").SwitchToThread
     return ctypes.CDLL(None).sched_yield
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Addresses of a pool for native callers, which run a job as `Pool.run` does.
-
-    Attributes:
-        state: what `run` works on.
-        run: `tc.run` of the text above.
-        wake: where it writes which threads have to be woken.
-    """
-
-    state: int
-    run: int
-    wake: int
 
 
 @dataclass(slots=True)
@@ -670,6 +634,8 @@ class Pool:
 
     Attributes:
         busy: held while a job runs.
+        state, entry, wake: for native callers, which run a job as `run` does: what `tc.run` of the text above works on, where it
+            is, and where it writes which threads have to be woken.
         workers: all threads but that of the caller.
     """
 
@@ -677,11 +643,13 @@ class Pool:
         self.code = _code()
         size = _WORKERS + (MOST_THREADS + 1) * _LINE
         self._memory = ctypes.create_string_buffer(size + _LINE)
-        self._state = (ctypes.addressof(self._memory) + _LINE - 1) // _LINE * _LINE
+        self.state = (ctypes.addressof(self._memory) + _LINE - 1) // _LINE * _LINE
         self._wake = (ctypes.c_int64 * MOST_THREADS)()
+        self.entry = ctypes.cast(self.code.run, ctypes.c_void_p).value or 0
+        self.wake = ctypes.addressof(self._wake)
         self._yield = _yield_function()
-        ctypes.c_void_p.from_address(self._state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
-        ctypes.c_void_p.from_address(self._state + _PROCESSOR).value = cpus.reader_address()
+        ctypes.c_void_p.from_address(self.state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
+        ctypes.c_void_p.from_address(self.state + _PROCESSOR).value = cpus.reader_address()
         self.busy = threading.Lock()
         self.workers: list[_Worker] = []
         self._spins = PAUSES
@@ -737,18 +705,17 @@ class Pool:
         while first < tasks:
             first = self.code.alone(function, args, first, tasks, self._look)
 
-    def ready(self, count: int) -> Place | None:
-        """Where native callers find this pool, which has workers for `count` threads from now on; `None` while a job runs."""
+    def ready(self, count: int) -> bool:
+        """Whether native callers find workers for `count` threads from now on; not while a job runs."""
         if self.busy.locked():
-            return None
+            return False
         with self.busy:
             self._start_workers(count)
-        run = ctypes.cast(self.code.run, ctypes.c_void_p).value or 0
-        return Place(self._state, run, ctypes.addressof(self._wake))
+        return True
 
     def _together(self, function: int, args: int, tasks: int, count: int, brief: bool) -> None:
         try:
-            answer = self.code.run(self._state, function, args, tasks, count, brief, PAUSES, self._wake)
+            answer = self.code.run(self.state, function, args, tasks, count, brief, PAUSES, self._wake)
             if answer != _DONE:
                 self._rest(answer, count)
         except BaseException:
@@ -774,12 +741,12 @@ class Pool:
             self._keep_apart(count)
         if answer == _ALONE and self._follows():
             # what comes next finds them awake; a job without tasks tells who sleeps
-            answer = self.code.run(self._state, None, None, 0, count, False, PAUSES, self._wake)
+            answer = self.code.run(self.state, None, None, 0, count, False, PAUSES, self._wake)
         if answer < 0:
             return
         self._wake_sleepers()
         self._help()
-        while not self.code.wait(self._state, PAUSES):
+        while not self.code.wait(self.state, PAUSES):
             pass
         self._keep_apart(count)
         if not answer:
@@ -807,8 +774,8 @@ class Pool:
         while True:
             with suppress(BaseException):
                 self._release_sleepers()  # their flags are down: nobody else would wake them
-                self.code.cancel(self._state)
-                while not self.code.wait(self._state, PAUSES):
+                self.code.cancel(self.state)
+                while not self.code.wait(self.state, PAUSES):
                     pass
                 return
 
@@ -820,7 +787,7 @@ class Pool:
 
     def _help(self) -> None:
         """Run tasks of the job until none is left to begin."""
-        while self.code.work(self._state, 0, self._look):
+        while self.code.work(self.state, 0, self._look):
             pass
 
     def _make_room(self, count: int) -> None:
@@ -848,7 +815,7 @@ class Pool:
 
     def _word(self, offset: int) -> ctypes.c_int64:
         """A word of the shared state."""
-        return ctypes.c_int64.from_address(self._state + offset)
+        return ctypes.c_int64.from_address(self.state + offset)
 
     def _start_workers(self, count: int) -> None:
         for number in range(len(self.workers) + 1, count):
@@ -867,7 +834,7 @@ class Pool:
 
     def _work(self, number: int, worker: _Worker) -> None:
         while True:
-            self.code.worker(self._state, number, self._spins)
+            self.code.worker(self.state, number, self._spins)
             worker.slept_on = cpus.current_cpu()
             worker.lock.acquire()
 

@@ -10,11 +10,14 @@ Worked example: `within(DType.INT32)(address, 3, 0, 9)` is 0 if the three intege
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from tc_jupyter.program import DType
 
+from .address import numpy_address
 from .kept import kept
 
 _TEXT = """; passes: loops
@@ -133,6 +136,25 @@ _EXACT = 1 << 53
 """Up to so large integers `double` has all of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The `count` elements of the index tensor at a place among the arguments, of type `dtype`, are from `least` to `most` only,
+    and they are `rising` if asked.
+    """
+
+    place: int
+    dtype: DType
+    count: int
+    least: int
+    most: int
+    rising: bool
+
+    def fails(self, values: Sequence[Any]) -> bool:
+        """Whether an element is outside."""
+        look = within(self.dtype, self.rising)
+        return not look(numpy_address(values[self.place]), self.count, self.least, self.most)
+
+
 def comparable(dtype: DType, least: int, most: int, rising: bool = False) -> bool:
     """Whether `within` tells of a type and limits; it does not of values that are none of `int64`, nor of rising floats."""
     if not dtype.is_float:
@@ -147,7 +169,7 @@ def within(dtype: DType, rising: bool = False) -> Any:
     `comparable`.
 
     Raises:
-        jit.Refused: LLVM does not accept the text (TC903).
+        BackendError: LLVM does not accept the text (TC903).
     """
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, ctypes.c_void_p, word, word, word)(address_of(dtype, rising))

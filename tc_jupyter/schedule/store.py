@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.files import read_own
+from tc_jupyter.files import read_own, write_whole
 
 from .schedule import Schedule, Step, steps_from_data, steps_to_data
 from .stage import StageGraph
@@ -111,7 +109,7 @@ class ScheduleStore:
         }
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(self.folder / f"{key.digest}.json", json.dumps(data))
+            write_whole(self.folder / f"{key.digest}.json", json.dumps(data).encode())
         except OSError:
             return False
         return True
@@ -127,18 +125,6 @@ def _record(data: Mapping[str, Any], key: StoreKey) -> Record | None:
     if data["schema"] != SCHEMA or data["key"] != known or not all(step[0] in PRIMITIVES for step in data["steps"]):
         return None
     return Record(steps_from_data(data["steps"]), float(data["seconds"]))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".json")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 __all__ = ["Record", "ScheduleStore", "StoreKey"]

@@ -16,6 +16,7 @@ from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read,
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.launch import integers, scalar_value, slots
 from tc_jupyter.schedule import Target
+from tests.running import cpu_with
 
 F32 = DType.FLOAT32
 ISAS = ("avx512", "avx2", "baseline") if platform.machine() in ("x86_64", "AMD64") else ("baseline",)
@@ -35,7 +36,7 @@ AVX512 = Target(
 
 @lru_cache(maxsize=4)
 def target(isa: str | None = None):
-    return cpu.cpu_target(2, isa)
+    return cpu_with(isa)
 
 
 def var(name: str) -> IndexVar:

@@ -517,7 +517,7 @@ def test_little_work_is_one_task(isa):
     loaded = cpu.load(source, None, target(isa))
 
     def count(*sizes: int) -> int:
-        return loaded.tasks((ctypes.c_int64 * 4)(0, 0, *sizes))
+        return loaded.tasks((ctypes.c_int64 * 4)(0, 0, *sizes))[0]
 
     assert [count(m, n) for m, n in ((0, 5), (1, 1), (17, 1023), (511, 17))] == [0, 1, 1, 1]
     assert count(4096, 4096) > 64
@@ -585,7 +585,7 @@ def innermost(made, isa: str, pattern: str) -> str:
 @pytest.mark.skipif(not jit.host()[0].startswith("x86_64"), reason="reads x86 assembly")
 @pytest.mark.parametrize(("isa", "rows", "columns"), [("avx512", 12, 32), ("avx512", 8, 48), ("avx2", 6, 16)])
 def test_register_tiles_do_not_spill(isa, rows, columns):
-    if cpu.cpu_target(1, isa).vector_bits < {"avx512": 512, "avx2": 256}[isa]:
+    if target(isa).vector_bits < {"avx512": 512, "avx2": 256}[isa]:
         pytest.skip(f"no {isa} here")
     body = innermost(gemm(rows, columns), isa, r"vfmadd")
     vectors = rows * columns * 32 // target(isa).vector_bits

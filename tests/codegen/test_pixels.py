@@ -18,6 +18,7 @@ from tc_jupyter.program import DType
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.schedule import size_class
+from tests.running import cpu_with
 from tests.strategies import drawn
 
 pytest.importorskip("llvmlite")
@@ -73,7 +74,7 @@ def test_rows_of_all_lengths(dtype, values):
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_vectors_of_pixels_are_not_gathered(isa):
-    target = cpu.cpu_target(1, isa)
+    target = cpu_with(isa, 1)
     definition = tc.compile(GRAY.replace("TYPE", "float"), target="cpu")["f"].definition()
     constants, facts = size_class(definition.program, definition.found.ranges, {"H": 100, "W": 100, "C": 3})
     assert constants == (("C", 3),)
@@ -119,7 +120,7 @@ SUMS = (
 @pytest.mark.parametrize("isa", ISAS)
 def test_sums_of_values_have_vectors_along_the_elements(statement, isa):
     """A vector along two to four values would be mostly empty, and what they share would be computed for each of them."""
-    target = cpu.cpu_target(1, isa)
+    target = cpu_with(isa, 1)
     text = f"def f(float(B,N,C) A, float(B,N) W) -> (Y) {{ {statement} }}"
     definition = tc.compile(text, target="cpu", allow=QUIET)["f"].definition()
     constants, facts = size_class(definition.program, definition.found.ranges, {"B": 100, "N": 1000, "C": 3})

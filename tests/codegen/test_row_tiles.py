@@ -14,6 +14,7 @@ from tc_jupyter.codegen.llvm.row_tiles import Part, row_tiles
 from tc_jupyter.loops import Buffer, Store, walk_statements
 from tc_jupyter.program import DType, Size, int64
 from tc_jupyter.runtime import cpu
+from tc_jupyter.runtime.launch import LoadedKernel
 from tests.codegen.llvm_kernels import ISAS, add, kernel, least, loop, mul, numpy_dtype, op, read, target, var
 
 H, W = Size("H"), Size("W")
@@ -154,7 +155,7 @@ def test_a_temporary_is_made_in_the_tiles_that_the_schedule_says():
 PLANES = "def f({0}(L,M,N) X) -> (Y) {{ Y(h,i,j) = X(h,i,j) + X(h-1,i,j) + X(h+1,i,j) - X(h,i-1,j) + X(h,i,j+1) }}"
 
 
-def in_planes(dtype: DType, isa: str, llc_bytes: int) -> cpu.LoadedKernel:
+def in_planes(dtype: DType, isa: str, llc_bytes: int) -> LoadedKernel:
     """The code of `PLANES`."""
     definition = tc.compile(
         PLANES.format(dtype.value), target="cpu", allow=["TC231", "TC234", "TC235", "TC321"]

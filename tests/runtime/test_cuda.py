@@ -250,9 +250,9 @@ def doubled(strided=False, **more) -> Kernel:
     return Kernel("double_O", buffers, ("N",), more.pop("scalars", ()), Block((blocks,)), **more)
 
 
-def run(kernel, storage, sizes, scalars=None, bits=32, **options):
+def run(kernel, storage, sizes, scalars=None, bits=32):
     target = cuda.cuda_target("sm_80")
-    made = cuda.runner(kernel, emit_cuda(kernel, target, bits), target, **options)
+    made = cuda.CudaRunner(kernel, emit_cuda(kernel, target, bits), target)
     return made, made(storage, sizes, scalars or {})
 
 
@@ -426,11 +426,6 @@ def test_a_refused_launch_leaves_the_context(cupy):
     assert "intact" in caught.value.diagnostic.help
 
 
-def test_waiting_for_each_launch_is_a_choice(cupy):
-    run(doubled(), arrays(512), {"N": 512}, synchronous=True)
-    assert ("synchronize", 0) in cupy.log
-
-
 def vectorised() -> Kernel:
     at = Binary("+", Binary("*", IndexVar("j"), int64(4), DType.INT64), IndexVar("v"), DType.INT64)
     store = Store("O", (IndexVar("i"), at), Read("A", (IndexVar("i"), at), DType.FLOAT32))
@@ -457,7 +452,7 @@ def test_vectors_only_where_the_call_is_aligned(cupy):
         return {"A": on_device(view), "O": on_device(view.copy() if offset else view)}
 
     target = cuda.cuda_target("sm_80")
-    made = cuda.runner(vectorised(), emit_cuda(vectorised(), target), target)
+    made = cuda.CudaRunner(vectorised(), emit_cuda(vectorised(), target), target)
     made(storage(0, 8), {"M": 2, "N": 8}, {})
     made(storage(0, 16), {"M": 2, "N": 16}, {})
     assert [("tc_load<4>" in found.source.text) for found in made.variants.values()] == [True]

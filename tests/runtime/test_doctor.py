@@ -41,10 +41,6 @@ def test_missing_parts_say_what_is_lost_and_how_to_get_them():
     assert not report.healthy
 
 
-def test_extra_looks_are_shown():
-    assert "cache" in {finding.name for finding in doctor((lambda: Finding("cache", "ok", "3 entries"),)).findings}
-
-
 def test_the_engine_in_one_line():
     assert engine("interpreter").startswith("interpreter (asked for")
     assert engine().startswith(doctor().engine)

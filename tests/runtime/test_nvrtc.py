@@ -82,12 +82,3 @@ def test_missing_library_names_the_extra(monkeypatch):
     finally:
         monkeypatch.undo()
         nvrtc._load.cache_clear()
-
-
-def test_packed_bytes_come_back_and_damaged_ones_do_not():
-    compiled = nvrtc.compile_cuda(SCALE, "sm_80")
-    packed = nvrtc.pack(compiled)
-    assert nvrtc.unpack(packed, "sm_80") == compiled
-    assert nvrtc.unpack(packed[:100], "sm_80") is None
-    assert nvrtc.unpack(b"", "sm_80") is None
-    assert nvrtc.unpack(b"\xff" * 64, "sm_80") is None

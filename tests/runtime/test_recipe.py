@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 
 import tc_jupyter as tc
-from tc_jupyter.compiler import stored_builds
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.runtime import threads
 from tc_jupyter.runtime.memory import POOL
@@ -525,7 +524,7 @@ def test_the_number_of_threads_may_change_between_a_workspace_and_its_kernel(mon
         asked.append(thread_count)
         return real_run(pool, function, args, tasks, thread_count, brief)
 
-    monkeypatch.setattr(stored_builds.threads, "get_threads", count)
+    monkeypatch.setattr(threads, "get_threads", count)
     text = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
     f = tc.compile(text, target="cpu").f
     a, b = np.ones((300, 300), np.float32), np.ones((300, 300), np.float32)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,11 +94,11 @@ def claims_in_turn(total: int, limit: int, turns: list[int]) -> list[tuple[int, 
     task = TASK(lambda _, index, thread, __: begun.append((thread, index)))
     address = ctypes.cast(task, ctypes.c_void_p).value
     pool._word(threads._LOOK).value = 1
-    pool.code.run(pool._state, address, None, total, limit, False, threads.PAUSES, pool._wake)
+    pool.code.run(pool.state, address, None, total, limit, False, threads.PAUSES, pool._wake)
     found = [(0, [index for _, index in begun])]
     for number in turns:
         begun.clear()
-        pool.code.work(pool._state, number, 1)
+        pool.code.work(pool.state, number, 1)
         assert all(thread == number for thread, _ in begun)
         found.append((number, [index for _, index in begun]))
     return found
@@ -124,14 +124,14 @@ def test_a_late_worker_of_a_larger_job_claims_nothing():
     pool, begun = threads.Pool(), list[tuple[int, int]]()
     task = TASK(lambda _, index, thread, __: begun.append((thread, index)))
     address = ctypes.cast(task, ctypes.c_void_p).value
-    pool.code.run(pool._state, address, None, 8, 8, False, threads.PAUSES, pool._wake)
+    pool.code.run(pool.state, address, None, 8, 8, False, threads.PAUSES, pool._wake)
     assert [index for _, index in begun] == [0, *range(1, 8)]
     pool._word(threads._LOOK).value = 1
-    pool.code.run(pool._state, address, None, 6, 2, False, threads.PAUSES, pool._wake)
+    pool.code.run(pool.state, address, None, 6, 2, False, threads.PAUSES, pool._wake)
     begun.clear()
-    assert not pool.code.work(pool._state, 5, 1)
+    assert not pool.code.work(pool.state, 5, 1)
     assert begun == []
-    assert pool.code.work(pool._state, 1, 1)
+    assert pool.code.work(pool.state, 1, 1)
     assert begun == [(1, 3)]
 
 
@@ -256,7 +256,7 @@ def test_only_workers_that_slept_where_the_caller_runs_are_sent_away(monkeypatch
 def test_a_job_that_the_first_worker_has_not_seen_says_so(code):
     pool = threads.Pool()
     numbers = (ctypes.c_int64 * 16)()
-    post = (pool._state, code.address("add"), ctypes.addressof(numbers), 3, 2, False, threads.PAUSES, pool._wake)
+    post = (pool.state, code.address("add"), ctypes.addressof(numbers), 3, 2, False, threads.PAUSES, pool._wake)
     assert pool.code.run(*post) == threads._UNSEEN
     pool._word(threads._seen(1)).value = 2
     assert pool.code.run(*post) == -1
@@ -293,7 +293,7 @@ def test_a_job_whose_first_worker_ran_on_the_callers_processor_says_so(code):
     pool._word(threads._PROCESSOR).value = ctypes.cast(reader, ctypes.c_void_p).value
 
     def one_task() -> None:
-        while not pool.code.work(pool._state, 1, 0):
+        while not pool.code.work(pool.state, 1, 0):
             os.sched_yield()
 
     def answer(noted: int, job: int = 1) -> int:
@@ -304,7 +304,7 @@ def test_a_job_whose_first_worker_ran_on_the_callers_processor_says_so(code):
         helper = threading.Thread(target=one_task)
         helper.start()
         place = (code.address("meet"), ctypes.addressof(begun))
-        found = pool.code.run(pool._state, *place, 2, 2, False, 1 << 40, pool._wake)
+        found = pool.code.run(pool.state, *place, 2, 2, False, 1 << 40, pool._wake)
         helper.join()
         return found
 
@@ -437,12 +437,12 @@ def test_the_caller_of_long_tasks_looks_after_each_of_them():
     address = ctypes.cast(task, ctypes.c_void_p).value
     pool._word(threads._LOOK).value = 1
     for job in range(1, 4):
-        assert pool.code.run(pool._state, address, None, 100, 1, False, threads.PAUSES, pool._wake) == 0
+        assert pool.code.run(pool.state, address, None, 100, 1, False, threads.PAUSES, pool._wake) == 0
         assert begun == [0] * job
     for number in (1, 2, 3):
-        assert pool.code.work(pool._state, 0, 1)
+        assert pool.code.work(pool.state, 0, 1)
         assert begun[3:] == list(range(1, number + 1))
-    assert not pool.code.work(pool._state, 0, 1 << 62)
+    assert not pool.code.work(pool.state, 0, 1 << 62)
     assert begun[3:] == list(range(1, 100))
 
 
@@ -463,14 +463,14 @@ def test_what_is_left_of_a_claim_is_dropped_too():
     def compute(_: int, index: int, *__: int) -> None:
         begun.append(index)
         if index == 3:
-            dropped.append(pool.code.cancel(pool._state))
+            dropped.append(pool.code.cancel(pool.state))
 
     task = TASK(compute)
     address = ctypes.cast(task, ctypes.c_void_p).value
     pool._word(threads._LOOK).value = 1 << 62
     for _ in range(2):  # the next job begins anew
         begun.clear()
-        pool.code.run(pool._state, address, None, 1000, 1, False, threads.PAUSES, pool._wake)
+        pool.code.run(pool.state, address, None, 1000, 1, False, threads.PAUSES, pool._wake)
         assert begun == [0, 1, 2, 3]
     assert dropped == [1000 - 1 - threads._SLICE] * 2  # a claim of one task, then one of sixteen
 
@@ -525,7 +525,7 @@ def test_an_interrupt_before_a_job_has_begun_waits_for_nothing(code, monkeypatch
 
 def test_without_a_clock_the_caller_looks_after_every_claim(monkeypatch):
     code = threads._code()
-    monkeypatch.setattr(threads, "_code", lambda: replace(code, ticks=lambda: 0))
+    monkeypatch.setattr(threads, "_code", lambda: SimpleNamespace(**{**vars(code), "ticks": lambda: 0}))
     assert threads.Pool()._look == 0
 
 
@@ -548,7 +548,7 @@ def test_an_interrupt_after_a_brief_job_waits_for_nothing(code, monkeypatch):
     numbers = (ctypes.c_int64 * 16)()
     assert (
         pool.code.run(
-            pool._state, code.address("add"), ctypes.addressof(numbers), 2, 1, False, threads.PAUSES, pool._wake
+            pool.state, code.address("add"), ctypes.addressof(numbers), 2, 1, False, threads.PAUSES, pool._wake
         )
         < 0
     )

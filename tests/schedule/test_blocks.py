@@ -9,9 +9,8 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.ranges import Fact
-from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.schedule import default_schedule
-from tests.running import program_of, run
+from tests.running import cpu_with, program_of, run
 
 pytest.importorskip("llvmlite")
 
@@ -49,7 +48,7 @@ LARGE = Fact(320, multiple=64)
 def schedule_for(text: str):
     found = program_of(text)
     assert found is not None
-    return default_schedule(*found, cpu_target(2), {"H": 8, "N": LARGE, "M": LARGE, "D": 64})
+    return default_schedule(*found, cpu_with(), {"H": 8, "N": LARGE, "M": LARGE, "D": 64})
 
 
 def arrays_for(text: str, sizes: dict[str, int]) -> dict[str, np.ndarray]:
@@ -99,5 +98,5 @@ def test_few_rows_are_not_one_task():
     """What is large in columns alone is computed by all threads."""
     found = program_of(CHAINS["two layers"])
     assert found is not None
-    graph = default_schedule(*found, cpu_target(2), {"N": 64, "M": LARGE, "D": 64}).graph
+    graph = default_schedule(*found, cpu_with(), {"N": 64, "M": LARGE, "D": 64}).graph
     assert any(each.attach.kind == "root" and each.target.startswith("G") for each in graph.stages)

@@ -17,7 +17,7 @@ from tc_jupyter.loops import Intrinsic, walk_statements
 from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.schedule import default_schedule
 from tests.codegen import llvm_kernels
-from tests.running import _poisoned, default, kernels_of, number, program_of, run
+from tests.running import _poisoned, cpu_with, default, kernels_of, number, program_of, run
 
 pytest.importorskip("llvmlite")
 
@@ -35,7 +35,7 @@ ISAS = ["avx512", "avx512 without vnni", "avx2"]
 
 def target_of(isa):
     name, _, without = isa.partition(" without ")
-    found = cpu.cpu_target(2, name)
+    found = cpu_with(name)
     return replace(found, features=frozenset(each for each in found.features if not (without and without in each)))
 
 
@@ -87,7 +87,7 @@ def wrapped(values):
 
 
 def has(isa):
-    features = cpu.cpu_target(2).features
+    features = cpu_with().features
     return {"avx512": "avx512vnni", "avx2": "avx2"}.get(isa, "avx512bw") in features
 
 
@@ -118,7 +118,7 @@ HALVES = """def f(bfloat16(M,K) A, bfloat16(N,K) B, float(N) b) -> (C, Y) {
     Y(i,j) = D(i,j) + b(j) }"""
 
 
-@pytest.mark.skipif("avx512bf16" not in cpu.cpu_target(2).features, reason="this processor multiplies no pairs")
+@pytest.mark.skipif("avx512bf16" not in cpu_with().features, reason="this processor multiplies no pairs")
 def test_pairs_of_bfloat16_have_sums_of_32_bits(monkeypatch):
     schedule, random = schedule_for(HALVES), np.random.default_rng(4)
     assert steps_in(schedule) == {"dot_1x16x2_bf16"}
