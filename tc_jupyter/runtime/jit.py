@@ -54,10 +54,12 @@ class Options:
 
     Attributes:
         features: LLVM's feature string; empty: the host's.
+        triple: target triple; empty: the host's.
         fixed: the code runs where it is put; else a linker may put it anywhere, as into a shared library.
     """
 
     features: str = ""
+    triple: str = ""
     fixed: bool = True
 
 
@@ -153,13 +155,17 @@ def _machine(options: Options) -> Any:
     llvm = binding()
     features = options.features or host_feature_string()
     place = {"codemodel": "jitdefault", "jit": True} if options.fixed else {"codemodel": "default", "reloc": "pic"}
-    return llvm.Target.from_triple(host()[0]).create_target_machine(features=features, opt=2, **place)
+    return llvm.Target.from_triple(_triple(options)).create_target_machine(features=features, opt=2, **place)
+
+
+def _triple(options: Options) -> str:
+    return options.triple or host()[0]
 
 
 @lru_cache(maxsize=16)
 def _target_lines(options: Options) -> str:
     """What a module for a machine begins with."""
-    return f'target datalayout = "{_machine(options).target_data}"\ntarget triple = "{host()[0]}"\n'
+    return f'target datalayout = "{_machine(options).target_data}"\ntarget triple = "{_triple(options)}"\n'
 
 
 @lru_cache(maxsize=16)
