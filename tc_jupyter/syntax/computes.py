@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
@@ -42,6 +43,13 @@ def without_computes(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
     """Statements of tensor expressions become those that they mean, after a message each."""
     if not any(token.text in ("compute", *_AXES, *_INPUTS) for token in tokens):
         return tokens
+    starts = [0, *(i for i, token in enumerate(tokens) if token.type == "DEF" and i), len(tokens)]
+    # the edits of a def are together: what is said of its words stays within it
+    parts = (_mended_def(tokens[begin:end], diagnostics) for begin, end in pairwise(starts))
+    return [token for part in parts for token in part]
+
+
+def _mended_def(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     pairs, known, edits = closers(tokens), _Def(), list[Edit]()
     for i, token in enumerate(tokens):
         if token.type == "DEF":
