@@ -486,3 +486,21 @@ def test_a_long_loop_ends_when_python_is_interrupted(text):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     np.testing.assert_array_equal(f(np.zeros(9, np.float32)), np.zeros(9, np.float32))
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "V(t, s) +=! t > 0 ? A(s, r) * V(t-1, r) : E(t, s) / S where t in 0:E.0, r in 0:S along t",
+        "along t in 0:T { R(s) +=! A(s, r) * (V(t-1, r) else 0)  V(t, s) = t > 0 ? R(s) : E(t, s) }",
+    ],
+)
+def test_products_of_complex_matrices_keep_the_order(body, target):
+    """Both parts of a sum are one statement, which is made in the step that reads it."""
+    text = f"def f(complex64(S, S) A, complex64(T, S) E) -> (V) {{ {body} }}"
+    a, e = np.array([[0, 1j], [2, 0.5]], np.complex64), np.full((4, 2), 1 + 1j, np.complex64)
+    expected = [e[0]]
+    for _ in range(3):
+        expected.append(a @ expected[-1])
+    np.testing.assert_allclose(tc.compile(text, target=target, allow=["TC249"]).f(a, e), expected, rtol=1e-5)

@@ -814,7 +814,7 @@ class _DefChecker:
         made: dict[str, TensorInfo] = {}
         for each in self.groups[number]:
             results = self.results_of(each)
-            for (target, indices), given in zip(each.targets, results or (None,), strict=True):
+            for (target, indices), given in zip(each.targets, results or (None,) * len(each.targets), strict=True):
                 name, span = target.name, target.span
                 if name in self.scope.tensors or name in made:
                     continue
@@ -2776,7 +2776,8 @@ class _StatementChecker:
         expr, filters = convert(value, dtype).expr, self.filters
         if dtype.is_complex:
             part, outputs = next(self.free_names("part")), indices
-            if self.operator == "+" and not self.computed and complexes.is_of_matrices(expr, names) and summed:
+            apart = self.operator == "+" and not self.computed and not self.order  # an order is that of one statement
+            if apart and complexes.is_of_matrices(expr, names) and summed:
                 expr = self.summed_apart(expr, outputs, summed, exists, dtype)
                 summed, exists, filters = (), (), ()
                 self.operator = "=" if self.initialize else "+"

@@ -42,14 +42,14 @@ from tc_jupyter.program import (
     walk,
     without_factors,
 )
-from tc_jupyter.program.integers import has_read
+from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.program.typing import cast
-from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, nonnegative, to_expr, to_python
+from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, nonnegative, step_of, to_expr, to_python
 
 from .grid import grid_problem
 from .infer_bound import infer_symbolic, limited
 from .inline import inject_inline, runs_before_launch, with_written
-from .intrinsics import match_intrinsic, step_problem
+from .intrinsics import match_intrinsic, root_of, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import ceil_div, default_domain, leaf_domain, lineage
 from .orders import changed_order, refused
@@ -2098,6 +2098,8 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
         problem = _cross_thread_problem(stage, axis)
         if problem is not None:
             return problem
+    if annotation == "vectorize" and combines and _may_meet(stage, axis):
+        return "points in its lanes may go to one element", "vectorize a loop over rows, or no loop"
     if annotation in ("vectorize", "unroll") and _longest(stage, axis) is None:
         inner = f'`.split("{stage.name}", "{axis}", 8).{annotation}("{stage.name}", "{axis}.inner")`'
         reason = "no number says how long it is at most"
@@ -2109,6 +2111,14 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
             if kind == annotation:
                 return f"`{leaf}` is bound to it already", "bind each axis once in a stage"
     return None
+
+
+def _may_meet(stage: Stage, axis: str) -> bool:
+    """Whether two points of a loop may say that they belong to one element, which lanes of a vector cannot change together."""
+    root = root_of(stage, axis)
+    points = {index.name for index in stage.statement.reduction_indices} if root is None else {root}
+    moved = [place for _, place in places(stage.statement) if index_names(place) & points]
+    return bool(moved) and (root is None or not any(step_of(from_expr(place), root) for place in moved))
 
 
 def _parts_first(stage: Stage, axis: str) -> str:

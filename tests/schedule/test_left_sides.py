@@ -123,3 +123,28 @@ def test_numbers_beyond_a_pixel_are_split(number: int) -> None:
         x, w = np.random.default_rng(n).integers(0, 9, (2, 40)).astype(np.float32)
         given = x[:n], w[:number], x[: (n - 1) // number + 1]
         np.testing.assert_array_equal(f(*given), plain(*given))
+
+
+@pytest.mark.parametrize(
+    ("statement", "axis", "refused"),
+    [
+        ("Y(I(i)) +=! X(i)", "i", True),
+        ("Y(I(i)) max=! X(i)", "i", True),
+        ("Y(i/2) +=! X(i)", "i", True),
+        ("Y(i%3) += X(i)", "i", True),
+        ("Y(i+k) +=! X(i) * W(k)", "k", False),
+        ("Y(I(i)) = X(i) where unique", "i", False),
+    ],
+)
+def test_no_vector_has_two_points_of_one_element(statement, axis, refused):
+    text = f"def f(float(N) X, float(N) W, int32(N) I) -> (float(2*N) Y) {{ {statement} }}"
+    if "+= " in statement:
+        text = text.replace(" { ", " { Y(i) = 1  ")
+    schedule = tc.compile(text, target="cpu", allow=["TC234", "TC326"]).f.schedule()
+    stage = schedule.stages[-1]
+    split = schedule.split(stage, axis, 8)
+    if not refused:
+        assert split.vectorize(stage, f"{axis}.inner")
+        return
+    with pytest.raises(tc.CompileError, match="TC410.*\n?.*one element"):
+        split.vectorize(stage, f"{axis}.inner")
