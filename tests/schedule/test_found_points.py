@@ -28,7 +28,7 @@ def compiled(text):
     return tc.compile(text, target="cpu", allow=["TC234"]).f
 
 
-@pytest.mark.parametrize("lengths", [[3, 0, 5, 1], [0, 0], [40], [2] * 70], ids=str)
+@pytest.mark.parametrize("lengths", [[3, 0, 5, 1], [0, 0], [40], [2] * 70], ids=len)
 @pytest.mark.parametrize("count", [1, 2])
 def test_derivatives_of_ragged_sums(lengths, count, threads):
     threads(count)
