@@ -271,11 +271,11 @@ def why_elsewhere(program: Program, source: str, target: str) -> str | None:
             continue
         if root_of(program, statement.target) != target:
             return f"which the statement on `{statement.target}` reads"
-        if statement.reduction_indices:
+        if statement.reduction_indices and not statement.computed:  # else these are all of its indices
             return f"which is read several times for an element of `{target}`"
         own = tuple(index.name for index in statement.output_indices)
         own = own[:-1] if pairs and program.tensor(target).pairs else own
-        if any(_plain_names(read.indices[: len(read.indices) - pairs]) != own for read in reads):
+        if statement.computed or any(_plain_names(read.indices[: len(read.indices) - pairs]) != own for read in reads):
             return "which is read elsewhere than at the written position"
     writers = [s for s in program.statements if root_of(program, s.target) == target]
     return None if len(writers) == 1 else f"and {len(writers)} statements write `{target}`: in place, only one may"

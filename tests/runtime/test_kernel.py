@@ -248,6 +248,7 @@ def test_other_overlap_is_refused(source, target):
     [
         ("Y(i) = X(i)  Y(i) += 1", "and 2 statements write `Y`: in place, only one may"),
         ("Y(i) = X(N - 1 - i) where i in 0:N", "which is read elsewhere than at the written position"),
+        ("Y(N - 1 - i) = X(i) where i in 0:N", "which is read elsewhere than at the written position"),
         ("T(i) = 2 * X(i)  Y(i) = T(i)", "which the statement on `T` reads"),
         ("Y(i) +=! X(i) * X(k)", "which is read several times for an element of `Y`"),
     ],
