@@ -1185,7 +1185,8 @@ class ExpressionChecker:
             if not axes and statement.operator == "=" and (fix := self._of_arrays(node, word, argument)) is not None:
                 return fix
             bracketed = self._bracketed(argument)
-            found = combining.of_elements(argument, text, bracketed, known, self.names.left, dtype)
+            left, tensors = self.names.left, scope.tensors
+            found = combining.of_elements(argument, text, bracketed, known, left, dtype, tensors)
         if found is None:
             return None
         if whole:

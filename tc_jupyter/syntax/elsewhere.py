@@ -233,7 +233,10 @@ _TRUTHS = "an operator combines truth values over the indices that stand only on
 REDUCING = {
     "sum": _SUMS.format("+=!"),
     "prod": _SUMS.format("*=!"),
-    "mean": "sum with `+=!`, and divide by the size in a second statement, as in `Y(i) = Y(i) / X.1`",
+    "mean": (
+        "sum with `+=!`, and divide by the number of points in a second statement: `Y(i) = Y(i) / X.1` where `j` runs over all of "
+        "`X(i, j)`"
+    ),
     "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
     "argmax": _SUMS.format("argmax=!"),
     "argmin": _SUMS.format("argmin=!"),
