@@ -3014,7 +3014,9 @@ class _StatementChecker:
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
             help = None
-            if self.filters and not self.names.left:  # one element may be meant, as the last one that fulfils them
+            if (axis := self.expressions.along_axis(reduction)) is not None:
+                help, fix = axis
+            elif self.filters and not self.names.left:  # one element may be meant, as the last one that fulfils them
                 fix, help = None, "`+=!` adds the values that fulfil the condition, `max=!` takes the largest one"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, help, fix)
         elif self.initialize and not reduction and not self.computed and not self.filters:

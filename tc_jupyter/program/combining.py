@@ -6,7 +6,7 @@ Worked example: of `Y(i) = X(i) / max(X)` the fix makes `Y_max max=! X(j)  Y(i) 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
@@ -180,3 +180,13 @@ def is_nested(statement: tree.Comprehension, node: tree.Apply[tree.Expression]) 
     calls = (item for item in tree.walk(statement.value) if isinstance(item, tree.Apply) and item is not node)
     near = (each for each in calls if _is_inside(each.span, node.span) or _is_inside(node.span, each.span))
     return any(len(each.arguments) == 1 and combines(each.function.name) for each in near)
+
+
+def along_axes(statement: tree.Comprehension, names: Container[str]) -> Iterator[tree.Apply[tree.Expression]]:
+    """The calls of `max` and `min` in a statement that have an index as an axis: in `max(X(i, j), j)` it is combined over."""
+    for call in tree.walk(statement.value):
+        if not isinstance(call, tree.Apply) or call.function.name not in ("max", "min"):
+            continue
+        inside = tree.names_in(each for each in call.arguments if not isinstance(each, tree.Name))
+        if any(isinstance(each, tree.Name) and each.name in names and each.name in inside for each in call.arguments):
+            yield call

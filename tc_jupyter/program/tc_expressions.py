@@ -1193,6 +1193,11 @@ class ExpressionChecker:
             return combining.whole(word, statement, node, found, source)
         return combining.apart(word, statement, node, found, source)
 
+    def along_axis(self, names: Container[str]) -> tuple[str, Fix | None] | None:
+        """The cure of `max(X(i, j), j)`, where an index that is combined over stands as an axis does; `None` without one."""
+        call = next(combining.along_axes(self.names.statement, names), None)
+        return call and (elsewhere.REDUCING[call.function.name], self._reduction(call, call.function.name))
+
     def _of_arrays(self, node: tree.Apply[tree.Expression], word: str, argument: tree.Expression) -> Fix | None:
         """`s +=! X(i)^2` instead of `s = sum(X^2)`, where arrays have no indices at all."""
         statement, scope, source = self.names.statement, self.scope, self.scope.source
