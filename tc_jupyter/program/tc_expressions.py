@@ -18,6 +18,7 @@ from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
 from . import bits, combining, complexes, orders, random_numbers
+from .accumulations import WrittenOut, written_out
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -462,8 +463,26 @@ class ExpressionChecker:
         read = Read(info.name, indices, info.dtype, span)
         return Typed(cast(read, info.dtype.compute), info.dtype)
 
+    @property
+    def written_out(self) -> WrittenOut | None:
+        """The accumulation that the statement writes out, as `Y(i) = Y(i) + X(i, j)` does; `None` if it combines nothing."""
+        statement, tensors, left = self.names.statement, self.scope.tensors, self.names.left
+        found = written_out(statement, self.scope.source)
+        calls = (
+            item for rest in (found.rest if found else ()) for item in tree.walk(rest) if isinstance(item, tree.Apply)
+        )
+        reads = (item for call in calls if call.function.name in tensors for item in tree.walk(call))
+        places = (
+            item for each in statement.indices or () if not isinstance(each, tree.Name) for item in tree.walk(each)
+        )
+        names = (each for each in (*reads, *places) if isinstance(each, tree.Name) and each.name not in tensors)
+        combined = any(self._is_index(each) and each.name not in left for each in names)
+        return found if combined else None
+
     def _unwritten(self, name: str, span: Span, at: Sequence[tree.Expression] = ()) -> None:
         own = name == self.names.target
+        if own and self.written_out is not None:
+            return  # about which there is one message
         if own and at and [item.name if isinstance(item, tree.Name) else "" for item in at] != list(self.names.left):
             message = f"the statement reads its own target `{name}` at other indices than it writes"
             fix = orders.added(self.names.statement, self.names.left)
