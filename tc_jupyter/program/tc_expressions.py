@@ -32,6 +32,7 @@ from .expr import (
     IndexVar,
     Read,
     Select,
+    Size,
     Unary,
     children,
     rebuild,
@@ -1374,8 +1375,28 @@ class ExpressionChecker:
         message = f"`{name}` stands around the whole subscript of a read"
         if name == "clamp":
             help += ", and `clamp(x, low, high)` limits a value"
-        self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help)
+        fix, arguments = None, node.arguments
+        if self._has_extent(node):
+            message = f"`{name}` takes the subscript alone: the extent is that of the tensor"
+            place = Span(arguments[0].span.end, arguments[-1].span.end)
+            fix = Fix("leave the extent out", (Edit(place, ""),))
+        self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help, fix=fix)
         return None
+
+    def _has_extent(self, node: tree.Apply[tree.Expression]) -> bool:
+        """Whether a whole subscript of a tensor is `reflect(e, N)` or `reflect(e, 0, N - 1)`, where `N` is the extent there."""
+        statement, source = self.names.statement, self.scope.source
+        values = (statement.value, *(each.value for each in statement.clauses if isinstance(each, tree.Let)))
+        calls = (item for value in values for item in tree.walk(value) if isinstance(item, tree.Apply))
+        places = ((call, k) for call in calls for k, at in enumerate(call.arguments) if at is node)
+        call, k = next(places, (node, 0))
+        info = self.scope.tensors.get(call.function.name)
+        at_zero = info is not None and all(isinstance(each, Const) and each.value == 0 for each in info.starts)
+        if info is None or not at_zero or k >= len(info.dims):
+            return False
+        dim, given = info.dims[k], ["".join(source.slice(each.span).split()) for each in node.arguments[1:]]
+        extents = [f"{info.name}.{k}", *([dim.name] if isinstance(dim, Size) else [])]
+        return any(given in ([extent], ["0", f"{extent}-1"]) for extent in extents)
 
     def _bordered(self, node: tree.Bordered[tree.Expression]) -> Typed | None:
         """`X(i - 1) else 0`, as a choice."""
