@@ -2458,10 +2458,13 @@ class _StatementChecker:
         if result is not None and result.type is None and rank == 1:
             fix = Fix("state 256 bins", (Edit(result.span, f"{dtype.value}(256) {name}"),))
         dims = ", ".join("256" if k == number - bool(self.part) else "..." for k in range(rank))
-        help = (
-            f"state it in the result list, as in `-> ({dtype.value}({dims}) {name})`, or limit the values, as in `{text} % 256`; "
-            "a subscript of `uint8`, `uint16` or `bool` needs neither"
-        )
+        named = f"{dtype.value}({dims}) {name}"
+        first = f"state it in the result list, as in `-> ({named})`"
+        if result is None and self.owner.node.results:
+            results = self.owner.node.results
+            listed = ", ".join([named, *(self.scope.source.slice(each.span) for each in results)])
+            first = f"make `{name}` a result that says it, `-> ({listed})`"
+        help = f"{first}, or limit the values, as in `{text} % 256`; a subscript of `uint8`, `uint16` or `bool` needs neither"
         message = f"how many bins? the values of `{text}` would decide how large `{name}` is"
         self.scope.report(codes.HOW_MANY_BINS, index.span, message, help=help, fix=fix)
 
