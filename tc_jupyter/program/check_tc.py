@@ -20,6 +20,7 @@ from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import REDUCTIONS, elsewhere, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
+from .accumulations import WrittenOut
 from .blocks import groups, without_blocks
 from .calls_in_blocks import inline_in_steps
 from .complexes import as_pairs
@@ -2457,10 +2458,13 @@ class _StatementChecker:
         if result is not None and result.type is None and rank == 1:
             fix = Fix("state 256 bins", (Edit(result.span, f"{dtype.value}(256) {name}"),))
         dims = ", ".join("256" if k == number - bool(self.part) else "..." for k in range(rank))
-        help = (
-            f"state it in the result list, as in `-> ({dtype.value}({dims}) {name})`, or limit the values, as in `{text} % 256`; "
-            "a subscript of `uint8`, `uint16` or `bool` needs neither"
-        )
+        named = f"{dtype.value}({dims}) {name}"
+        first = f"state it in the result list, as in `-> ({named})`"
+        if result is None and self.owner.node.results:
+            results = self.owner.node.results
+            listed = ", ".join([named, *(self.scope.source.slice(each.span) for each in results)])
+            first = f"make `{name}` a result that says it, `-> ({listed})`"
+        help = f"{first}, or limit the values, as in `{text} % 256`; a subscript of `uint8`, `uint16` or `bool` needs neither"
         message = f"how many bins? the values of `{text}` would decide how large `{name}` is"
         self.scope.report(codes.HOW_MANY_BINS, index.span, message, help=help, fix=fix)
 
@@ -3008,14 +3012,25 @@ class _StatementChecker:
         node, scope = self.node, self.scope
         place = node.operator_span
         placed = {item.name for each in self.subscripts for item in walk(each) if isinstance(item, IndexVar)}
-        reduction = {name: span for name, span in reduction.items() if self.operator != "=" or name not in placed}
+        written = self.expressions.written_out
+        if self.operator == "=" and written is None:
+            reduction = {name: span for name, span in reduction.items() if name not in placed}
         if self.operator == "=" and reduction:
             shown = _listed([f"`{name}`" for name in reduction])
-            labels = tuple(Label(span, f"`{name}` is not on the left") for name, span in reduction.items())
+            labels = tuple(
+                Label(span, f"`{name}` {'is not' if name not in placed else 'has no dimension of its own'} on the left")
+                for name, span in reduction.items()
+            )
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
             help = None
-            if self.filters and not self.names.left:  # one element may be meant, as the last one that fulfils them
+            if written is not None:
+                help, fix = self.as_operator(written)
+            elif node.target.name in tree.names_in([node.value]):
+                fix = None  # `+=!` would read its own target, too
+            elif (axis := self.expressions.along_axis(reduction)) is not None:
+                help, fix = axis
+            elif self.filters and not self.names.left:  # one element may be meant, as the last one that fulfils them
                 fix, help = None, "`+=!` adds the values that fulfil the condition, `max=!` takes the largest one"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, help, fix)
         elif self.initialize and not reduction and not self.computed and not self.filters:
@@ -3033,6 +3048,14 @@ class _StatementChecker:
                 help=f"it starts from the identity: say so with `{node.operator}!`{other}",
                 fix=fix,
             )
+
+    def as_operator(self, written: WrittenOut) -> tuple[str, Fix | None]:
+        """How an accumulation is said that is written out."""
+        operator = written.operator + "!" * self.first
+        if operator in ("any=", "all="):
+            return f"`{operator}!` combines into a tensor of its own, which a later statement reads", None
+        help = f"an operator accumulates, as in `Y(i) {operator} X(i, j)`"
+        return help, Fix(f"accumulate with `{operator}`", (Edit(self.node.operator_span, operator), *written.value))
 
     def idle_order(self, value: Typed, reduction: dict[str, Span], first: bool) -> bool:
         """Say that an order changes nothing, where no element is made of others; whether this says all about the operator.
@@ -3088,7 +3111,7 @@ class _StatementChecker:
         exprs = held if self.node.along and not self.computed else (value.expr, *held)
         self.reads_on_data(value)
         told = False
-        for expr in exprs:
+        for expr in exprs if self.expressions.written_out is None else held:
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue

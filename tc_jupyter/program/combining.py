@@ -6,11 +6,11 @@ Worked example: of `Y(i) = X(i) / max(X)` the fix makes `Y_max max=! X(j)  Y(i) 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
-from tc_jupyter.syntax import elsewhere, tree
+from tc_jupyter.syntax import elsewhere, lengths, tree
 
 from .expr import DType
 from .scope import TensorInfo, words_of
@@ -22,7 +22,7 @@ class Combined:
 
     Attributes:
         text: one element of it, in brackets in `bracketed` where operators beside it could take it apart.
-        over: the indices that it is combined over, with the extents that are seen, as `X.1` for `j` of `X(i, j)`.
+        over: the indices that it is combined over, each with the number of its values where that is seen: `X.1` for `j`.
         left: the left-side indices that it has.
         dtype: its type, if that is known.
     """
@@ -35,12 +35,17 @@ class Combined:
 
 
 def of_elements(
-    node: tree.Expression, text: str, bracketed: str, known: Collection[str], left: tuple[str, ...], dtype: DType | None
+    node: tree.Expression,
+    text: str,
+    bracketed: str,
+    known: Collection[str],
+    left: tuple[str, ...],
+    dtype: DType | None,
+    tensors: Mapping[str, TensorInfo],
 ) -> Combined | None:
     """An expression of elements; `None` where all of its names mean something already, so that nothing is combined over."""
     names = dict.fromkeys(item.name for item in tree.walk(node) if isinstance(item, tree.Name))
-    over = dict.fromkeys((name for name in names if name not in known), "")
-    over |= {name: extent for name, extent in _extents(node) if name in over}
+    over = {name: _length(name, node, tensors) for name in names if name not in known}
     own = tuple(name for name in left if name in names)
     return Combined(text, bracketed, over, own, dtype) if over else None
 
@@ -54,12 +59,45 @@ def of_tensor(info: TensorInfo, free: list[str]) -> Combined | None:
     return Combined(text, text, {name: f"{info.name}.{k}" for k, name in enumerate(free[:rank])}, (), info.dtype)
 
 
-def _extents(node: tree.Expression) -> Iterator[tuple[str, str]]:
-    reads = (item for item in tree.walk(node) if isinstance(item, tree.Apply))
-    for read in reads:
-        for place, at in enumerate(read.arguments):
-            if isinstance(at, tree.Name):
-                yield at.name, f"{read.function.name}.{place}"
+def _length(name: str, node: tree.Expression, tensors: Mapping[str, TensorInfo]) -> str:
+    """The number of values of an index; nothing where the reads do not say it."""
+    is_guarded = any(
+        isinstance(item, tree.Conditional | tree.Bordered)
+        or (isinstance(item, tree.Binary) and item.op in ("&&", "||"))
+        for item in tree.walk(node)
+    )
+    return lengths.length(_places(name, node, tensors), is_guarded)
+
+
+def _places(name: str, node: tree.Expression, tensors: Mapping[str, TensorInfo]) -> Iterator[lengths.Place]:
+    for read in tree.walk(node):
+        info = tensors.get(read.function.name) if isinstance(read, tree.Apply) else None
+        if not isinstance(read, tree.Apply) or info is None:
+            continue
+        for k, at in enumerate(read.arguments):
+            if name in _outside_of_reads(at, tensors):
+                run = (
+                    (info.dims[k], info.starts[k : k + 1]) if info.kind == "parameter" and k < len(info.dims) else None
+                )
+                yield lengths.Place(f"{info.name}.{k}", run or (info.name, k), _shift(at))
+
+
+def _outside_of_reads(node: tree.Expression, tensors: Mapping[str, TensorInfo]) -> set[str]:
+    """The names in a subscript, but for those that subscript a tensor in it, as in `X(I(j))`."""
+    inner = [item.span for item in tree.walk(node) if isinstance(item, tree.Apply) and item.function.name in tensors]
+    names = (item for item in tree.walk(node) if isinstance(item, tree.Name))
+    return {item.name for item in names if not any(_is_inside(item.span, span) for span in inner)}
+
+
+def _shift(at: tree.Expression) -> int | None:
+    """1 for `j + 1`, -1 for `j - 1`, 0 for `j` alone; `None` for more."""
+    match at:
+        case tree.Name():
+            return 0
+        case tree.Binary(op="+" | "-", left=tree.Name(), right=tree.Number(value=int(by))):
+            return by if at.op == "+" else -by
+        case _:
+            return None
 
 
 def statements(word: str, target: str, combined: Combined) -> tuple[str, str, str] | None:
@@ -72,10 +110,8 @@ def statements(word: str, target: str, combined: Combined) -> tuple[str, str, st
         return "+=!", value, f"  {target} = sqrt({target})"
     if word != "mean" or not all(combined.over.values()) or combined.dtype is None:
         return None
-    count = " * ".join(combined.over.values())
-    count = count if len(combined.over) == 1 else f"({count})"
     value = combined.text if combined.dtype.part.is_float else f"double({combined.text})"
-    return "+=!", value, f"  {target} = {target} / {count}"
+    return "+=!", value, f"  {target} = {target} / {lengths.count(combined.over.values())}"
 
 
 _IN_TWO = {"mean": "sum, and divide", "norm": "sum the squares, and take the root"}
@@ -144,3 +180,13 @@ def is_nested(statement: tree.Comprehension, node: tree.Apply[tree.Expression]) 
     calls = (item for item in tree.walk(statement.value) if isinstance(item, tree.Apply) and item is not node)
     near = (each for each in calls if _is_inside(each.span, node.span) or _is_inside(node.span, each.span))
     return any(len(each.arguments) == 1 and combines(each.function.name) for each in near)
+
+
+def along_axes(statement: tree.Comprehension, names: Container[str]) -> Iterator[tree.Apply[tree.Expression]]:
+    """The calls of `max` and `min` in a statement that have an index as an axis: in `max(X(i, j), j)` it is combined over."""
+    for call in tree.walk(statement.value):
+        if not isinstance(call, tree.Apply) or call.function.name not in ("max", "min"):
+            continue
+        inside = tree.names_in(each for each in call.arguments if not isinstance(each, tree.Name))
+        if any(isinstance(each, tree.Name) and each.name in names and each.name in inside for each in call.arguments):
+            yield call

@@ -18,6 +18,7 @@ from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
 from . import bits, combining, complexes, orders, random_numbers
+from .accumulations import WrittenOut, written_out
 from .borders import box_of, inside, placed
 from .expr import (
     COMPARISONS,
@@ -31,6 +32,7 @@ from .expr import (
     IndexVar,
     Read,
     Select,
+    Size,
     Unary,
     children,
     rebuild,
@@ -462,8 +464,26 @@ class ExpressionChecker:
         read = Read(info.name, indices, info.dtype, span)
         return Typed(cast(read, info.dtype.compute), info.dtype)
 
+    @property
+    def written_out(self) -> WrittenOut | None:
+        """The accumulation that the statement writes out, as `Y(i) = Y(i) + X(i, j)` does; `None` if it combines nothing."""
+        statement, tensors, left = self.names.statement, self.scope.tensors, self.names.left
+        found = written_out(statement, self.scope.source)
+        calls = (
+            item for rest in (found.rest if found else ()) for item in tree.walk(rest) if isinstance(item, tree.Apply)
+        )
+        reads = (item for call in calls if call.function.name in tensors for item in tree.walk(call))
+        places = (
+            item for each in statement.indices or () if not isinstance(each, tree.Name) for item in tree.walk(each)
+        )
+        names = (each for each in (*reads, *places) if isinstance(each, tree.Name) and each.name not in tensors)
+        combined = any(self._is_index(each) and each.name not in left for each in names)
+        return found if combined else None
+
     def _unwritten(self, name: str, span: Span, at: Sequence[tree.Expression] = ()) -> None:
         own = name == self.names.target
+        if own and self.written_out is not None:
+            return  # about which there is one message
         if own and at and [item.name if isinstance(item, tree.Name) else "" for item in at] != list(self.names.left):
             message = f"the statement reads its own target `{name}` at other indices than it writes"
             fix = orders.added(self.names.statement, self.names.left)
@@ -1185,12 +1205,18 @@ class ExpressionChecker:
             if not axes and statement.operator == "=" and (fix := self._of_arrays(node, word, argument)) is not None:
                 return fix
             bracketed = self._bracketed(argument)
-            found = combining.of_elements(argument, text, bracketed, known, self.names.left, dtype)
+            left, tensors = self.names.left, scope.tensors
+            found = combining.of_elements(argument, text, bracketed, known, left, dtype, tensors)
         if found is None:
             return None
         if whole:
             return combining.whole(word, statement, node, found, source)
         return combining.apart(word, statement, node, found, source)
+
+    def along_axis(self, names: Container[str]) -> tuple[str, Fix | None] | None:
+        """The cure of `max(X(i, j), j)`, where an index that is combined over stands as an axis does; `None` without one."""
+        call = next(combining.along_axes(self.names.statement, names), None)
+        return call and (elsewhere.REDUCING[call.function.name], self._reduction(call, call.function.name))
 
     def _of_arrays(self, node: tree.Apply[tree.Expression], word: str, argument: tree.Expression) -> Fix | None:
         """`s +=! X(i)^2` instead of `s = sum(X^2)`, where arrays have no indices at all."""
@@ -1349,8 +1375,28 @@ class ExpressionChecker:
         message = f"`{name}` stands around the whole subscript of a read"
         if name == "clamp":
             help += ", and `clamp(x, low, high)` limits a value"
-        self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help)
+        fix, arguments = None, node.arguments
+        if self._has_extent(node):
+            message = f"`{name}` takes the subscript alone: the extent is that of the tensor"
+            place = Span(arguments[0].span.end, arguments[-1].span.end)
+            fix = Fix("leave the extent out", (Edit(place, ""),))
+        self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help, fix=fix)
         return None
+
+    def _has_extent(self, node: tree.Apply[tree.Expression]) -> bool:
+        """Whether a whole subscript of a tensor is `reflect(e, N)` or `reflect(e, 0, N - 1)`, where `N` is the extent there."""
+        statement, source = self.names.statement, self.scope.source
+        values = (statement.value, *(each.value for each in statement.clauses if isinstance(each, tree.Let)))
+        calls = (item for value in values for item in tree.walk(value) if isinstance(item, tree.Apply))
+        places = ((call, k) for call in calls for k, at in enumerate(call.arguments) if at is node)
+        call, k = next(places, (node, 0))
+        info = self.scope.tensors.get(call.function.name)
+        at_zero = info is not None and all(isinstance(each, Const) and each.value == 0 for each in info.starts)
+        if info is None or not at_zero or k >= len(info.dims):
+            return False
+        dim, given = info.dims[k], ["".join(source.slice(each.span).split()) for each in node.arguments[1:]]
+        extents = [f"{info.name}.{k}", *([dim.name] if isinstance(dim, Size) else [])]
+        return any(given in ([extent], ["0", f"{extent}-1"]) for extent in extents)
 
     def _bordered(self, node: tree.Bordered[tree.Expression]) -> Typed | None:
         """`X(i - 1) else 0`, as a choice."""

@@ -233,7 +233,10 @@ _TRUTHS = "an operator combines truth values over the indices that stand only on
 REDUCING = {
     "sum": _SUMS.format("+=!"),
     "prod": _SUMS.format("*=!"),
-    "mean": "sum with `+=!`, and divide by the size in a second statement, as in `Y(i) = Y(i) / X.1`",
+    "mean": (
+        "sum with `+=!`, and divide by the number of points in a second statement: `Y(i) = Y(i) / X.1` where `j` runs over all of "
+        "`X(i, j)`"
+    ),
     "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
     "argmax": _SUMS.format("argmax=!"),
     "argmin": _SUMS.format("argmin=!"),
@@ -365,6 +368,27 @@ _STEPS = Instead(
 )
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
+_COUNTED_BINS = Instead(
+    "count with `+=!`, as in `H(I(i)) +=! 1` with the number of bins in the result list: `-> (int32(10) H)`"
+)
+_HISTOGRAM = Instead(
+    "count with `+=!`, as in `H(int32(floor((X(i) - a) / w))) +=! 1` for bins of the width `w` from `a` on, and state their number "
+    "in the result list: `-> (int32(10) H)`"
+)
+_CONVOLVED = Instead(
+    "a convolution is `Y(i) +=! X(i + k) * W(K - 1 - k)` for a `W` of `K` elements; with the borders, "
+    "`Y(i) +=! (X(i - k) else 0) * W(k) where i in 0:N + K - 1`"
+)
+_CORRELATED = Instead("a correlation is `Y(i) +=! X(i + k) * W(k)`")
+_LOOKED_UP = Instead(
+    "an element is read where another tensor says, as in `Y(i) = X(I(i))`, or a row: `Y(i, j) = X(I(i), j)`"
+)
+_REPEATED = Instead("each element three times is `Y(i) = X(i / 3) where i in 0:3 * N`; the whole, `X(i % N)`")
+_TILED = Instead("the whole three times is `Y(i) = X(i % N) where i in 0:3 * N`; each element, `X(i / 3)`")
+_INTERPOLATED = Instead(
+    "both neighbours are read, as in `Y(i) = F(k) + (P(i) - k) * (F(k + 1) - F(k)) where k = int32(P(i))` for a position `P(i)` "
+    "in `F`"
+)
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")
 _RANDOM = Instead(
     "random numbers are `uniform(seed, i)` and `normal(seed, i)`, or made in Python and passed as a parameter"
@@ -445,7 +469,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(
         ("matmul", "mm", "mv", "bmm", "dot", "dot_product", "einsum", "tensordot", "inner", "vdot"), _PRODUCT
     ),
-    **dict.fromkeys(("T", "transpose", "permute", "swapaxes"), _TRANSPOSE),
+    **dict.fromkeys(("T", "t", "mT", "rearrange", "transpose", "permute", "swapaxes"), _TRANSPOSE),
     **dict.fromkeys(("len", "size", "shape", "numel"), _EXTENT),
     **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
     **dict.fromkeys(("zeros", "ones", "full", "empty", "similar"), _FILLED),
@@ -460,6 +484,21 @@ INSTEAD: dict[str, Instead] = {
     "trace": Instead("a trace is `s +=! X(i, i)`"),
     **dict.fromkeys(("diag", "diagonal"), Instead("a diagonal is read as `Y(i) = X(i, i)`")),
     **dict.fromkeys(("flip", "reverse"), Instead("count from the end, as in `Y(i) = X(N - 1 - i)`")),
+    "bincount": _COUNTED_BINS,
+    **dict.fromkeys(("histogram", "histc", "hist"), _HISTOGRAM),
+    "convolve": _CONVOLVED,
+    "correlate": _CORRELATED,
+    "conv1d": Instead(
+        "it is `Y(b, o, x) +=! X(b, c, x + u) * W(o, c, u)`, and then `Y(b, o, x) += bias(o)` for a bias"
+    ),
+    "conv2d": Instead("it is `Y(b, o, y, x) +=! X(b, c, y + v, x + u) * W(o, c, v, u)`"),
+    "linear": Instead("it is `Y(n, o) +=! X(n, i) * W(o, i)`, and then `Y(n, o) += bias(o)` for a bias"),
+    **dict.fromkeys(("take", "gather", "index_select", "take_along_axis", "embedding"), _LOOKED_UP),
+    **dict.fromkeys(("repeat", "repeat_interleave"), _REPEATED),
+    "tile": _TILED,
+    "tril": Instead("choose by the indices, as in `Y(i, j) = j <= i ? X(i, j) : 0`"),
+    "triu": Instead("choose by the indices, as in `Y(i, j) = j >= i ? X(i, j) : 0`"),
+    "interp": _INTERPOLATED,
     "diff": Instead("subtract neighbours, as in `Y(i) = X(i + 1) - X(i)`"),
     **dict.fromkeys(("concatenate", "concat", "cat", "stack"), _JOINED),
     **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),

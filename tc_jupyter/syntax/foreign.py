@@ -40,6 +40,10 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
     fix, word, place = None, reducing(after.text), Span(dot.start, after.end)
     help = REDUCING[word] if word else INSTEAD[after.text].help if after.text in INSTEAD else None
+    if after.text == "view" and not {"NAME", "SCALAR"} & set(kinds[1:2]):
+        help = INSTEAD["reshape"].help
+    called = 2 if after.text == "t" and kinds[:2] == ["LPAR", "RPAR"] else 0
+    is_transposed, behind = after.text == "T" or called, position + 2 + called
     if help is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None:
         name = RENAMED.get(after.text, after.text)
         opening, closing = (name, "") if piece[start].type == "LPAR" else (f"{name}(", ")")
@@ -50,13 +54,16 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
     elif after.text == "shape" and kinds == ["LSQB", "INTEGER", "RSQB"]:
         dimension = piece[position + 3].text
         fix = Fix(f"write `.{dimension}`", (Edit(Span(dot.start, piece[position + 4].end), f".{dimension}"),))
-    elif after.text == "T" and [token.type for token in piece[position + 2 : position + 7]] == _PAIR:
-        text = f"({piece[position + 5].text}, {piece[position + 3].text})"
-        edit = Edit(Span(dot.start, piece[position + 6].end), text)
+    elif is_transposed and [token.type for token in piece[behind : behind + 5]] == _PAIR:
+        text = f"({piece[behind + 3].text}, {piece[behind + 1].text})"
+        edit = Edit(Span(dot.start, piece[behind + 4].end), text)
         fix = Fix(f"write `{text}`", (edit,))
-    elif after.text == "T" and [token.type for token in piece] == ["NAME", "ASSIGN", "NAME", "DOT", "NAME"]:
+    elif is_transposed and behind == len(piece) and [each.type for each in piece[:3]] == ["NAME", "ASSIGN", "NAME"]:
         i, j = [each for each in "ijklm" if each not in (piece[0].text, piece[2].text)][:2]
-        edits = Edit(Span(piece[0].end, piece[0].end), f"({i}, {j})"), Edit(Span(dot.start, after.end), f"({j}, {i})")
+        edits = (
+            Edit(Span(piece[0].end, piece[0].end), f"({i}, {j})"),
+            Edit(Span(dot.start, piece[-1].end), f"({j}, {i})"),
+        )
         fix = Fix(f"write `({i}, {j})` and `({j}, {i})`", edits)
     if fix is None and (after.text in _DERIVATIVES or nearest(after.text, _DERIVATIVES) is not None):
         help = "the derivatives of a def are called, as in `f.vjp(X, dY)` and `f.jvp(X, dX)`"

@@ -31,8 +31,9 @@ from .elsewhere import (
     reducing,
 )
 from .foreign import operand_end, text_of
+from .lengths import Place, count, length
 from .methods import with_limits, without_idle_methods
-from .recovery import closers, split_commas, starts_statement
+from .recovery import closers, extents, split_commas, starts_statement
 from .threads import without_atomics, without_threads
 from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
 
@@ -611,16 +612,17 @@ class _Meant:
 
 
 def _mean(tokens: list[Token], i: int, end: int, openings: dict[int, int]) -> _Meant | None:
-    """`Y(i) mean=! X(i, j)` is a sum and a quotient by the extents of what is summed over; `None` where they are not seen."""
+    """`Y(i) mean=! X(i, j)` is a sum and a quotient by the number of points; `None` where that is not seen."""
     start = openings.get(i - 1, i) - 1
     if reducing(tokens[i].text) != "mean" or tokens[start].type != "NAME":
         return None
     last = _value_end(tokens, end, {opening: close for close, opening in openings.items()})
-    extents = _summed(tokens[end:last], {token.text for token in tokens[start + 1 : i]})
-    if not extents or (last < len(tokens) and tokens[last].type in ("WHERE", "ALONG")):
+    own = {token.text for token in tokens[start + 1 : i]}
+    lengths = _summed(tokens[end:last], own, _header(tokens, start), _known(tokens)).values()
+    if not lengths or not all(lengths) or (last < len(tokens) and tokens[last].type in ("WHERE", "ALONG")):
         return None
-    left, count = text_of(tokens[start:i]), extents[0] if len(extents) == 1 else f"({' * '.join(extents)})"
-    quotient = f"{left} = {left} / {count}"
+    left = text_of(tokens[start:i])
+    quotient = f"{left} = {left} / {count(lengths)}"
     place, behind = Span(tokens[i].start, tokens[end - 1].end), tokens[last - 1].end
     help = f"sum with `+=!`, and divide by the number of values in a second statement, `{quotient}`"
     edits = [Edit(place, "+=!"), Edit(Span(behind, behind), f"  {quotient}")]
@@ -655,7 +657,9 @@ def _running(tokens: list[Token], i: int, end: int, openings: dict[int, int]) ->
     last = _value_end(tokens, end, {opening: close for close, opening in openings.items()})
     value, left = tokens[end:last], [token.text for token in tokens[start + 2 : i - 1] if token.type == "NAME"]
     follows = tokens[last].type if last < len(tokens) else ""
-    if running is None or len(left) != 1 or not value or follows == "ALONG" or _summed(value, set(left)):
+    if running is None or len(left) != 1 or not value or follows == "ALONG":
+        return None
+    if _summed(value, set(left), _header(tokens, start), _known(tokens)):
         return None
     right = running.text(tokens[start].text, left, 0, text_of(value), operand_end(value, 0) != len(value))
     place, whole = Span(tokens[i].start, tokens[end - 1].end), Span(tokens[i].start, value[-1].end)
@@ -673,8 +677,7 @@ def _starts_any(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
 
 def _cast_of_mean(tokens: list[Token], target: int, value: list[Token]) -> str | None:
     """The type to cast what is averaged to, that of a declared result or `double`; `None` where it is a float by itself."""
-    begin = next((i for i in range(target, -1, -1) if tokens[i].type == "DEF"), 0)
-    header = tokens[begin : next((i for i in range(begin, target) if tokens[i].type == "LBRACE"), target)]
+    header = _header(tokens, target)
     types = parameters(header)
     outside = _outside(0, len(value), closers(value))
     choice = next((i for i in outside if value[i].type == "QUESTION"), None)
@@ -698,17 +701,39 @@ def _cast_of_mean(tokens: list[Token], target: int, value: list[Token]) -> str |
     return "double"
 
 
-def _summed(value: list[Token], left: set[str]) -> list[str]:
-    """The extents of the indices of a value that are not on the left, `X.1` for `j` of `X(i, j)`."""
-    pairs, found = closers(value), dict[str, str]()
-    for place, (name, bracket) in enumerate(pairwise(value)):
-        if name.type != "NAME" or bracket.type != "LPAR":
-            continue
-        subscripts = split_commas(value[place + 2 : pairs.get(place + 1, place + 2)])
-        for number, each in enumerate(subscripts):
-            if [token.type for token in each] == ["NAME"] and each[0].text not in left:
-                found.setdefault(each[0].text, f"{name.text}.{number}")
-    return list(found.values())
+def _header(tokens: list[Token], target: int) -> list[Token]:
+    """The header of the def around a token."""
+    begin = next((i for i in range(target, -1, -1) if tokens[i].type == "DEF"), 0)
+    return tokens[begin : next((i for i in range(begin, target) if tokens[i].type == "LBRACE"), target)]
+
+
+def _summed(value: list[Token], left: set[str], header: list[Token], known: set[str]) -> dict[str, str]:
+    """The indices of a value that are not on the left, each with the number of its values where the reads say it."""
+    pairs, places, sizes = closers(value), dict[str, list[Place]](), extents(header)
+    given = left | {token.text for token in header}
+    reads = [i for i, close in pairs.items() if i and close > i and value[i - 1].text in known]
+    tensors = {value[i - 1].text for i in reads}
+    for opening in reads:
+        name, inner = value[opening - 1].text, {i for i in reads if opening < i < pairs[opening]}
+        within = {value[k].start for i in inner for k in range(i, pairs[i])}
+        for number, each in enumerate(split_commas(value[opening + 1 : pairs[opening]])):
+            own = [token for token in each if token.start not in within and token.text not in tensors]
+            for index in (token.text for token in own if token.type == "NAME" and token.text not in given):
+                extent = f"{name}.{number}"
+                place = Place(extent, sizes.get((name, number), extent), _shift(each))
+                places.setdefault(index, []).append(place)
+    is_guarded = any(token.type in ("QUESTION", "AND", "OR", "ELSE") for token in value)
+    return {index: length(found, is_guarded) for index, found in places.items()}
+
+
+def _shift(subscript: list[Token]) -> int | None:
+    """1 for `j + 1`, -1 for `j - 1`, 0 for `j` alone; `None` for more."""
+    kinds = [token.type for token in subscript]
+    if kinds == ["NAME"]:
+        return 0
+    if kinds not in (["NAME", "SIGN", "INTEGER"], ["NAME", "MINUS", "INTEGER"]) or not subscript[2].text.isdigit():
+        return None
+    return int(subscript[2].text) if subscript[1].text == "+" else -int(subscript[2].text)
 
 
 _SPACED = ("MINMAX", "SIGN", "FACTOR")

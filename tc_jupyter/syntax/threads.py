@@ -14,7 +14,7 @@ from .conditional import with_clauses
 from .elsewhere import INSTEAD
 from .mended import mended
 from .recovery import behind_declaration, closers, enclosed, extents, split_commas, split_statements
-from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
+from .tokens import ENDS_EXPRESSION, SEMICOLON, Token, parameters
 
 _NUMBERS, _SIZES = frozenset({"threadIdx", "blockIdx"}), frozenset({"blockDim", "gridDim"})
 _CALLS = frozenset({"get_global_id", "program_id", "grid", "get_local_id", "get_group_id"})
@@ -158,27 +158,73 @@ _ATOMIC = {"atomicAdd": "+=", "atomicMax": "max=", "atomicMin": "min=", "atomic_
 
 
 def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
-    """`atomicAdd(&h[x[i]], 1)` becomes `h[x[i]] += 1`, after a message."""
+    """`atomicAdd(&h[x[i]], 1)`, `tl.atomic_add(h + x(i), 1)` and `np.add.at(h, x, 1)` become statements, each after a message."""
     pairs, edits = closers(tokens), list[Edit]()
     for i, token in enumerate(tokens):
-        operator = _ATOMIC.get(token.text)
-        if operator is None or i + 1 not in pairs or not i or tokens[i - 1].type in _OPERATORS:
+        if i + 1 not in pairs or not i:
             continue
-        close = pairs[i + 1]
+        start, close = _with_module(tokens, i), pairs[i + 1]
+        operator = _ATOMIC.get(token.text) if token.text != "at" else _ATOMIC_AT.get(tokens[max(i - 2, 0)].text)
+        if operator is None or not start or tokens[start - 1].type in _OPERATORS:
+            continue
         parts = split_commas(tokens[i + 2 : close])
-        target = parts[0][parts[0][0].text == "&" :] if parts and parts[0] else []
-        if len(parts) != 2 or not target or not parts[1] or target[0].type != "NAME":
+        edited = _at_places(tokens[:i], parts, operator) if token.text == "at" else _at_address(parts, operator)
+        if not edited:
             continue
+        first, last = edited[0].span.start, edited[-1].span.end
         own = [
-            Edit(Span(token.start, target[0].start), ""),
-            Edit(Span(target[-1].end, parts[1][0].start), f" {operator} "),
-            Edit(Span(parts[1][-1].end, tokens[close].end), ""),
+            Edit(Span(tokens[start].start, first), ""),
+            *edited[1:-1],
+            Edit(Span(last, tokens[close].end), edited[-1].text),
         ]
-        message, fix = f"there is no function `{token.text}`", Fix(f"write `{operator}`", tuple(own))
+        message = f"there is no function `{''.join(each.text for each in tokens[start : i + 1])}`"
+        fix = Fix(f"write `{operator}`", tuple(own))
         help = "an operator combines the values of all points, also where several of them have one element"
-        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=help, fix=fix))
+        place = Span(tokens[start].start, token.end)
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
         edits += own
     return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+
+
+_ATOMIC_AT = {"add": "+=", "multiply": "*=", "maximum": "max=", "minimum": "min="}
+
+
+def _with_module(tokens: list[Token], i: int) -> int:
+    """Where a name begins that may stand behind modules, as `tl.atomic_add` and `np.add.at`."""
+    while i > 1 and tokens[i - 1].type == "DOT" and tokens[i - 2].type == "NAME":
+        i -= 2
+    return i
+
+
+def _at_address(parts: list[list[Token]], operator: str) -> list[Edit]:
+    """The edits for `&h[e]` or `h + e` and a value, the first one where the target begins, the last one where the value ends."""
+    target = parts[0][parts[0][0].text == "&" :] if len(parts) == 2 and all(parts) else []
+    if not target or target[0].type != "NAME":
+        return []
+    before, value = Span(target[0].start, target[0].start), parts[1]
+    is_sum = len(target) > 2 and target[1].text == "+"
+    opening = [Edit(Span(target[0].end, target[2].start), "(")] if is_sum else []
+    joint = Edit(Span(target[-1].end, value[0].start), f"{')' * is_sum} {operator} ")
+    return [Edit(before, ""), *opening, joint, Edit(Span(value[-1].end, value[-1].end), "")]
+
+
+def _at_places(before: list[Token], parts: list[list[Token]], operator: str) -> list[Edit]:
+    """The same for the arrays of `np.add.at(h, x, v)`, which are vectors; `v` may be a number."""
+    begin = next((k for k in range(len(before) - 1, -1, -1) if before[k].type == "DEF"), 0)
+    types, words = parameters(before[begin:]), {token.text for token in before}
+    index = next((each for each in _LETTERS if each not in words), None)
+    if len(parts) != 3 or any(len(each) != 1 for each in parts) or index is None:
+        return []
+    (target,), (places,), (value,) = parts
+    rank = types.get(value.text, ("", 0))[1] if value.type == "NAME" else 0
+    if target.type != "NAME" or types.get(places.text, ("", 0))[1] != 1 or rank > 1:
+        return []
+    return [
+        Edit(Span(target.start, target.start), ""),
+        Edit(Span(target.end, places.start), "("),
+        Edit(Span(places.end, value.start), f"({index})) {operator} "),
+        Edit(Span(value.end, value.end), f"({index})" * rank),
+    ]
 
 
 _OPERATORS = ("ASSIGN", "UPDATE", "SIGN", "MINUS", "FACTOR", "COMMA", "LPAR")

@@ -470,7 +470,9 @@ class _Scanner:
         """What to say about a text in quotes, which may be that of `C = einsum("ik,kj->ij", A, B)`."""
         last = [token.text for token in self.tokens[-30:]]
         if last[-2:] != ["einsum", "("]:
-            return "values are numbers and truth values; a comment starts with `#`", None
+            help = "values are numbers and truth values; a comment starts with `#`"
+            called = elsewhere.INSTEAD.get(last[place - 1]) if (place := _open_bracket(last)) > 0 else None
+            return help if called is None else called.help, self.rearranged(word, end)
         place = len(last) - (5 if last[-3:-2] == ["."] else 3)
         bracket = last[:place][::-1].index("(") if ")" in last[place - 1 : place] and "(" in last[:place] else -1
         target = place - 2 - bracket
@@ -483,6 +485,25 @@ class _Scanner:
             return elsewhere.INSTEAD["einsum"].help, None
         span = Span(self.tokens[target - len(last)].start, end + rest.end() if rest else end)
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
+
+    def rearranged(self, word: str, end: int) -> Fix | None:
+        """`Y(j, i) = X(i, j)` for `Y = rearrange(X, "i j -> j i")`; `None` for something else."""
+        if len(self.tokens) < 6:
+            return None
+        target, assign, called, _, source, comma = self.tokens[-6:]
+        before, _, after = (each.split() for each in word[1:-1].partition("->"))
+        close = re.compile(r"\s*\)").match(self.text, end)
+        words = {*before, target.text, source.text}
+        if called.text != "rearrange" or (assign.type, comma.type) != ("ASSIGN", "COMMA") or close is None:
+            return None
+        if (
+            sorted(before) != sorted(after)
+            or len(words) != len(before) + 2
+            or not all(each.isidentifier() for each in words)
+        ):
+            return None
+        text = f"{target.text}({', '.join(after)}) = {source.text}({', '.join(before)})"
+        return Fix(f"write `{text}`", (Edit(Span(target.start, close.end()), text),))
 
     def bits(self, word: str, start: int, end: int) -> int:
         """An operator on bits, or `^`, or what has the same first character: `|=`, `|>`, `|x|`, `x^{2}`. Returns where to go on."""
@@ -1040,6 +1061,16 @@ def _is_left(tokens: list[Token]) -> bool:
     """Whether tokens are `C` or `C(i, j)`."""
     kinds = "".join({"NAME": "n", "LPAR": "(", "RPAR": ")", "COMMA": ","}.get(token.type, "?") for token in tokens)
     return re.fullmatch(r"n(\(n(,n)*\))?", kinds) is not None
+
+
+def _open_bracket(words: list[str]) -> int:
+    """The place of the last `(` that nothing closes; -1 if there is none."""
+    depth = 0
+    for place in range(len(words) - 1, -1, -1):
+        depth += (words[place] == ")") - (words[place] == "(")
+        if depth < 0:
+            return place
+    return -1
 
 
 _FRACTION = re.compile(r"\([ \t]*(\d+)[ \t]*/[ \t]*(\d+)[ \t]*\)")
