@@ -57,6 +57,9 @@ def sliced(
     reads = [read for read in _reads(piece) if read.slices or (read.axes and _is_element(piece, read))]
     if not reads:
         return None
+    if (comma := next((found for read in reads if (found := _beside_nothing(piece, read))), None)) is not None:
+        message, help = "something is missing beside `,`", "write `:` or an index"
+        return Diagnostic(codes.SYNTAX_ERROR, comma.span, message, help=help)
     first = reads[0].axes[0]
     place = Span(first[0].start, first[-1].end)
     if any(each[0].text == "lambda" for read in reads for each in read.slices):
@@ -81,6 +84,16 @@ def sliced(
     edits = _edits(piece, reads, known, extents)
     fix = Fix("write indices", tuple(edits)) if edits else None
     return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
+
+
+def _beside_nothing(piece: list[Token], read: _Read) -> Token | None:
+    """The comma beside an empty subscript, as in `X[, 1:]`."""
+    for token, after in pairwise(piece[read.opening : read.closing + 1]):
+        if token.type == "COMMA" and after.type in ("COMMA", *_CLOSING):
+            return token
+        if token.type in _OPENING and after.type == "COMMA":
+            return after
+    return None
 
 
 _NEW_AXES = frozenset({"None", "newaxis"})
