@@ -14,7 +14,7 @@ from .carried import RECURRENCE, as_recurrence, as_update, carried, change, is_t
 from .conditional import conditional, with_clauses
 from .foreign import RANGES, text_of
 from .mended import mended
-from .recovery import closers, extents, split_commas, split_statements, starts_statement
+from .recovery import closers, extents, is_command, split_commas, split_statements, starts_statement
 from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _LOOPS = (
@@ -64,7 +64,7 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
     """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
     if not any(token.text in _CONTROL for token in tokens):
         return tokens
-    tokens = conditional(tokens, diagnostics)
+    tokens = conditional(tokens, diagnostics, source)
     pairs, opened, i = closers(tokens), 0, 0
     kept, told, loops = list[Token](), list[Diagnostic](), list[_Loop]()
     heads: list[Span] = []
@@ -287,7 +287,7 @@ def _ranged(
     turns = _set_in_each_turn(kept, nest)
     results, last = _results(kept, nest[0].start), dict[int, dict[str, str]]()  # by the start of the statement
     for loop in nest:
-        found = _body(kept, loop)
+        found = [each for each in _body(kept, loop) if not is_command(each, 0, closers(each))]
         for range in loop.ranges:
             names = [range.index, *(name for name, indices in turns.items() if range.index in indices)]
             used = [each for each in found if _uses(each, *names)]
