@@ -609,7 +609,7 @@ def _base(token: Token, known: AbstractSet[str]) -> str | None:
 _NO_LAST = "no point is the last one: an index runs over its whole range, and `where` leaves points out"
 LEAVING = {
     "continue": "a condition behind `where` leaves points out, as in `S +=! X(i) where X(i) > 0`",
-    **dict.fromkeys(("break", "goto", "stop"), _NO_LAST),
+    **dict.fromkeys(("break", "return", "goto", "stop"), _NO_LAST),
 }
 """Commands that go elsewhere, so that a def without them computes something else; and what to do instead."""
 
