@@ -274,6 +274,8 @@ class _Scanner:
         self.told = set[tuple[int, str]]()
         """Characters about which there is a message, by def."""
         self.renamed = set[str]()
+        self.is_bits_free: bool | None = None
+        """Whether `bits` may be the name of a reducer; `None` before it was asked."""
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -531,9 +533,11 @@ class _Scanner:
         all_ones = (1 << bits) - 1 if number in ("byte", f"uint{bits}") else -1
         identity = all_ones if word == "&" else 0
         line = f"reduce bits({number} a, {number} b) = a {_COMBINING[word]} b from {identity}"
-        first = next((token.start for token in reversed(self.tokens) if token.type == "DEF"), None)
+        first = self.tokens[self.def_place].start if self.def_place >= 0 else None
         edits = (Edit(Span(first or 0, first or 0), f"{line}\n"), Edit(Span(start, end), "bits=!"))
-        is_known = first is not None and not re.search(r"\bbits\b", self.text)
+        if self.is_bits_free is None:
+            self.is_bits_free = not re.search(r"\bbits\b", self.text)
+        is_known = first is not None and self.is_bits_free
         fix = Fix("combine with a reducer", edits) if is_known and (is_new or self.begins_at(identity)) else None
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"a reducer combines bits: `{line}`", fix)
         self.add("UPDATE", "max=!", start, end)  # of any type, so that nothing else is told of it
@@ -547,8 +551,9 @@ class _Scanner:
 
     def begins_at(self, identity: int) -> bool:
         """Whether the statements of the def before this one write nothing but an identity to its target."""
-        opening = next((i for i, token in reversed([*enumerate(self.tokens)]) if token.type == "DEF"), 0)
-        own = self.tokens[opening:]
+        own = self.tokens[self.def_place :]
+        if len(own) > _MOST_IN_DEF:
+            return False
         body = own[next((i for i, token in enumerate(own) if token.type == "LBRACE"), 0) :]
         starts = [i for i, token in enumerate(body) if token.type == "NAME" and _is_target(body, i)]
         if not starts:
@@ -568,11 +573,8 @@ class _Scanner:
             r"[ \t]*([A-Za-z_]\w*)[ \t]*(?:\([^()\n]*\))?[ \t]*(?![ \t]*(?:<(?!<)|>(?!>)|[=!?(]))",
             self.text[start : start + 200],
         )
-        if value is None:
-            return None
-        kind = rf"\b(u?int(?:8|16|32|64)|int|byte)[ \t]*(?:\([^()]*\))?[ \t]*{value.group(1)}\b"
-        found = re.findall(kind, self.text[:start])
-        return found[-1] if found else None
+        kind, _ = self.declared().get(value.group(1) if value else "", ("", 0))
+        return kind if re.fullmatch("u?int(?:8|16|32|64)?|byte", kind) else None
 
     def pipe(self, start: int, end: int) -> None:
         """`X(i) |> exp`."""
@@ -1015,6 +1017,7 @@ def _is_target(tokens: list[Token], i: int) -> bool:
 
 _COMBINING = {"|": "|", "&": "&", "^": "^^", "^^": "^^"}
 """Operators of C and of this language on bits, and how a reducer writes them."""
+_MOST_IN_DEF = 400  # tokens in which what a statement adds to is looked for
 _ASSIGNS = re.compile(r"=!|=(?!=)")
 _IN_BRACKETS = re.compile(r"(?<=[(\[,])\s*([A-Za-z_]\w*)\s*(?=[)\],])")
 
