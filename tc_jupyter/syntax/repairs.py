@@ -174,11 +174,20 @@ def _without_dots(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[To
 
 
 def _casts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
-    """`static_cast<float>(x)`."""
+    """`static_cast<float>(x)`, `uint8_t(x)` and `(uint8_t)x`; of the last one there is a message where it is refused."""
     kept: list[Token] = []
+    is_other = any(token.text in TYPES for token in tokens)
+    known = _named(tokens) if is_other else set[str]()
     i = 0
     while i < len(tokens):
         cast = tokens[i : i + 4]
+        kind = TYPES.get(tokens[i].text) if i and tokens[i].text not in known else None
+        if kind is not None and _begins_cast(tokens, i):
+            message = f"`{tokens[i].text}` is no type"
+            told = list[Diagnostic]() if tokens[i + 1].type == "RPAR" else diagnostics
+            kept.append(_replaced(tokens[i : i + 1], "SCALAR", kind, message, told))
+            i += 1
+            continue
         if len(tokens) > i + 4 and tokens[i + 4].type == "LPAR" and _is_cast(*cast):
             kind = TYPES.get(cast[2].text, cast[2].text)
             message = f"a cast is written like a call, as in `{kind}(x)`"
@@ -188,6 +197,35 @@ def _casts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
             kept.append(tokens[i])
             i += 1
     return kept
+
+
+def _named(tokens: list[Token]) -> set[str]:
+    """Words for types that are names of parameters, of defs, or of what statements write."""
+    pairs, found = closers(tokens), set[str]()
+    typed = {close for opening, close in pairs.items() if opening and tokens[opening - 1].type == "SCALAR"}
+    for i, token in enumerate(tokens):
+        if token.text not in TYPES or not i:
+            continue
+        declared = tokens[i - 1].type in ("SCALAR", "DEF", "ARROW") or i - 1 in typed
+        if declared or starts_statement(tokens, i, pairs):
+            found.add(token.text)
+    return found
+
+
+def _begins_cast(tokens: list[Token], i: int) -> bool:
+    """Whether `uint8_t` stands at a place as in `uint8_t(x)` or `(uint8_t)x`."""
+    before, after, follows = tokens[i - 1], tokens[i + 1 : i + 2], tokens[i + 2 : i + 3]
+    if not after:
+        return False
+    if after[0].type == "LPAR":
+        return tokens[i].text.endswith("_t") and before.type not in ENDS_EXPRESSION and before.type != "LBRACE"
+    is_alone = i > 1 and before.type == "LPAR" and tokens[i - 2].type not in (*ENDS_EXPRESSION, "MINMAX", "SCALAR")
+    return (
+        is_alone
+        and after[0].type == "RPAR"
+        and bool(follows)
+        and follows[0].type in ("NAME", "LPAR", "INTEGER", "NUMBER")
+    )
 
 
 def _is_cast(word: Token, before: Token, kind: Token, after: Token) -> bool:
