@@ -5,6 +5,7 @@ Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` becom
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -31,6 +32,7 @@ from .elsewhere import (
     reducing,
 )
 from .foreign import operand_end, text_of
+from .mended import mended
 from .methods import with_limits, without_idle_methods
 from .recovery import closers, split_commas, starts_statement
 from .threads import without_atomics, without_threads
@@ -41,7 +43,8 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
     tokens = _renamed_words(without_computes(tokens, diagnostics), diagnostics)
     tokens = _dotted_words(tokens, diagnostics)
-    tokens = without_threads(without_atomics(_types_of_c(tokens, diagnostics), diagnostics), diagnostics)
+    tokens = _constants_of_c(_types_of_c(tokens, diagnostics), diagnostics)
+    tokens = without_threads(without_atomics(tokens, diagnostics), diagnostics)
     tokens = _limits(tokens, diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
@@ -128,6 +131,80 @@ def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Toke
             kept.append(_replaced(words, "SCALAR", text, f"`{shown}` is no type", told))
         i = max(end, i + 1)
     return kept
+
+
+_KEPT = frozenset({"static", "constexpr", "__constant__", "__device__"})
+_MOST_IN_LIST = 1000  # tokens
+
+
+def _constants_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`static const float w[3] = {0.25, 0.5, 0.25};` becomes `const float(3) w = [0.25, 0.5, 0.25]`, after a message."""
+    if not any(one.text == "=" and other.type == "LBRACE" for one, other in pairwise(tokens)):
+        return tokens
+    edits, i, pairs = list[Edit](), 0, closers(tokens)
+    written = Counter(token.text for i, token in enumerate(tokens) if starts_statement(tokens, i, pairs))
+    while i < len(tokens):
+        start, kind = i, i
+        while kind < len(tokens) and (tokens[kind].text in _KEPT or tokens[kind].type == "CONST"):
+            kind += 1
+        found = (
+            _list_of_c(tokens, start, kind, pairs, written) if tokens[start : kind + 1][-1].type == "SCALAR" else None
+        )
+        if found is not None:
+            end, own, shown = found
+            place = Span(tokens[start].start, tokens[end - 1].end)
+            message, help = "a list of C is no constant", f"a constant is written `{shown} = [...]`, with literals only"
+            fix = Fix("write a constant", tuple(own))
+            diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
+            edits += own
+        i = found[0] if found else kind + 1
+    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+
+
+def _list_of_c(
+    tokens: list[Token], start: int, kind: int, pairs: dict[int, int], written: Counter[str]
+) -> tuple[int, list[Edit], str] | None:
+    """The end of a list of literals whose type is at `kind`, the edits that make it a constant, and how that begins.
+
+    Args:
+        written: how often a statement begins with a name.
+    """
+    after = kind + 2
+    while after in pairs and tokens[after].type == "LSQB":
+        after = pairs[after] + 1
+    head = [token.type for token in tokens[kind + 1 : kind + 3]]
+    if head != ["NAME", "LSQB"] or [token.type for token in tokens[after : after + 2]] != ["ASSIGN", "LBRACE"]:
+        return None
+    name, last, depth = tokens[kind + 1], after + 1, 0
+    while last < min(len(tokens), after + _MOST_IN_LIST) and tokens[last].type in _OF_LISTS:
+        depth += (tokens[last].type == "LBRACE") - (tokens[last].type == "RBRACE")
+        last += 1
+        if not depth:
+            break
+    if depth or tokens[last - 1].type != "RBRACE":
+        return None
+    sizes = [each for each in tokens[kind + 2 : after] if each.type not in ("LSQB", "RSQB")]
+    opened = sum(token.type == "LSQB" for token in tokens[kind + 2 : after])
+    if not sizes and opened == 1:
+        texts = [str(len([each for each in split_commas(tokens[after + 2 : last - 1]) if each]))]
+    elif len(sizes) == opened and all(size.type == "INTEGER" for size in sizes):
+        texts = [size.text for size in sizes]
+    else:
+        return None
+    is_constant = any(token.type == "CONST" or token.text == "constexpr" for token in tokens[start:kind])
+    if not is_constant and written[name.text] > 1:
+        return None  # it changes
+    shown = f"const {tokens[kind].text}({', '.join(texts)}) {name.text}"
+    edits = [Edit(Span(tokens[start].start, tokens[after - 1].end), shown)]
+    edits += [
+        Edit(each.span, "[" if each.type == "LBRACE" else "]")
+        for each in tokens[after + 1 : last]
+        if "BRACE" in each.type
+    ]
+    return last, edits, shown
+
+
+_OF_LISTS = ("LBRACE", "RBRACE", "COMMA", "MINUS", "NUMBER", "INTEGER")
 
 
 def _replaced(
