@@ -71,6 +71,7 @@ REPEATED_TERM = Code("TC242", "repeated-term", _N, "a term without the reduction
 BITS_COMPARED = Code("TC243", "bits-compared", _W, "bits of a condition and a number are compared")
 CONSTANT = Code("TC244", "constant", _E, "a constant does not hold what its type says")
 NAN_COMPARED = Code("TC245", "nan-compared", _W, "a comparison with NaN has the same truth value everywhere")
+POWER_OF_BITS = Code("TC246", "power-of-bits", _W, "an integer has an exponent that looks like a mask of bits")
 BROKEN_LAW = Code("TC247", "broken-law", _E, "a reducer depends on the order of what it combines")
 BAD_REDUCER = Code(
     "TC248", "bad-reducer", _E, "a reducer, or a statement with one, has the wrong number or types of values"

@@ -3032,6 +3032,8 @@ class _StatementChecker:
                 help, fix = axis
             elif self.filters and not self.names.left:  # one element may be meant, as the last one that fulfils them
                 fix, help = None, "`+=!` adds the values that fulfil the condition, `max=!` takes the largest one"
+            elif node.indices is None and self.owner.elements.is_read_beside(node, tuple(reduction)):
+                fix, help = None, "`+=!` adds all values; one value for each index is a tensor, as in `t(i) = X(i)`"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, help, fix)
         elif self.initialize and not reduction and not self.computed and not self.filters:
             fix = Fix("replace it by `=`", (Edit(place, "="),)) if self.reducer is None else None

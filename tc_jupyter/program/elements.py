@@ -79,6 +79,11 @@ class Elements:
         edits += [Edit(place, self.source.slice(place) + text) for place in read_at]
         return Fix(f"write `{node.target.name}{text}`", tuple(edits))
 
+    def is_read_beside(self, node: tree.Comprehension, indices: Sequence[str]) -> bool:
+        """Whether a later statement reads the number that a statement writes, and has an index that its value has."""
+        later = (place for place in self.reading.get(node.target.name, ()) if place > self.places[id(node)])
+        return any(not self.names[place].isdisjoint(indices) for place in later)
+
     def is_number(self, node: tree.Comprehension) -> bool:
         """Whether a statement writes a number that is no result."""
         return node.indices is None and node.operator == "=" and node.target.name not in self.results

@@ -735,6 +735,7 @@ class ExpressionChecker:
             message = f"an integer to the power {number} is no integer"
             self.scope.report(codes.NARROWING, node.span, message, fix=fix)
             return None
+        self._mask(node, base)
         if base.weak:
             power = literal_power(base.exact, number)
             if power is not None:
@@ -749,6 +750,23 @@ class ExpressionChecker:
             self._report_size(node.span)
             return None
         return Typed(product(base.expr, number), base.dtype)
+
+    def _mask(self, node: tree.Binary[tree.Expression], base: Typed) -> None:
+        """Warn of `X(i) ^ 0xFF` and `X(i) ^ 1`, which look like an exclusive or."""
+        source = self.scope.source
+        left, right = source.slice(node.left.span), source.slice(node.right.span)
+        exponent = right.strip("( )")
+        if not left or not (exponent == "1" or exponent[:2].lower() in ("0x", "0b")) or base.weak:
+            return
+        text = f"({left} ^^ {right})"
+        fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
+        message = f"`^` is the power, and `{exponent}` an exponent"
+        help = f"exclusive or is `{left} ^^ {exponent}`"
+        operator = source.text.find("^", node.left.span.end, node.right.span.start)
+        if operator < 0:
+            return  # `**` is a power
+        place = Span(operator, operator + 1)
+        self.scope.report(codes.POWER_OF_BITS, place, message, help=help, fix=fix)
 
     def _copies(self, expr: Expr, number: int) -> bool:
         """Count what a product of copies takes; false if the statement becomes too large."""

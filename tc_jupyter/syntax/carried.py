@@ -76,6 +76,8 @@ def carried(statements: list[list[Token]], heads: list[Token]) -> list[str]:
     for token in heads:
         reads[token.text] = min(token.start, reads.get(token.text, token.start))
     for piece in statements:
+        if is_type(piece[0]) and all(token.type not in ("ASSIGN", "UPDATE") for token in piece):
+            continue  # `float t` reads nothing
         found = change(piece)
         if found is not None:
             changes.setdefault(found.name, []).append((piece[-1].end, found.operator))

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .carried import RECURRENCE, as_recurrence, as_update, carried, change, is_type
-from .conditional import conditional, with_clauses
+from .conditional import bound, conditional, runs_so_far, with_clauses
 from .foreign import RANGES, text_of
 from .mended import mended
-from .recovery import closers, extents, split_commas, split_statements, starts_statement
+from .recovery import closers, extents, is_command, split_commas, split_statements, starts_statement
 from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _LOOPS = (
@@ -64,7 +64,7 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
     """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
     if not any(token.text in _CONTROL for token in tokens):
         return tokens
-    tokens = conditional(tokens, diagnostics)
+    tokens = conditional(tokens, diagnostics, source)
     pairs, opened, i = closers(tokens), 0, 0
     kept, told, loops = list[Token](), list[Diagnostic](), list[_Loop]()
     heads: list[Span] = []
@@ -241,25 +241,11 @@ def _spelled(index: str, rest: list[Token]) -> _Range | None:
 
 
 def _between(index: str, lower: list[Token] | None, upper: list[Token], one_more: bool = False) -> _Range | None:
-    low, high = _bound(lower) if lower else "0", _bound(upper)
+    low, high = bound(lower) if lower else "0", bound(upper)
     if low is None or high is None:
         return None
     more = str(int(high) + 1) if high.isdigit() else f"{high} + 1"
     return _Range(index, low, more if one_more else high)
-
-
-_OF_BOUNDS = frozenset({"NAME", "INTEGER", "SIGN", "MINUS", "FACTOR", "LPAR", "RPAR", "DIMENSION"})
-
-
-def _bound(tokens: list[Token]) -> str | None:
-    """An end of a range as a text, `X.0` for `len(X)` and `X.shape[0]`; `None` where it has something else in it."""
-    texts, kinds = [token.text for token in tokens], [token.type for token in tokens]
-    if kinds == ["NAME", "LPAR", "NAME", "RPAR"] and texts[0] in ("len", "length"):
-        return f"{texts[2]}.0"
-    if kinds == ["NAME", "DOT", "NAME", "LSQB", "INTEGER", "RSQB"] and texts[2] == "shape":
-        return f"{texts[0]}.{texts[4]}"
-    called = any(kinds[i : i + 2] == ["NAME", "LPAR"] for i in range(len(kinds)))
-    return text_of(tokens) if set(kinds) <= _OF_BOUNDS and not called else None
 
 
 def _nests(loops: list[_Loop]) -> list[list[_Loop]]:
@@ -287,7 +273,7 @@ def _ranged(
     turns = _set_in_each_turn(kept, nest)
     results, last = _results(kept, nest[0].start), dict[int, dict[str, str]]()  # by the start of the statement
     for loop in nest:
-        found = _body(kept, loop)
+        found = [each for each in _body(kept, loop) if not is_command(each, 0, closers(each))]
         for range in loop.ranges:
             names = [range.index, *(name for name, indices in turns.items() if range.index in indices)]
             used = [each for each in found if _uses(each, *names)]
@@ -451,17 +437,7 @@ def _is_whole(piece: list[Token], range: _Range, sizes: dict[tuple[str, int], st
     """Whether a loop goes over a whole array that its index reads, as the index does by itself."""
     if range.upper is None:
         return True
-    openings = {close: opening for opening, close in closers(piece).items()}
-    for close, opening in openings.items():
-        before, first = opening - 1, 0
-        while before in openings and piece[before].type == "RSQB":  # `X[i][j]`
-            before, first = openings[before] - 1, first + 1
-        name = piece[before].text if before >= 0 else ""
-        for k, subscript in enumerate(split_commas(piece[opening + 1 : close]), first):
-            alone = len(subscript) == 1 and subscript[0].text == range.index
-            if alone and range.lower == "0" and range.upper in (sizes.get((name, k)), f"{name}.{k}"):
-                return True
-    return False
+    return range.lower == "0" and runs_so_far(piece, range.index, range.upper, sizes)
 
 
 # --- loops that carry a number ---------------------------------------------------------------------------------------

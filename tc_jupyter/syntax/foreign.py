@@ -613,6 +613,14 @@ def _base(token: Token, known: AbstractSet[str]) -> str | None:
     return base if line and base in known and (not rest or rest.replace("_", "").isalpha()) else None
 
 
+_NO_LAST = "no point is the last one: an index runs over its whole range, and `where` leaves points out"
+LEAVING = {
+    "continue": "a condition behind `where` leaves points out, as in `S +=! X(i) where X(i) > 0`",
+    **dict.fromkeys(("break", "return", "goto", "stop"), _NO_LAST),
+}
+"""Commands that go elsewhere, so that a def without them computes something else; and what to do instead."""
+
+
 def commanded(piece: list[Token]) -> Diagnostic | None:
     """`print(Y)`, `assert N > 0`: what is done and gives no value; `None` if this is something else."""
     if not is_command(piece, 0, closers(piece)):
@@ -624,7 +632,8 @@ def commanded(piece: list[Token]) -> Diagnostic | None:
     if is_scheduled(piece, 0, closers(piece)):
         word = text_of(piece[:3])
         help = f"how a tensor is computed is said in Python, as in `f.schedule().{piece[2].text}(...)`"
-    fix = Fix("leave it out", (Edit(place, ""),))
+    fix = None if word in LEAVING else Fix("leave it out", (Edit(place, ""),))
+    help = LEAVING.get(word, help)
     return Diagnostic(codes.SYNTAX_ERROR, place, f"no statement begins with `{word}`", help=help, fix=fix)
 
 

@@ -615,10 +615,16 @@ def _accumulated(
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
     if symbol in ("**", "^") and each_once:
         number = text_of(right).removeprefix("-")
+        if symbol == "^" and (number == "1" or number.startswith(("0x", "0X", "0b", "0B"))):
+            help = f"{own.format('combine the bits')}: exclusive or is `^^`, and `^` is the power"
+            return "=", f"{text_of(left)} ^^ (", ")", help
         is_float = any(token.text in floats or token.type == "NUMBER" for token in right)
         is_power = number.isdigit() or (symbol == "^" and not is_float)  # `^=` of integers may be an exclusive or
         return "=", f"{text_of(left)}^(" if is_power else f"pow({text_of(left)}, ", ")", own.format("raise it")
     if symbol in ("&", "|") and not each_once:
+        kinds = {token.type for token in right}
+        if kinds & {"INTEGER", *_OF_BITS} and not kinds & {"RELATION", "EQUALITY", "BANG"}:
+            return None  # integers, whose bits are combined
         plain, holds = ("min=", "all are") if symbol == "&" else ("max=", "one is")
         return plain, "", "", f"`{plain}` of `bool` says whether {holds} true"
     if symbol in ("&", "|", "^^", "<<", ">>") and each_once:

@@ -788,7 +788,7 @@ class _CellParser:
                 assigned = (
                     one.text for one, after in pairwise(tokens) if one.type == "NAME" and after.type == "ASSIGN"
                 )
-                return replace(self.broken(tokens), targets=tuple(assigned))
+                return _declaration(replace(self.broken(tokens), targets=tuple(assigned)))
             tokens = other[0]
         brace = next((number for number, token in enumerate(tokens) if token.type == "LBRACE"), None)
         if brace is not None and tokens[0].text == "along" and tokens[0].type == "NAME":
@@ -1028,6 +1028,11 @@ class _CellParser:
         middle, right = self.unchain(node.left.right), self.unchain(node.right)
         last = Binary(node.op.removeprefix(CHAIN), middle, right, middle.span | right.span, node.op_span)
         return Binary("&&", self.joined(node.left), last, node.span, node.op_span)
+
+
+def _declaration(node: Broken) -> Broken:
+    """A declaration: one without a value, as `float t`, reads nothing."""
+    return node if node.targets else replace(node, names=frozenset())
 
 
 def has_chain(node: Expression) -> bool:

@@ -427,7 +427,7 @@ def is_command(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
     if tokens[i].text not in _COMMANDS or starts_statement(tokens, i, pairs):
         return False
     follows = tokens[i + 1].type if i + 1 < len(tokens) else "END"
-    return follows in (*STARTS_EXPRESSION, "ERROR", "END", "BANG", "MINUS", "FACTOR", "SHIFT")
+    return follows in (*STARTS_EXPRESSION, "ERROR", "END", "RBRACE", "BANG", "MINUS", "FACTOR", "SHIFT")
 
 
 def _ends(tokens: list[Token], i: int) -> bool:

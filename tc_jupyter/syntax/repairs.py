@@ -5,6 +5,7 @@ Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` becom
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,6 +33,7 @@ from .elsewhere import (
 )
 from .foreign import operand_end, text_of
 from .lengths import Place, count, length
+from .mended import mended
 from .methods import with_limits, without_idle_methods
 from .recovery import closers, extents, split_commas, starts_statement
 from .threads import without_atomics, without_threads
@@ -42,7 +44,8 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
     tokens = _renamed_words(without_computes(tokens, diagnostics), diagnostics)
     tokens = _dotted_words(tokens, diagnostics)
-    tokens = without_threads(without_atomics(_types_of_c(tokens, diagnostics), diagnostics), diagnostics)
+    tokens = _constants_of_c(_types_of_c(tokens, diagnostics), diagnostics)
+    tokens = without_threads(without_atomics(tokens, diagnostics), diagnostics)
     tokens = _limits(tokens, diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
@@ -131,6 +134,80 @@ def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Toke
     return kept
 
 
+_KEPT = frozenset({"static", "constexpr", "__constant__", "__device__"})
+_MOST_IN_LIST = 1000  # tokens
+
+
+def _constants_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`static const float w[3] = {0.25, 0.5, 0.25};` becomes `const float(3) w = [0.25, 0.5, 0.25]`, after a message."""
+    if not any(one.text == "=" and other.type == "LBRACE" for one, other in pairwise(tokens)):
+        return tokens
+    edits, i, pairs = list[Edit](), 0, closers(tokens)
+    written = Counter(token.text for i, token in enumerate(tokens) if starts_statement(tokens, i, pairs))
+    while i < len(tokens):
+        start, kind = i, i
+        while kind < len(tokens) and (tokens[kind].text in _KEPT or tokens[kind].type == "CONST"):
+            kind += 1
+        found = (
+            _list_of_c(tokens, start, kind, pairs, written) if tokens[start : kind + 1][-1].type == "SCALAR" else None
+        )
+        if found is not None:
+            end, own, shown = found
+            place = Span(tokens[start].start, tokens[end - 1].end)
+            message, help = "a list of C is no constant", f"a constant is written `{shown} = [...]`, with literals only"
+            fix = Fix("write a constant", tuple(own))
+            diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
+            edits += own
+        i = found[0] if found else kind + 1
+    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+
+
+def _list_of_c(
+    tokens: list[Token], start: int, kind: int, pairs: dict[int, int], written: Counter[str]
+) -> tuple[int, list[Edit], str] | None:
+    """The end of a list of literals whose type is at `kind`, the edits that make it a constant, and how that begins.
+
+    Args:
+        written: how often a statement begins with a name.
+    """
+    after = kind + 2
+    while after in pairs and tokens[after].type == "LSQB":
+        after = pairs[after] + 1
+    head = [token.type for token in tokens[kind + 1 : kind + 3]]
+    if head != ["NAME", "LSQB"] or [token.type for token in tokens[after : after + 2]] != ["ASSIGN", "LBRACE"]:
+        return None
+    name, last, depth = tokens[kind + 1], after + 1, 0
+    while last < min(len(tokens), after + _MOST_IN_LIST) and tokens[last].type in _OF_LISTS:
+        depth += (tokens[last].type == "LBRACE") - (tokens[last].type == "RBRACE")
+        last += 1
+        if not depth:
+            break
+    if depth or tokens[last - 1].type != "RBRACE":
+        return None
+    sizes = [each for each in tokens[kind + 2 : after] if each.type not in ("LSQB", "RSQB")]
+    opened = sum(token.type == "LSQB" for token in tokens[kind + 2 : after])
+    if not sizes and opened == 1:
+        texts = [str(len([each for each in split_commas(tokens[after + 2 : last - 1]) if each]))]
+    elif len(sizes) == opened and all(size.type == "INTEGER" for size in sizes):
+        texts = [size.text for size in sizes]
+    else:
+        return None
+    is_constant = any(token.type == "CONST" or token.text == "constexpr" for token in tokens[start:kind])
+    if not is_constant and written[name.text] > 1:
+        return None  # it changes
+    shown = f"const {tokens[kind].text}({', '.join(texts)}) {name.text}"
+    edits = [Edit(Span(tokens[start].start, tokens[after - 1].end), shown)]
+    edits += [
+        Edit(each.span, "[" if each.type == "LBRACE" else "]")
+        for each in tokens[after + 1 : last]
+        if "BRACE" in each.type
+    ]
+    return last, edits, shown
+
+
+_OF_LISTS = ("LBRACE", "RBRACE", "COMMA", "MINUS", "NUMBER", "INTEGER")
+
+
 def _replaced(
     tokens: list[Token],
     kind: str,
@@ -175,11 +252,20 @@ def _without_dots(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[To
 
 
 def _casts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
-    """`static_cast<float>(x)`."""
+    """`static_cast<float>(x)`, `uint8_t(x)` and `(uint8_t)x`; of the last one there is a message where it is refused."""
     kept: list[Token] = []
+    is_other = any(token.text in TYPES for token in tokens)
+    known = _named(tokens) if is_other else set[str]()
     i = 0
     while i < len(tokens):
         cast = tokens[i : i + 4]
+        kind = TYPES.get(tokens[i].text) if i and tokens[i].text not in known else None
+        if kind is not None and _begins_cast(tokens, i):
+            message = f"`{tokens[i].text}` is no type"
+            told = list[Diagnostic]() if tokens[i + 1].type == "RPAR" else diagnostics
+            kept.append(_replaced(tokens[i : i + 1], "SCALAR", kind, message, told))
+            i += 1
+            continue
         if len(tokens) > i + 4 and tokens[i + 4].type == "LPAR" and _is_cast(*cast):
             kind = TYPES.get(cast[2].text, cast[2].text)
             message = f"a cast is written like a call, as in `{kind}(x)`"
@@ -189,6 +275,35 @@ def _casts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
             kept.append(tokens[i])
             i += 1
     return kept
+
+
+def _named(tokens: list[Token]) -> set[str]:
+    """Words for types that are names of parameters, of defs, or of what statements write."""
+    pairs, found = closers(tokens), set[str]()
+    typed = {close for opening, close in pairs.items() if opening and tokens[opening - 1].type == "SCALAR"}
+    for i, token in enumerate(tokens):
+        if token.text not in TYPES or not i:
+            continue
+        declared = tokens[i - 1].type in ("SCALAR", "DEF", "ARROW") or i - 1 in typed
+        if declared or starts_statement(tokens, i, pairs):
+            found.add(token.text)
+    return found
+
+
+def _begins_cast(tokens: list[Token], i: int) -> bool:
+    """Whether `uint8_t` stands at a place as in `uint8_t(x)` or `(uint8_t)x`."""
+    before, after, follows = tokens[i - 1], tokens[i + 1 : i + 2], tokens[i + 2 : i + 3]
+    if not after:
+        return False
+    if after[0].type == "LPAR":
+        return tokens[i].text.endswith("_t") and before.type not in ENDS_EXPRESSION and before.type != "LBRACE"
+    is_alone = i > 1 and before.type == "LPAR" and tokens[i - 2].type not in (*ENDS_EXPRESSION, "MINMAX", "SCALAR")
+    return (
+        is_alone
+        and after[0].type == "RPAR"
+        and bool(follows)
+        and follows[0].type in ("NAME", "LPAR", "INTEGER", "NUMBER")
+    )
 
 
 def _is_cast(word: Token, before: Token, kind: Token, after: Token) -> bool:

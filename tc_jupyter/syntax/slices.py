@@ -57,6 +57,9 @@ def sliced(
     reads = [read for read in _reads(piece) if read.slices or (read.axes and _is_element(piece, read))]
     if not reads:
         return None
+    if (comma := next((found for read in reads if (found := _beside_nothing(piece, read))), None)) is not None:
+        message, help = "something is missing beside `,`", "write `:` or an index"
+        return Diagnostic(codes.SYNTAX_ERROR, comma.span, message, help=help)
     first = reads[0].axes[0]
     place = Span(first[0].start, first[-1].end)
     if any(each[0].text == "lambda" for read in reads for each in read.slices):
@@ -81,6 +84,16 @@ def sliced(
     edits = _edits(piece, reads, known, extents)
     fix = Fix("write indices", tuple(edits)) if edits else None
     return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
+
+
+def _beside_nothing(piece: list[Token], read: _Read) -> Token | None:
+    """The comma beside an empty subscript, as in `X[, 1:]`."""
+    for token, after in pairwise(piece[read.opening : read.closing + 1]):
+        if token.type == "COMMA" and after.type in ("COMMA", *_CLOSING):
+            return token
+        if token.type in _OPENING and after.type == "COMMA":
+            return after
+    return None
 
 
 _NEW_AXES = frozenset({"None", "newaxis"})
@@ -141,7 +154,7 @@ def _edits(
     if place is None or piece[0].type != "NAME":
         return None
     there = _those_there(piece, place, reads, known, extents)
-    unread = _unread(piece, place) if there == {} and not _combined(piece, place, reads) else []
+    unread = _unread(piece, place, known) if there == {} and not _combined(piece, place, reads) else []
     if there is None or (count and unread and len(unread) != count):
         return None
     names = unread if len(unread) == count else names
@@ -151,6 +164,7 @@ def _edits(
     edits: list[Edit] = []
     ends: dict[str, str] = {}  # the range of an index that is shifted wherever it stands
     from_0: set[str] = set()
+    to_end: set[str] = set()  # those with a slice that goes to the end of what is read
     read_at: set[str] = set()
     for read in reads:
         tensor = _sliced_name(piece, read)
@@ -172,7 +186,10 @@ def _edits(
             shift = _shift(each, shifted)
             if shift is None:
                 return None
-            ends.setdefault(name, f"{name} in 0:{tensor.text}.{own.index(each)} - {shift}")
+            if read.opening > place or name not in ends:  # what is read says more than the target, which it may make
+                ends[name] = f"{name} in 0:{tensor.text}.{own.index(each)}{_cut(shift, _early(each))}"
+            if read.opening > place and not _early(each):
+                to_end.add(name)
             if not shift:
                 from_0.add(name)
             texts[each[0].start] = f"{name} + {shift}" if shift else name
@@ -189,7 +206,9 @@ def _edits(
         edits += [] if read in reads else _round(piece, read)
     if not there and not read_at >= set(names[:count]):
         return None  # an axis of extent 1 is left
-    given = [end for name, end in ends.items() if name not in from_0]
+    given = [end for name, end in ends.items() if name not in from_0 or name not in to_end]
+    if any(end.split(":")[1].startswith(f"{piece[0].text}.") and not _has_extents(piece, extents) for end in given):
+        return None  # the target, which this statement makes, has no extents before
     if given and any(token.type == "WHERE" for token in piece):
         return None
     if given:
@@ -344,23 +363,42 @@ def _without_new_axes(read: _Read) -> list[Edit]:
     return edits
 
 
-def _unread(piece: list[Token], place: int) -> list[str]:
+def _unread(piece: list[Token], place: int, known: AbstractSet[str]) -> list[str]:
     """The indices of the target that nothing else in the statement names: `Y(i) = X(:)` has `i`."""
     right = {token.text for token in piece[place:]}
     left = [token.text for token in piece[1:place] if token.type == "NAME"]
-    return [name for name in left if name not in right]
+    return [name for name in left if name not in right and name not in known]
 
 
 def _shift(subscript: tuple[Token, ...], shifted: bool) -> str | None:
     """Where a slice begins, nothing for 0; `:-1` may end early only beside one that is shifted, as in `X[1:] - X[:-1]`."""
     kinds = [token.type for token in subscript]
-    if shifted and kinds[-3:] == ["COLON", "MINUS", "INTEGER"]:
+    if shifted and kinds[-3:] == ["COLON", "MINUS", "INTEGER"] and subscript[-1].text.isdigit():
         kinds = kinds[:-2]
     if kinds == ["COLON"] or _is_star(subscript):
         return ""
     if kinds in (["INTEGER", "COLON"], ["NAME", "COLON"]):
         return subscript[0].text.lstrip("0")
     return None
+
+
+def _has_extents(piece: list[Token], extents: Mapping[tuple[str, int], str]) -> bool:
+    """Whether the target of a statement has a type with sizes."""
+    return (piece[0].text, 0) in extents
+
+
+def _early(subscript: tuple[Token, ...]) -> int:
+    """How many elements before its end a slice ends: 2 for `1:-2`."""
+    kinds = [token.type for token in subscript[-3:]]
+    return int(subscript[-1].text) if kinds == ["COLON", "MINUS", "INTEGER"] else 0
+
+
+def _cut(shift: str, early: int) -> str:
+    """What is taken off an extent at both ends."""
+    if shift.isdigit() or not shift:
+        number = int(shift or "0") + early
+        return f" - {number}" if number else ""
+    return f" - {shift} - {early}" if early else f" - {shift}"
 
 
 def _strided(subscript: tuple[Token, ...], name: str, extent: str) -> str | None:

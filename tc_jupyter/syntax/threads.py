@@ -283,6 +283,8 @@ def _ranged(kept: list[Token], regions: list[_Region], diagnostics: list[Diagnos
 def _clauses(piece: list[Token], region: _Region) -> list[Edit]:
     """The ranges of a guard that a statement needs: nothing that it reads gives them."""
     assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    if assign == len(piece):
+        return []
     used, read = {token.text for token in piece}, _read(piece[assign:])
     needed = [
         f"{index} in 0:{end}"

@@ -119,10 +119,10 @@ _TOKEN = re.compile(
       | (?:[0-9]+\.(?!\.)[0-9]*|\.[0-9]+|[0-9]+(?=[eE][+-]?[0-9]))(?:[eE][+-]?[0-9]+)?\w*
       | [0-9]\w*)
   | (?P<python>=<|=>|\*\*)
-  | (?P<symbol><=>|->|<<|>>|<=|>=|==|!=|&&|\|\||\^\^|\.\.\.?|[-+*/%()\[\]{},:?=<>!.])
+  | (?P<symbol><=>|->|<<|>>|<=|>=|==|!=|&&|\|\||\.\.\.?|[-+*/%()\[\]{},:?=<>!.])
   | (?P<quote>"""(?s:.*?)(?:"""|\Z)|'{3}(?s:.*?)(?:'{3}|\Z)|"[^"\n]*"?|'[^'\n]*'?)
   | (?P<semicolon>;)
-  | (?P<bits>[&|^~])
+  | (?P<bits>\^\^|[&|^~])
   | (?P<unknown>[^\sA-Za-z0-9_\#+*/%()\[\]{},:?=<>!.;&|^~"'-]+|[^\S\ \t\r\n\f\v]+)
     ''',
     re.VERBOSE | re.ASCII,
@@ -274,6 +274,8 @@ class _Scanner:
         self.told = set[tuple[int, str]]()
         """Characters about which there is a message, by def."""
         self.renamed = set[str]()
+        self.is_bits_free: bool | None = None
+        """Whether `bits` may be the name of a reducer; `None` before it was asked."""
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -507,8 +509,8 @@ class _Scanner:
 
     def bits(self, word: str, start: int, end: int) -> int:
         """An operator on bits, or `^`, or what has the same first character: `|=`, `|>`, `|x|`, `x^{2}`. Returns where to go on."""
-        if word in "&|" and (found := re.compile(r"=!").match(self.text, end)):
-            self.combined(word, start, found.end())
+        found = _ASSIGNS.match(self.text, end) if word in _COMBINING else None
+        if found and self.combined(word, start, found.end()):
             return found.end()
         if word == "|" and self.text[end : end + 1] == ">":
             self.pipe(start, end + 1)
@@ -530,34 +532,70 @@ class _Scanner:
         self.add(_SYMBOLS[word], word, start, end)
         return end
 
-    def combined(self, word: str, start: int, end: int) -> None:
-        """`|=!` and `&=!` of truth values, and of integers, whose bits a reducer combines."""
-        message, number = f"there is no operator `{self.text[start:end]}`", self.declared_integer(end)
+    def combined(self, word: str, start: int, end: int) -> bool:
+        """`|=!` and `&=!` of truth values, and of integers, whose bits a reducer combines; whether this is such an operator.
+
+        Without `!` it is one where integers are combined over an index.
+        """
+        number, is_new = self.declared_integer(end), self.text[end - 1] == "!"
+        if not is_new and (number is None or not self.combines_over(start, end)):
+            return False
+        message = f"there is no operator `{self.text[start:end]}`"
+        if number is None and word not in "&|":
+            return False
         if number is None:
             plain, holds = ("any=!", "one is") if word == "|" else ("all=!", "all are")
             fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
             help = f"`{plain}` of `bool` says whether {holds} true; a reducer combines bits"
             self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
-            return self.add("UPDATE", plain, start, end)
+            self.add("UPDATE", plain, start, end)
+            return True
         bits = 8 if number == "byte" else int(number.lstrip("uint") or 32)
-        identity = 0 if word == "|" else (1 << bits) - 1 if number in ("byte", f"uint{bits}") else -1
-        line = f"reduce bits({number} a, {number} b) = a {word} b from {identity}"
-        first = next((token.start for token in reversed(self.tokens) if token.type == "DEF"), None)
+        all_ones = (1 << bits) - 1 if number in ("byte", f"uint{bits}") else -1
+        identity = all_ones if word == "&" else 0
+        line = f"reduce bits({number} a, {number} b) = a {_COMBINING[word]} b from {identity}"
+        first = self.tokens[self.def_place].start if self.def_place >= 0 else None
         edits = (Edit(Span(first or 0, first or 0), f"{line}\n"), Edit(Span(start, end), "bits=!"))
-        fix = None if first is None or re.search(r"\bbits\b", self.text) else Fix("combine with a reducer", edits)
+        if self.is_bits_free is None:
+            self.is_bits_free = not re.search(r"\bbits\b", self.text)
+        is_known = first is not None and self.is_bits_free
+        fix = Fix("combine with a reducer", edits) if is_known and (is_new or self.begins_at(identity)) else None
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"a reducer combines bits: `{line}`", fix)
-        return self.add("UPDATE", "max=!", start, end)  # of any type, so that nothing else is told of it
+        self.add("UPDATE", "max=!", start, end)  # of any type, so that nothing else is told of it
+        return True
+
+    def combines_over(self, start: int, end: int) -> bool:
+        """Whether the value behind an operator that ends at `end` has an index in brackets that the target before it has not."""
+        left = re.split(r"[\n;{}]", self.text[max(0, start - 200) : start])[-1]
+        right = re.split(r"[\n;{}]", self.text[end : end + 200])[0]
+        return not {*_IN_BRACKETS.findall(right)} <= {*_IN_BRACKETS.findall(left)}
+
+    def begins_at(self, identity: int) -> bool:
+        """Whether the statements of the def before this one write nothing but an identity to its target."""
+        own = self.tokens[self.def_place :]
+        if len(own) > _MOST_IN_DEF:
+            return False
+        body = own[next((i for i, token in enumerate(own) if token.type == "LBRACE"), 0) :]
+        starts = [i for i, token in enumerate(body) if token.type == "NAME" and _is_target(body, i)]
+        if not starts:
+            return False
+        *before, last = starts
+        for i in (each for each in before if body[each].text == body[last].text):
+            assign = next((k for k in range(i, len(body)) if body[k].type in ("ASSIGN", "UPDATE")), i)
+            value = "".join(token.text for token in body[assign + 1 : assign + 2 + (identity < 0)])
+            after = body[assign + 2 + (identity < 0)]
+            if body[assign].type == "UPDATE" or value != str(identity) or not (after.first or after.type == "NAME"):
+                return False
+        return True
 
     def declared_integer(self, start: int) -> str | None:
         """The type of integers that a parameter has which begins the value at `start`; `None` where a truth value is made of it."""
         value = re.match(
-            r"[ \t]*([A-Za-z_]\w*)[ \t]*(?:\([^()\n]*\))?[ \t]*(?![ \t]*[<>=!?(])", self.text[start : start + 200]
+            r"[ \t]*([A-Za-z_]\w*)[ \t]*(?:\([^()\n]*\))?[ \t]*(?![ \t]*(?:<(?!<)|>(?!>)|[=!?(]))",
+            self.text[start : start + 200],
         )
-        if value is None:
-            return None
-        kind = rf"\b(u?int(?:8|16|32|64)|int|byte)[ \t]*(?:\([^()]*\))?[ \t]*{value.group(1)}\b"
-        found = re.findall(kind, self.text[:start])
-        return found[-1] if found else None
+        kind, _ = self.declared().get(value.group(1) if value else "", ("", 0))
+        return kind if re.fullmatch("u?int(?:8|16|32|64)?|byte", kind) else None
 
     def pipe(self, start: int, end: int) -> None:
         """`X(i) |> exp`."""
@@ -986,6 +1024,23 @@ class _Scanner:
 _WORD = re.compile(r"[ \t]*([\w.]*)", re.ASCII)
 _ARRAY_AFTER = re.compile(r"[ \t]*([A-Za-z_]\w*)(?!\w|[ \t]*[(\[.])", re.ASCII)
 _SIGN = re.compile(r"[ \t]*-")
+
+
+def _is_target(tokens: list[Token], i: int) -> bool:
+    """Whether a name is what a statement writes, or the last one, behind whose brackets the tokens end."""
+    after, depth = i + 1, 0
+    while after < len(tokens) and (depth or tokens[after].type in ("LPAR", "LSQB")):
+        depth += (tokens[after].type in ("LPAR", "LSQB")) - (tokens[after].type in ("RPAR", "RSQB"))
+        after += 1
+    begins = not i or tokens[i - 1].type in ("LBRACE", "RBRACE") or tokens[i - 1].type in ENDS_EXPRESSION
+    return begins and not depth and (after == len(tokens) or tokens[after].type in ("ASSIGN", "UPDATE"))
+
+
+_COMBINING = {"|": "|", "&": "&", "^": "^^", "^^": "^^"}
+"""Operators of C and of this language on bits, and how a reducer writes them."""
+_MOST_IN_DEF = 400  # tokens in which what a statement adds to is looked for
+_ASSIGNS = re.compile(r"=!|=(?!=)")
+_IN_BRACKETS = re.compile(r"(?<=[(\[,])\s*([A-Za-z_]\w*)\s*(?=[)\],])")
 
 
 def _bars(text: str, start: int) -> list[tuple[int, bool]]:

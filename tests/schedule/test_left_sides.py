@@ -146,5 +146,5 @@ def test_no_vector_has_two_points_of_one_element(statement, axis, refused):
     if not refused:
         assert split.vectorize(stage, f"{axis}.inner")
         return
-    with pytest.raises(tc.CompileError, match="TC410.*\n?.*one element"):
+    with pytest.raises(tc.CompileError, match=r"TC410.*one element"):
         split.vectorize(stage, f"{axis}.inner")
