@@ -602,7 +602,7 @@ class _DefChecker:
         function = None if name.name in OF_COMPLEX and what != "def" else TC_FUNCTIONS.get(name.name)
         if function is not None:
             message = f"a {what} cannot have the name of the function `{name.name}`"
-            words = re.findall(r"\w+", self.unit.source.text)
+            words = re.findall(r"\w+", self.unit.source.slice(self.node.span))  # in other defs it is the function
             alone = what == "def" and words.count(name.name) == 1 and f"{name.name}_" not in words
             fix = Fix(f"rename it to `{name.name}_`", (Edit(name.span, f"{name.name}_"),)) if alone else None
             self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described, fix=fix)
