@@ -423,9 +423,8 @@ def plain_number(value: Any, floating: bool) -> Any:
         number = kind(number) if isinstance(number, np.generic) else number
     elif number is not value:  # an element of another class
         return value
-    fits = (
-        type(number) is int and number.bit_length() <= 64
-    )  # larger ones may be too large, which the general path says
+    # larger integers may be too large for a float, which the general path says
+    fits = type(number) is int and number.bit_length() <= 64
     return float(number) if floating and fits else number
 
 

@@ -160,9 +160,8 @@ def _sums_in_vectors(
     sums = [leaf for leaf in stage.leaves if stage.kind(leaf) != "output"]
     results = [leaf for leaf in stage.leaves if leaf not in (*steps, *free, *sums)]
     chosen = [leaf for leaf in results if leaf in scatter.placed(statement)]
-    if chosen and not scatter.finds_points(
-        statement, sums[-1]
-    ):  # the loops over points are outside, each has one element
+    if chosen and not scatter.finds_points(statement, sums[-1]):
+        # each point has one element: the loops over points are outside
         rest = [leaf for leaf in results if leaf not in chosen]
         return schedule.reorder(name, *free, *steps, *sums, *chosen, *rest)
     if last in (*free, *results) and _has_lanes(stage, last):
