@@ -3,7 +3,7 @@
 Goes out: `Kernel` values, the last form that both back ends share. `interpret` runs them: the meaning of every program.
 """
 
-from .conditions import is_cheap, is_inside, with_points
+from .empty_rounds import without_empty_rounds
 from .expand import expand
 from .ir import (
     SPARE,
@@ -23,7 +23,7 @@ from .ir import (
     walk_statements,
 )
 from .lower import PointCheck, lower, lower_later
-from .points import without_empty_rounds
+from .points import is_cheap, is_inside, with_points
 from .rewrite import block_with_expressions, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
@@ -37,23 +37,23 @@ __all__ = [
     "Check",
     "For",
     "If",
+    "IllegalKernel",
     "Intrinsic",
     "Kernel",
     "PointCheck",
-    "IllegalKernel",
+    "Stmt",
+    "Store",
+    "block_with_expressions",
     "expand",
+    "expressions",
     "is_cheap",
     "is_inside",
     "lower",
     "lower_later",
     "simplify",
     "simplify_expr",
-    "verify",
-    "Stmt",
-    "Store",
-    "block_with_expressions",
-    "expressions",
     "sub_blocks",
+    "verify",
     "walk_statements",
     "with_blocks",
     "with_expressions",

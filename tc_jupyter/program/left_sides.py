@@ -2,7 +2,7 @@
 
 Each dimension with such a subscript has an output index of its own, and a point takes part in the element where all of these are
 equal to their subscripts. So a scatter is a reduction under a condition, which ranges, schedules and engines know; with the loops
-over points outside, the equality leaves one element for each point (`loops.conditions`).
+over points outside, the equality leaves one element for each point (`loops.points`).
 
 Worked example: `H(X(i)) +=! 1` with `uint8` elements is `H(at) +=! X(i) == at ? 1 : 0` with `0 <= at < 256`.
 """
@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import reduce
 
 from . import bits
-from .conditions import conjuncts, identity_of, points_of
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from .integers import index_names, reads_elements
+from .points import conjuncts, identity_of, points_of
 from .program import Statement
 from .typing import limits_of
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from .conditions import is_identity
 from .expr import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary
+from .points import is_identity
 
 MODERATE = 2.0**32
 """Numbers between this and one over it leave a sum: few sums of floats that are finite with them are infinite without."""

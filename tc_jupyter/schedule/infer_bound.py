@@ -3,8 +3,9 @@
 Consumers are visited before their producers. For each stage: the full range if it writes a result, else what its consumers ask
 for (`requests`: leaves of the consumer -> roots (`pass_up`) -> elements of the tensor), united (`gather`); then the derived axes
 (`pass_down`). Here the sets are boxes whose ends are symbolic expressions of sizes and of the loops around the stage: what the
-loops are generated from, `exact` where the box is known to be what is needed. `exact_sets.py` has the same phases on integer sets;
-with `tvm=True` TVM's rules apply, and `phases.py` shows both step by step.
+loops are generated from, `exact` where the box is known to be what is needed. Boxes only: ends that move with other indices are cut
+by `loops.loop_ends`. `exact_sets.py` has the same phases on integer sets; with `tvm=True` TVM's rules apply, and `phases.py` shows
+both step by step.
 
 Worked example: `D(i,j) = C(i,j) * 2`, `split(D[j], 8)`, C attached at `j.outer`. `i` is on the attach path,
 hence a point; `j.inner` is not, hence relaxed to `[0, 8)`; so C needs `[i, i + 1) x [8*j.outer, 8*j.outer + 8)`.

@@ -7,7 +7,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.loops import Block, For
-from tc_jupyter.loops.conditions import ended
+from tc_jupyter.loops.loop_ends import ended
 from tc_jupyter.loops.show import show_expr
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, int64
 from tc_jupyter.runtime import nvrtc

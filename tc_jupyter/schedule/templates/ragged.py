@@ -1,6 +1,6 @@
 """Reductions with ranges that elements end, as rows of a sparse matrix (`k in Ptr(i):Ptr(i + 1)`), on a CPU.
 
-The loop over such a range stands inside those over what says where it ends, so that it has its own ends (`loops.conditions`). Where
+The loop over such a range stands inside those over what says where it ends, so that it has its own ends (`loops.points`). Where
 nothing else moves inside of it, it is the vector. Otherwise the elements of a row are summed together, some vectors at a time. The
 range may also be one of results, as in the derivative of such a sum: then the loop over rows is outside, and each has its results.
 

@@ -1,7 +1,7 @@
 """Reductions in which elements say where each point goes: histograms, sums of segments, on a CPU.
 
 The loops over points stand outside, and the equality between the index of the target and what elements say leaves one element for
-each of them (`loops.conditions`). Threads share the points where there are many of them for each element: parts of the points have
+each of them (`loops.points`). Threads share the points where there are many of them for each element: parts of the points have
 elements of their own, which are combined in order afterwards. How many parts there are depends on sizes only, so results are the
 same for any number of threads. Where there are few points for each element, but rows of them, every thread owns a range of the
 rows and passes all points; single elements are left to one thread, which would wait for memory as long as several that look at
