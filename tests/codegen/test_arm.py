@@ -9,7 +9,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.runtime import cpu, jit, kept, native_call, peak, threads
 from tc_jupyter.schedule import Target
-from tc_jupyter.schedule.templates.contraction import tile_of
+from tc_jupyter.schedule.templates.register_tiles import tile_of
 
 pytest.importorskip("llvmlite")
 

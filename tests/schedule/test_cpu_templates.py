@@ -20,9 +20,7 @@ from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.runtime.launch import integers
 from tc_jupyter.schedule import default_schedule, size_class, tuning
 from tc_jupyter.schedule.target import LINE_BYTES
-from tc_jupyter.schedule.templates.contraction import (
-    tile_of,
-)
+from tc_jupyter.schedule.templates.register_tiles import tile_of
 from tests.running import run
 
 pytest.importorskip("llvmlite")

@@ -33,7 +33,7 @@ from .module import Module
 from .multiples import whole_tiles
 from .narrow import narrow
 from .overlap import overlap
-from .packing import Scope, packed, written
+from .packed_tails import Scope, packed, written
 from .parts import parts
 from .peeling import peel
 from .polynomial import constant_value

@@ -25,7 +25,7 @@ from tc_jupyter.schedule.target import LINE_BYTES, PAGE_BYTES
 from . import arith
 from .builder import Builder, Lines, Value, clean, flatten, index, memory_type
 from .line_starts import POINTS, LineStart
-from .packing import written
+from .packed_tails import written
 from .polynomial import Polynomial, as_expr, constant_value, polynomial
 from .prefetch import is_batch
 from .prepare import Tasks

@@ -226,7 +226,7 @@ def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
 
 
 def _without_last(where: Expr, lane: str) -> Expr:
-    """A row as it would be without a last one that stands for those beyond it (see `packing`)."""
+    """A row as it would be without a last one that stands for those beyond it (see `packed_tails`)."""
     match where:
         case Binary(op="min", left=row, right=end) if step(polynomial(row), lane) == (1, True) and not mentions(
             end, lane

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
@@ -28,8 +27,10 @@ from tc_jupyter.schedule.subscripts import is_inside
 from tc_jupyter.schedule.target import Target
 
 from . import dots, windows
+from .packing import dimension_of, pack_columns, pack_rows, pad_rows
 from .ragged import ends_loops
 from .reduction import has_parts, is_across, is_to_few, partial_results
+from .register_tiles import Tile, lies_in_rows, small_tile, tile_of
 from .self_products import told_apart
 from .stages import added, copied_out
 from .streaming import is_plain, is_streaming, lanes_of
@@ -38,111 +39,6 @@ PIXEL = range(2, 5)
 """Numbers of values of a pixel (`X(i, j, c)`): vectors of a row of them are taken apart. Measured with AVX-512 (Zen 4), one thread,
 sums of three: 3.1 ns each with vectors of three values, 0.2 so; of five 1.5, four rows at a time, and 0.6, but of eight 1.5 and
 1.7, with 910 lines of code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Rows and vectors of the register tile, lanes of a vector, rows of a task."""
-
-    rows: int
-    vectors: int
-    lanes: int
-    block: int
-
-    @property
-    def columns(self) -> int:
-        """Elements of a row of the tile."""
-        return self.vectors * self.lanes
-
-
-def lies_in_rows(target: Target, bits: int, columns: Fact | None) -> bool:
-    """Whether rows are read and written where they lie, without room for the last tile.
-
-    Its last lanes are masked where that costs nothing. Else it begins earlier, inside the one before it (`codegen.llvm.overlap`),
-    and only a row that is shorter than a tile takes masks.
-    """
-    fits = columns is None or columns.typical >= max(1, target.vector_bits // bits)
-    return target.free_masks or (target.has_masks(bits) and fits)
-
-
-def tile_of(
-    target: Target, bits: int, rows: Fact | None, columns: Fact | None, has_rows: bool = True, within_row: bool = False
-) -> Tile:
-    """The register tile with the fewest cycles: accumulators, one row of the column operand and a broadcast must fit the registers.
-
-    A step over the reduction costs `rows*vectors/2` cycles of multiply-adds, or its loads at two per cycle, or the latency of four
-    cycles with two units, whichever is most. Sizes that are not known count as large. With 16 registers tiles may be flat, and the
-    column operand, which comes from the second cache, limits them: measured with AVX2, a convolution 8 x 32 x 28 x 28 to 64
-    channels, in tiles of 4 x 2 0.9 of the time of 2 x 4, of 13 x 1 0.94.
-
-    Args:
-        bits: width of an element of the sum.
-        rows, columns: extents of the two indices, if known.
-        has_rows: there is a row operand; without one the tile has one row.
-        within_row: no tile is longer than a row.
-    """
-    lanes = max(1, target.vector_bits // bits)
-    most_rows, most_columns = (MANY if each is None else each.typical for each in (rows, columns))
-    longest = columns.least if within_row and columns is not None else most_columns * lanes
-    best: tuple[float, int, int] | None = None
-    for height, width in product(
-        range(1, 15) if has_rows else (1,), range(1, tuning.ABREAST + 1) if has_rows else (1, 2, 4, 8)
-    ):
-        if height * width + width + 1 > target.vector_registers or width * lanes > max(lanes, longest):
-            continue
-        steps = -(-most_rows // height) * -(-most_columns // (width * lanes))
-        cycles = max(height * width / 2, (height + width) / 2, 4.0)
-        if (
-            target.vector_registers < 32
-        ):  # loads a little above two per cycle: of two tiles with as many cycles the squarer one
-            cycles = max(cycles, 0.52 * (height + width), 1.5 * width)
-        found = (steps * cycles, width, -height)
-        if best is None or found < best:
-            best = found
-    assert best is not None
-    height, width = -best[2], best[1]
-    tasks = target.threads * tuning.TASKS_PER_THREAD
-    tiles = tuning.ROWS_TOGETHER if rows is None else max(1, min(tuning.ROWS_TOGETHER, most_rows // (height * tasks)))
-    return Tile(height, width, lanes, height * tiles)
-
-
-def small_tile(target: Target, bits: int, rows: Fact, columns: Fact) -> Tile:
-    """The register tile of a product whose operands are not packed; as wide as it may be, since every row has a pointer.
-
-    Without free masks a tile is no longer than a row, and its vectors are a power of two, which need no loop. Measured with AVX2,
-    products of 64 x 64 x 64: 4 x 2 0.95 of the time of 6 x 2; with AVX-512 a step takes two cycles beside its multiply-adds, and of
-    long rows two vectors leave less of the last tile empty: 9 x 2 0.82 of the time of 6 x 4 for 80 x 80 x 80, 0.94 for 200. Where
-    vectors are halves these cycles are hidden, and low tiles leave fewer rows empty (Zen 4: 4 x 2 for 9 x 2 0.75 of the time of
-    20 x 64 x 26, 1.07 of 17 rows; 4 x 4 for 6 x 4 0.94 of 64 x 64 x 64).
-    """
-    lanes = max(1, target.vector_bits // bits)
-    most = rows.typical, columns.typical
-    long = target.free_masks and most[1] > tuning.TOLD_APART
-    lengths = (most[1],) if long else columns.values
-    most_vectors = max(1, -(-most[1] // lanes) if target.free_masks else lengths[0] // lanes)
-    several = (1, 2) if long and most[0] >= 8 else (1, 2, 3, 4)
-    widths = [w for w in several if w <= most_vectors and (target.free_masks or w != 3)]
-    beside = 2 if target.free_masks and not target.halves_vectors else 0
-
-    def row(extent: int, height: int, width: int) -> float:
-        """Cycles of a step along a row; with free masks the last tile may be half of one (`codegen.llvm.half_tiles`)."""
-        whole, rest = divmod(extent, width * lanes)
-        halved = target.free_masks and width % 2 == 0 and rest <= width * lanes // 2
-        parts = [width] * whole + [width // 2 if halved else width] * (rest > 0)
-        return sum(beside + max(height * part / 2, height / 2 + part, 4.0) for part in parts)
-
-    def cost(tile: tuple[int, int]) -> tuple[float, int, int]:
-        """Cycles; of tiles that take as many the wider one, which reads the operands less often, and the higher one
-        where vectors are halved, else the lower one.
-        """
-        height, width = tile
-        steps = sum(-(-extent // height) for extent in rows.values)
-        cycles = steps * sum(row(extent, height, width) for extent in lengths)
-        return cycles, -width, -height if target.halves_vectors else height
-
-    tiles = product(range(1, tuning.MOST_POINTERS + 1), widths)
-    height, width = min((t for t in tiles if t[0] * t[1] + t[1] + 1 <= target.vector_registers), key=cost)
-    return Tile(height, width, lanes, height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,7 +411,7 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
         tile = replace(tile, block=-(-most_rows // tile.rows) * tile.rows)
     alone = few and (len(names) > 1 + (roles.row is not None) or _is_small(extents[roles.column]))
     in_rows = all(
-        _dimension_of(stage, tensor, roles.column) == schedule.graph.program.tensor(tensor).rank - 1
+        dimension_of(stage, tensor, roles.column) == schedule.graph.program.tensor(tensor).rank - 1
         for tensor in roles.panels
     )
     direct = few and not alone and in_rows and roles.row is not None and most_rows <= tuning.FEW
@@ -556,10 +452,10 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
     for tensor in () if direct else roles.panels:
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         here = (copy, f"{column}.outer") if across else (copy, block) if alone and not once else None
-        schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)
+        schedule = pack_columns(schedule, tensor, cache, roles.column, tile, here)
     masks = padded and in_place
     for tensor in roles.windows if padded and not masks else ():
-        schedule = _pad_rows(schedule, tensor, cache, tile)
+        schedule = pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
         assert roles.row is not None
         again = (
@@ -567,7 +463,7 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
             or across
             or any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         )
-        schedule = _pack_rows(schedule, tensor, cache, roles.row, tile, None if again else (copy, block))
+        schedule = pack_rows(schedule, tensor, cache, roles.row, tile, None if again else (copy, block))
 
     rest = [index for index in names if index not in (roles.row, roles.column)]
     rows = [roles.row] if roles.row is not None else []
@@ -643,9 +539,7 @@ def _as_it_lies(
     outer = [theirs[index] for index in names if index not in (roles.row, roles.column)]
     schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
     program = schedule.graph.program
-    turned = [
-        each for each in roles.panels if _dimension_of(stage, each, roles.column) != program.tensor(each).rank - 1
-    ]
+    turned = [each for each in roles.panels if dimension_of(stage, each, roles.column) != program.tensor(each).rank - 1]
     apart = [
         each
         for each in roles.panels
@@ -662,7 +556,7 @@ def _as_it_lies(
     for tensor in (*turned, *apart):
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         here = None if once else (copy, outer[-1] if outer else f"{first}.outer")
-        schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)
+        schedule = pack_columns(schedule, tensor, cache, roles.column, tile, here)
     return _clamped(schedule, cache, roles.row, roles.column, tile)
 
 
@@ -711,7 +605,7 @@ def in_steps(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sch
     schedule = schedule.reorder(copy, *outer, *tiles, *inside).unroll(copy, f"{row}.inner")
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, tiles[-1])
     for tensor in roles.panels:
-        schedule = _pack_columns(schedule, tensor, cache, column, tile, None)
+        schedule = pack_columns(schedule, tensor, cache, column, tile, None)
     return _clamped(schedule, cache, row, column, tile)
 
 
@@ -850,11 +744,11 @@ def _channels(
     schedule = schedule.reorder(row, *rest, f"{channel}.outer", f"{place}.outer", f"{place}.inner", f"{channel}.inner")
     schedule = schedule.unroll(row, f"{place}.inner").vectorize(row, f"{channel}.inner")
     schedule = schedule.compute_at(cache, row, f"{place}.outer")
-    schedule = _pack_columns(schedule, roles.row_reads[0], cache, channel, tile, None)
+    schedule = pack_columns(schedule, roles.row_reads[0], cache, channel, tile, None)
     # the last tile of a row then begins earlier (`codegen.llvm.overlap`); under masks every element would need a test
     overlaps = not target.free_masks and roles.step == 1 and (places is None or tile.rows <= places.least)
     for tensor in () if overlaps or tested else roles.windows:
-        schedule = _pad_rows(schedule, tensor, cache, replace(tile, vectors=-(-tile.rows * roles.step // tile.lanes)))
+        schedule = pad_rows(schedule, tensor, cache, replace(tile, vectors=-(-tile.rows * roles.step // tile.lanes)))
     inner = _summed(stage)
     layout = tuple((number, 0) for number in order)
     schedule = schedule.reorder(cache, *rest, *inner, place, channel).storage(
@@ -922,87 +816,10 @@ def _can_pad(stage: Stage, boxes: Mapping[str, Box]) -> bool:
     return not _depends_on_data(reads) and not _uses_index_values(stage, boxes)
 
 
-def _copy_of(schedule: Schedule, tensor: str, cache: str) -> tuple[Schedule, str, list[str]]:
-    schedule, copy = added(schedule, schedule.cache_read(tensor, cache, widen=True))
-    return schedule, copy, [index.name for index in schedule.graph.stage(copy).statement.output_indices]
-
-
-def _pack_columns(
-    schedule: Schedule, tensor: str, cache: str, column: str, tile: Tile, place: tuple[str, str] | None
-) -> Schedule:
-    """Panels `[..., column // columns, ..., column % columns]`, made once for all tasks, or at `place` by their user.
-
-    Rows of the tensor are read as they lie, some of them at a time: panel by panel, every row would be in another page.
-    """
-    at = _dimension_of(schedule.graph.stage(cache), tensor, column)
-    schedule, copy, indices = _copy_of(schedule, tensor, cache)
-    column = indices[at]
-    rest = [number for number in range(len(indices)) if number != at]
-    schedule = schedule.storage(copy, layout=((at, 0), *((number, 0) for number in rest), (at, tile.columns)))
-    schedule = schedule.split(copy, column, tile.columns)
-    order, tasks = [f"{column}.outer", *(indices[number] for number in rest)], [f"{column}.outer"]
-    if place is None and rest and at == len(indices) - 1:
-        line = order.pop()
-        schedule = schedule.split(copy, line, tuning.ONCE_IN)
-        tasks = [*order[1:], f"{line}.outer"]
-        order = [*tasks, f"{column}.outer", f"{line}.inner"]
-    schedule = schedule.reorder(copy, *order, f"{column}.inner").vectorize(copy, f"{column}.inner")
-    if place is not None:
-        return schedule.compute_at(copy, *place).storage(copy, "local")
-    schedule = schedule.parallel(copy, *tasks)
-    return schedule
-
-
-def _pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedule:
-    """Rows that are one tile longer, so that the last tile reads inside the buffer: of a copy, or of a temporary for this alone."""
-    graph = schedule.graph
-    made = [each for each in graph.stages_on(tensor) if graph.consumers(each.name) == (graph.stage(cache),)]
-    own = len(made) == 1 and graph.is_free(made[0].name) and not made[0].statement.reduction_indices
-    if own and made[0].name not in graph.outputs:  # the layout of a result is given
-        copy, indices = made[0].name, [index.name for index in made[0].statement.output_indices]
-    else:
-        schedule, copy, indices = _copy_of(schedule, tensor, cache)
-    schedule = schedule.storage(copy, pad=tile.columns)
-    schedule = schedule.split(copy, indices[-1], tile.columns).vectorize(copy, f"{indices[-1]}.inner")
-    schedule = schedule.parallel(copy, *(indices[:-1] or [f"{indices[-1]}.outer"]))
-    return schedule
-
-
 def _indices_of(stage: Stage, tensor: str) -> set[str]:
     """The indices that a tensor is read at."""
     reads = [read for read in stage.statement.reads() if read.tensor == tensor]
     return {name for read in reads for index in read.indices for name in index_names(index)}
-
-
-def _dimension_of(stage: Stage, tensor: str, index: str) -> int:
-    """The dimension of a tensor that `index` runs along; other reads of it may stand before that one and name a copy's indices."""
-    reads = [read for read in stage.statement.reads() if read.tensor == tensor]
-    return next(
-        number
-        for read in reads
-        for number, subscript in enumerate(read.indices)
-        if isinstance(subscript, IndexVar) and subscript.name == index
-    )
-
-
-def _pack_rows(
-    schedule: Schedule, tensor: str, cache: str, row: str, tile: Tile, place: tuple[str, str] | None
-) -> Schedule:
-    """Micro-panels `[row // rows, ..., row % rows]`: of one block of rows at `place`, or once for all tasks that need the same."""
-    at = _dimension_of(schedule.graph.stage(cache), tensor, row)
-    schedule, packed, indices = _copy_of(schedule, tensor, cache)
-    row = indices[at]
-    rest = [number for number in range(len(indices)) if number != at]
-    layout = ((at, 0), *((number, 0) for number in rest), (at, tile.rows))
-    turned = tile.rows in (4, 8, 16)  # blocks of so many rows are read along the rows and turned in registers
-    schedule = schedule.split(packed, row, tile.rows)
-    if turned or place is None:
-        schedule = schedule.reorder(packed, f"{row}.outer", *(indices[number] for number in rest), f"{row}.inner")
-    if turned:
-        schedule = schedule.vectorize(packed, f"{row}.inner")
-    if place is not None:
-        return schedule.compute_at(packed, *place).storage(packed, "local", layout=layout)
-    return schedule.storage(packed, layout=layout).parallel(packed, f"{row}.outer")
 
 
 # Notes

@@ -26,6 +26,7 @@ from tc_jupyter.schedule.stage import GRID_AXES, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 from . import contraction, scatter
+from .register_tiles import small_tile
 from .stages import fused
 from .streaming import is_mostly_streaming, lanes_of
 
@@ -198,7 +199,7 @@ def _tiled(schedule: Schedule, stage: Stage, loops: tuple[list[str], ...], targe
     unknown = exactly(tuning.TOLD_APART)
     rows = exactly(1) if row is None else contraction.extent_of(stage, row, facts) or unknown
     columns = contraction.extent_of(stage, last, facts) or unknown
-    tile = contraction.small_tile(target, target.vector_bits // lanes_of(schedule, stage, target), rows, columns)
+    tile = small_tile(target, target.vector_bits // lanes_of(schedule, stage, target), rows, columns)
     inner = [f"{last}.inner"]
     schedule = schedule.split(name, last, tile.columns)
     if row is not None:

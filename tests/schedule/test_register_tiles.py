@@ -10,7 +10,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.ranges import Fact, exactly
 from tc_jupyter.schedule import Target
-from tc_jupyter.schedule.templates.contraction import small_tile
+from tc_jupyter.schedule.templates.register_tiles import small_tile
 
 AVX2 = Target("cpu", features=frozenset({"avx2", "fma"}), vector_bits=256, vector_registers=16, fma=True)
 AVX512 = Target("cpu", features=frozenset({"avx512f", "avx512vl", "avx512bw"}), vector_bits=512, vector_registers=32)
