@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
-from tc_jupyter.program import DType, Expr, Read
+from tc_jupyter.program import DType, Expr, Read, walk
 from tc_jupyter.ranges import Fact
 
 
@@ -251,3 +251,11 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case Barrier() | Block():
             return ()
     assert_never(stmt)
+
+
+def accesses(stmt: Stmt) -> Iterator[tuple[str, tuple[Expr, ...]]]:
+    """Buffers that a statement itself reads or writes, with the indices."""
+    if isinstance(stmt, Store):
+        yield stmt.buffer, stmt.indices
+    for expr in expressions(stmt):
+        yield from ((node.tensor, node.indices) for node in walk(expr) if isinstance(node, Read))

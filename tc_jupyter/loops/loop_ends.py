@@ -10,15 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from tc_jupyter.program import (
-    Binary,
-    Cast,
-    Const,
-    DType,
-    Expr,
-    IndexVar,
-    int64,
-)
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, int64
 from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.ranges import from_expr, interval, nonnegative
 

@@ -112,9 +112,9 @@ from .ir import (
     expressions,
     walk_statements,
 )
+from .register_tails import split_tails
 from .rewrite import with_blocks, with_body
 from .simplify import simplify_expr
-from .tails import split_tails
 
 MOST_FOLDED = 1 << 10
 """Elements that a fold keeps in registers or on the stack until they are complete."""

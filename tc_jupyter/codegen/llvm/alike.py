@@ -50,8 +50,8 @@ from tc_jupyter.program import (
 from tc_jupyter.schedule import Target, tuning
 
 from .emit import emit_llvm
+from .full_tiles import SHORT
 from .multiples import whole_tiles
-from .prepare import SHORT
 
 MEANT = frozenset((SHORT, SPARE))
 """Comments of blocks by which code is chosen; all others are for people."""

@@ -28,13 +28,14 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Kernel, Stmt, Store, sub_blocks, walk_statements
+from tc_jupyter.loops.ir import accesses
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, int64, rewrite
 from tc_jupyter.program.integers import plus, times
 from tc_jupyter.schedule import Target
 
+from .limits import natural
 from .polynomial import constant_value, mentions
-from .prepare import accesses, natural
 from .strips import cut, is_stream, is_update, native_lanes
 
 Buffers = Mapping[str, Buffer]

@@ -21,8 +21,8 @@ from tc_jupyter.schedule.target import SCALES
 
 from . import arith
 from .builder import Lines, Value, index
+from .limits import largest
 from .polynomial import constant_value
-from .prepare import largest
 from .state import Counted, Level, Moved, State
 
 

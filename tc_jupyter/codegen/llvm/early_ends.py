@@ -21,7 +21,7 @@ from tc_jupyter.program.integers import ceil_div, minimum, plus, times
 from tc_jupyter.schedule import tuning
 
 from .first_places import only_reduction
-from .prepare import upper_limit
+from .limits import upper_limit
 
 
 def early_ends(block: Block) -> Block:

@@ -22,10 +22,12 @@ from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import Expr, int64
 from tc_jupyter.schedule import Target
 
+from .accumulators import accumulate
 from .carried import carried
 from .collapse import collapse, collapse_reductions
 from .early_ends import early_ends
 from .first_places import first_places
+from .full_tiles import full_tiles, without_short
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
 from .line_starts import LineStart, from_line_start
@@ -37,12 +39,12 @@ from .packed_tails import Scope, packed, written
 from .parts import parts
 from .peeling import peel
 from .polynomial import constant_value
-from .prepare import Tasks, accumulate, full_tiles, tasks, without_short
 from .remainder import one_by_one
 from .row_borders import split_rows
 from .row_tiles import row_tiles
 from .steps import native_steps
 from .strips import Flat, find, flat_dimensions, join, operation_lanes, row_ends, strip
+from .tasks import Tasks, tasks
 from .tile_borders import apart
 from .transpose import blocked, is_turned, under_masks
 from .whole_pixels import whole_pixels

@@ -30,7 +30,7 @@ from tc_jupyter.program.integers import minimum
 from tc_jupyter.ranges import Facts
 from tc_jupyter.schedule import Target
 
-from .prepare import limited
+from .full_tiles import limited
 from .strips import native_lanes
 
 

@@ -19,13 +19,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tc_jupyter.loops import Block, Buffer, For, Store, walk_statements
+from tc_jupyter.loops.ir import accesses
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, rewrite
 from tc_jupyter.program.integers import ceil_div, has_read, maximum, minimum, times
 from tc_jupyter.schedule import Target
 
+from .limits import upper_limit
 from .polynomial import mentions
-from .prepare import Tasks, accesses, upper_limit
 from .strips import is_stream, one_loop
+from .tasks import Tasks
 
 POINTS = "points.left"
 """The size that stands for the number of points that are left; no size of a program has such a name."""

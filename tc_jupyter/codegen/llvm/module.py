@@ -28,9 +28,9 @@ from .line_starts import POINTS, LineStart
 from .packed_tails import written
 from .polynomial import Polynomial, as_expr, constant_value, polynomial
 from .prefetch import is_batch
-from .prepare import Tasks
 from .row_tiles import is_large
 from .storage import Storage, rounded_up, row_major
+from .tasks import Tasks
 from .vector_loops import Function
 
 

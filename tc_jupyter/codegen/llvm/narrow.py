@@ -9,7 +9,7 @@ Worked example: twice as many lanes, and one instruction for the smaller of two,
                                                            for m in 0:M
                                                              P[n] min= X[n, m] == V[n] ? m : M
 
-Partial results have the type of the values: `prepare` starts them at the start value of 32 bits, and combines them with the
+Partial results have the type of the values: `accumulate` starts them at the start value of 32 bits, and combines them with the
 target at the end, where that start value stands for the one of 64 bits. The other loops are printed without vectors: a row of 2^31
 elements is rare. Measured with AVX2, 4096 x 1024: a maximum and its position take 0.53 of the time.
 """
@@ -36,8 +36,8 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.program.integers import plus
 
+from .limits import largest
 from .polynomial import constant_value
-from .prepare import largest
 
 Ranges = Mapping[str, tuple[Expr, Expr]]
 Loops = tuple[For, ...]

@@ -27,6 +27,8 @@ from tc_jupyter.loops.rewrite import mapped_block, with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rebuild, walk
 from tc_jupyter.program.integers import index_names, minimum, plus, times
 
+from .full_tiles import SHORT
+from .limits import upper_limit
 from .polynomial import (
     Polynomial,
     add,
@@ -39,7 +41,6 @@ from .polynomial import (
     scaled,
     without,
 )
-from .prepare import SHORT, upper_limit
 
 
 def overlap(block: Block, free_masks: bool = False) -> Block:

@@ -24,8 +24,8 @@ from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Selec
 from tc_jupyter.program.integers import minimum, plus
 from tc_jupyter.schedule import Target
 
+from .limits import upper_limit
 from .polynomial import constant_value, has_iterations, mentions
-from .prepare import upper_limit
 from .strips import Flat, in_order
 from .transpose import turned_width
 

@@ -24,7 +24,7 @@ from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.target import Target
 
 from .polynomial import constant_value
-from .prepare import PARTS, Lanes, with_values, work_of
+from .tasks import PARTS, Lanes, with_values, work_of
 from .time_tiles import Tiled, time_tiled
 
 _ZERO, _ONE = int64(0), int64(1)

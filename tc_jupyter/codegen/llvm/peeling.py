@@ -20,8 +20,9 @@ from tc_jupyter.loops import Block, For, If, Stmt, walk_statements
 from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, int64
 
+from .full_tiles import SHORT, fill
+from .limits import natural, upper_limit
 from .polynomial import constant_value
-from .prepare import SHORT, fill, natural, upper_limit
 from .strips import whole_extent
 
 

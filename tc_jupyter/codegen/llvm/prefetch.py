@@ -57,6 +57,7 @@ from tc_jupyter.program.integers import has_read, maximum, plus, times
 from tc_jupyter.schedule import tuning
 
 from .known import KNOWN
+from .limits import upper_limit
 from .polynomial import (
     Polynomial,
     as_expr,
@@ -66,7 +67,6 @@ from .polynomial import (
     polynomial,
     step,
 )
-from .prepare import upper_limit
 
 FIRST, SECOND = 3, 2
 """Caches to fetch into, as LLVM counts them."""

@@ -24,12 +24,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
+from tc_jupyter.loops.ir import accesses
 from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
 from tc_jupyter.program.integers import has_read, index_names
 
+from .full_tiles import fill
+from .limits import upper_limit
 from .polynomial import Polynomial, constant_value, moves, polynomial, step, without
-from .prepare import accesses, fill, upper_limit
 from .strips import one_loop
 
 

@@ -44,8 +44,8 @@ from tc_jupyter.ranges import (
 )
 from tc_jupyter.schedule import tuning
 
+from .limits import upper_limit
 from .polynomial import constant_value, mentions
-from .prepare import upper_limit
 from .strips import assigns_neighbours, is_reduction, is_stream, one_loop
 
 

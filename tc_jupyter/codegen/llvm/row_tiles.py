@@ -32,9 +32,9 @@ from tc_jupyter.program.integers import ceil_div, has_read, maximum, plus, times
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.target import PAGE_BYTES
 
+from .limits import upper_limit
 from .overlap import shift_inwards
 from .polynomial import mentions
-from .prepare import upper_limit
 from .strips import is_stream, native_lanes, one_loop
 
 _NEVER = Const(False, DType.BOOL)

@@ -23,10 +23,10 @@ from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
 from .builder import Value
+from .limits import upper_limit
 from .loads import Loads
 from .memory import below, lane_multiple
 from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, mentions, polynomial, step
-from .prepare import upper_limit
 from .state import Vector
 from .storage import Storage
 from .strips import native_lanes

@@ -14,6 +14,7 @@ from math import prod
 from typing import assert_never
 
 from tc_jupyter.loops import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Stmt, Store, walk_statements
+from tc_jupyter.loops.ir import accesses
 from tc_jupyter.loops.show import heading, show_expr
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
 from tc_jupyter.program.integers import has_read, index_names, plus, times
@@ -22,8 +23,8 @@ from tc_jupyter.schedule import tuning
 from . import arith
 from .builder import memory_type, vector_type
 from .free_lanes import has_free_lanes
+from .limits import largest, upper_limit
 from .polynomial import constant_value, mentions
-from .prepare import accesses, largest, upper_limit
 from .state import Written
 from .steps import NATIVE, dot
 from .storage import Storage, element_count, rounded_up, row_major

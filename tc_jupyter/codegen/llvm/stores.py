@@ -20,11 +20,11 @@ from tc_jupyter.schedule.target import LINE_BYTES
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
+from .accumulators import PARTIAL
 from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .memory import below, lane_multiple
 from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, multiply, polynomial, step
 from .prefetch import reads_once, takes_long
-from .prepare import PARTIAL
 from .row_tiles import is_large
 from .shared_loads import SharedLoads
 from .state import Written

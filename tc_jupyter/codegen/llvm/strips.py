@@ -40,9 +40,10 @@ from tc_jupyter.ranges import floor_div, from_expr, interior, to_expr
 from tc_jupyter.schedule import Target, tuning
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
+from .full_tiles import SHORT
 from .known import KNOWN
+from .limits import upper_limit
 from .polynomial import Polynomial, Product, as_expr, constant_value, mentions, polynomial, step
-from .prepare import SHORT, upper_limit
 from .vector_math import is_inline
 
 Flat = Mapping[str, int]

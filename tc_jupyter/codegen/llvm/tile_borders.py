@@ -43,8 +43,9 @@ from tc_jupyter.ranges import (
 )
 from tc_jupyter.schedule import tuning
 
+from .full_tiles import SHORT
+from .limits import upper_limit
 from .polynomial import constant_value, mentions
-from .prepare import SHORT, upper_limit
 from .row_borders import is_copy
 
 

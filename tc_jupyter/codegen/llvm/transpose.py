@@ -23,8 +23,8 @@ from tc_jupyter.schedule import Target, tuning
 
 from . import arith
 from .builder import Builder, Value
+from .limits import upper_limit
 from .polynomial import constant_value, mentions, polynomial, step
-from .prepare import upper_limit
 
 
 def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Block:

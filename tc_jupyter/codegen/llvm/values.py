@@ -42,10 +42,10 @@ from . import arith
 from .builder import Value, constant, index, register_type
 from .counters import Counters
 from .division import divide, has_reciprocal
+from .limits import largest
 from .pieces import reduced
 from .polynomial import Polynomial, add, as_expr, constant_value, moves, polynomial, scaled, step, without
 from .prefixes import LAST, PREFIX, SOUND, Across
-from .prepare import largest
 from .transpose import plain_reads
 from .vector_math import emit_call, emit_power, float_remainder
 

@@ -22,10 +22,11 @@ from tc_jupyter.schedule.target import LINE_BYTES
 
 from . import arith
 from .builder import Lines, Value, index
+from .full_tiles import full_tiles
+from .limits import upper_limit
 from .peeling import peel
 from .pieces import reads_in_pieces
 from .polynomial import as_expr, constant_value, has_iterations, polynomial
-from .prepare import full_tiles, upper_limit
 from .row_tiles import Part, lanes_of_stream
 from .state import Vector
 from .statements import Statements

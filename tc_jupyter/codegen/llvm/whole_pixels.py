@@ -23,8 +23,9 @@ from tc_jupyter.loops.rewrite import substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, int64
 from tc_jupyter.schedule import tuning
 
+from .full_tiles import SHORT
+from .limits import upper_limit
 from .polynomial import constant_value, mentions
-from .prepare import SHORT, upper_limit
 
 
 def whole_pixels(block: Block) -> Block:

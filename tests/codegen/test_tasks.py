@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvm_kernels import F32, add, const, kernel, least, loop, op, read, size, var
 
-from tc_jupyter.codegen.llvm.prepare import tasks
+from tc_jupyter.codegen.llvm.tasks import tasks
 from tc_jupyter.loops import Buffer, Store
 from tc_jupyter.loops.show import show_expr
 from tc_jupyter.program import DType

@@ -18,6 +18,8 @@ Worked example:
 Threads of a block that meet in the loop, at a barrier or to fill shared memory, stay together: a tile that is full for one of them
 and not for another one is not taken apart.
 
+What is not in registers gets its versions later, on a CPU (`codegen.llvm.full_tiles`).
+
 Source: Halide, "loop partitioning".
 """
 
