@@ -35,7 +35,7 @@ from tc_jupyter.program import (
     rewrite,
     walk,
 )
-from tc_jupyter.program.borders import placed
+from tc_jupyter.program.beyond_ends import placed
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import Datum, Name, nonnegative, to_expr
 from tc_jupyter.syntax import tree

@@ -19,7 +19,7 @@ from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
 
 from . import bits, combining, complexes, orders, random_numbers
 from .accumulations import WrittenOut, written_out
-from .borders import box_of, inside, placed
+from .beyond_ends import box_of, inside, placed
 from .expr import (
     COMPARISONS,
     LOGICAL,

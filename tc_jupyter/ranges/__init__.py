@@ -12,7 +12,7 @@ from .display import condition_text, element_text, python_code, range_text, to_p
 from .explain import Explanation, Step, explain, given_by
 from .facts import MANY, Fact, Facts, exactly, fact_of, facts_of, value_at
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
-from .interiors import Interior, interior, step_of, tightest
+from .interior_positions import Interior, interior, step_of, tightest
 from .interval import Box, IndexBox, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
 from .orders import goes_over_lanes, reads_what_it_made

@@ -40,12 +40,12 @@ from .parts import parts
 from .peeling import peel
 from .polynomial import constant_value
 from .remainder import one_by_one
-from .row_borders import split_rows
 from .row_tiles import row_tiles
+from .split_rows_at_borders import split_rows
+from .split_tiles_at_borders import apart
 from .steps import native_steps
 from .strips import Flat, find, flat_dimensions, join, operation_lanes, row_ends, strip
 from .tasks import Tasks, tasks
-from .tile_borders import apart
 from .transpose import blocked, is_turned, under_masks
 from .whole_pixels import whole_pixels
 

@@ -485,7 +485,7 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
 
 def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, place: str) -> Schedule:
     """A copy of an operand that has borders, made by every tile for itself: those that meet no border do without it
-    (`codegen.llvm.tile_borders`).
+    (`codegen.llvm.split_tiles_at_borders`).
     """
     graph = schedule.graph
     makers = [

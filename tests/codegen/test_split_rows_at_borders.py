@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm import row_borders
+from tc_jupyter.codegen.llvm import split_rows_at_borders
 from tc_jupyter.ranges import SizeExpr, minimum
 
 pytest.importorskip("llvmlite")
@@ -84,7 +84,7 @@ def test_sums_whose_ends_weigh_half(n: int) -> None:
 def test_many_conditions_are_not_split_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first few parts are looked for: a chain of 25 conditions has more of them than could be made."""
     cuts: list[tuple[SizeExpr, ...]] = []
-    monkeypatch.setattr(row_borders, "minimum", lambda *ends: cuts.append(ends) or minimum(*ends))
+    monkeypatch.setattr(split_rows_at_borders, "minimum", lambda *ends: cuts.append(ends) or minimum(*ends))
     chain = " : ".join(f"j < i - {2 * k} ? {k}*X(j)" for k in range(9))
     f = tc.compile(f"def f(float(N) X) -> (Y) {{ Y(i) +=! ({chain} : 0) where i in 0:N }}", target="cpu").f
     x = np.arange(30, dtype=np.float32)

@@ -50,7 +50,7 @@ from .strips import assigns_neighbours, is_reduction, is_stream, one_loop
 
 
 def split_rows(block: Block, ordered: bool = False) -> Block:
-    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`tile_borders`).
+    """Apply the rule to all loops inside, but for copies that a tile makes for itself (`split_tiles_at_borders`).
 
     Of an `ordered` kernel rows alone are split: the points stay one behind the other.
     """

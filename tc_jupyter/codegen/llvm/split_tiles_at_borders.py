@@ -14,8 +14,8 @@ Worked example: a sum of three neighbours, in tiles of 64,
 Where a tile is a sum and a short loop decides which of its terms meet a border, a version is of the loop inside of that: one of the
 three columns of a window meets the first element.
 
-Rows of one tile are split where it begins and ends instead (`row_borders`). Loops that are turned (`transpose`) stay as they are: a
-product with the second version of a copy of a matrix had gathers in both. Source: "loop partitioning" of Halide.
+Rows of one tile are split where it begins and ends instead (`split_rows_at_borders`). Loops that are turned (`transpose`) stay
+as they are: a product with the second version of a copy of a matrix had gathers in both. Source: "loop partitioning" of Halide.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tc_jupyter.schedule import tuning
 from .full_tiles import SHORT
 from .limits import upper_limit
 from .polynomial import constant_value, mentions
-from .row_borders import is_copy
+from .split_rows_at_borders import is_copy
 
 
 def apart(block: Block, inputs: Mapping[str, Buffer], turned: Callable[[Stmt], bool]) -> Block:
