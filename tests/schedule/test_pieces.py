@@ -1,0 +1,69 @@
+"""Statements on the elements of one row that read each other's values: when they share a loop over pieces of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+pytest.importorskip("llvmlite")
+
+TOGETHER = {
+    "two results of the same temporaries": """def f(float(N) X) -> (A, B) {
+        T(i) = exp(X(i))  U(i) = T(i) * tanh(T(i))  A(i) = U(i) + T(i)  B(i) = U(i) * T(i) }""",
+    "a result that is read again": "def f(float(N) X) -> (Y, Z) { Y(i) = tanh(X(i))  Z(i) = Y(i) * exp(Y(i)) }",
+    "a row that begins elsewhere": """def f(float(N + 2) X) -> (A, B) {
+        T(i) = exp(X(i - 1) + X(i + 1))  A(i) = T(i) + 1  B(i) = T(i) * 2 }""",
+    "a temporary behind a result": """def f(float(N) X) -> (A, B, C) {
+        A(i) = tanh(X(i))  T(i) = exp(A(i))  B(i) = T(i) + A(i)  C(i) = T(i) * A(i) }""",
+}
+APART = {
+    "neighbours": "def f(float(N + 1) X) -> (A, B) { T(i) = exp(X(i))  A(i) = T(i) - T(i + 1)  B(i) = T(i + 1) * T(i) }",
+    "a sum between": """def f(float(N) X) -> (A, B) {
+        T(i) = exp(X(i))  S +=! T(i)  A(i) = T(i) / S  B(i) = T(i) * S }""",
+    "other rows": "def f(float(N) X, float(M) Z) -> (A, B) { A(i) = exp(X(i))  B(i) = exp(Z(i)) }",
+}
+
+
+def function(text: str, target: str = "cpu"):
+    return tc.compile(text, target=target, allow="TC321")["f"]
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_reads_the_same_elements_is_one_kernel_whose_temporaries_are_pieces(name):
+    loops = function(TOGETHER[name]).source("loops")
+    assert loops.count("kernel ") == 1
+    whole = {line.split("(")[0]: line.count("temporary") for line in loops.splitlines() if line.startswith("kernel ")}
+    assert sum(whole.values()) == (
+        name == "a temporary behind a result"
+    )  # it runs behind the first piece that is written
+
+
+@pytest.mark.parametrize("name", APART)
+def test_others_have_loops_of_their_own(name):
+    assert function(APART[name]).source("loops").count("kernel ") > 1
+
+
+@pytest.mark.parametrize("name", [*TOGETHER, *APART])
+def test_they_compute_what_the_interpreter_computes(name):
+    """Sizes around those of a piece."""
+    text = {**TOGETHER, **APART}[name]
+    fast, slow = function(text), function(text, "interpreter")
+    for size in (1, 31, 32, 33, 64, 131):
+        rng = np.random.default_rng(size)
+        longer = {"a row that begins elsewhere": 2, "neighbours": 1}.get(name, 0)
+        inputs = [tensor for tensor in fast.program.tensors if tensor.kind == "input"]
+        arrays = [rng.uniform(-1, 1, size + longer).astype(np.float32) for _ in inputs]
+        for found, expected in zip(fast(*arrays), slow(*arrays), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_derivative_of_a_chain_is_one_kernel():
+    text = "def f(float(N) A, float(N) B) -> (R) {" + "".join(
+        f"  P{k + 1}(i) = {p} * {p} - {q} * {q} + A(i)  Q{k + 1}(i) = 2 * {p} * {q} + B(i)"
+        for k in range(4)
+        for p, q in [(f"P{k}(i)", f"Q{k}(i)") if k else ("A(i)", "B(i)")]
+    )
+    g = function(text + "  R(i) = P4(i) * Q4(i) }").vjp()
+    assert g.source("loops").count("kernel ") == 1
