@@ -42,14 +42,17 @@ def pytest_collection(session):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test that is marked `some(n)` plain `pytest` runs the first and then every n-th case; the others are slow."""
+    """Of a test that is marked `some(n)` plain `pytest` runs the first and then every n-th case; the others are slow.
+
+    Of a test that is marked `some(n, ci=m)` every m-th case is one of these two, and the others are `long`.
+    """
     seen = Counter()
     for item in items:
         mark = item.get_closest_marker("some")
         if mark is not None:
             name = item.nodeid.partition("[")[0]
             if seen[name] % mark.args[0]:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.long if seen[name] % mark.kwargs.get("ci", 1) else pytest.mark.slow)
             seen[name] += 1
 
 

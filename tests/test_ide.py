@@ -692,6 +692,7 @@ def references() -> list[tuple[str, str]]:
     return [pair for pair in pairs if tc.analyze(pair[1], language=pair[0]).ok]
 
 
+@pytest.mark.xdist_group("references")
 def test_every_program_of_the_reference_is_laid_out_without_change(references):
     for language, text in references:
         told = ide.format_text(text, language)
@@ -709,11 +710,12 @@ def test_reads_of_a_tensor_whose_name_begins_with_a_digit_are_renamed():
     assert changed(text, told["edits"]) == text.replace("3x", "zzq")
 
 
+@pytest.mark.xdist_group("references")
 def test_renaming_means_the_same_everywhere_in_the_reference(references):
     # likely typos, and names that Python cannot spell
     told_by_name = {"TC233", "TC237"}
     count = 0
-    for language, text in references[::3]:
+    for language, text in references[::9]:
         before = [d.code.number for d in tc.analyze(text, language=language).diagnostics]
         cell = cell_of(text, language)
         for found in {place.key: place for place in cell.names.places}.values():

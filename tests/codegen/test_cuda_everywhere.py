@@ -43,11 +43,12 @@ def texts() -> list[str]:
     return list(dict.fromkeys([*notebooks, *suites, *cases]))
 
 
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("number, arch", list(enumerate(ARCHITECTURES)))
-def test_every_kernel_compiles(number, arch):
+def test_every_kernel_compiles(number, arch, half):
     """Every program for one of the architectures."""
     target, kernels = cuda_target(arch), 0
-    for text in texts()[number :: len(ARCHITECTURES)]:
+    for text in texts()[number + half * len(ARCHITECTURES) :: 2 * len(ARCHITECTURES)]:
         for found in tc.analyze(text).functions.values():
             if not found.ok:
                 continue

@@ -39,7 +39,7 @@ TWICE = [each for each in PROGRAMS if not each[0].startswith(("suite gpu", "suit
 CALLS = list(calls())
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(12, ci=2)
 @pytest.mark.parametrize(("title", "text"), PROGRAMS, ids=TITLES)
 def test_derivatives_of_all_defs(title, text):
     assert looked_at(in_doubles(text)).ok or not looked_at(text).ok
@@ -55,7 +55,7 @@ def test_derivatives_of_sac_functions(title, text, call):
     assert agrees(given, given.forward, given.arguments, results) or f"{title}: {call}" in EMPTY
 
 
-@pytest.mark.some(14)
+@pytest.mark.some(14, ci=2)
 @pytest.mark.parametrize(("title", "text"), TWICE, ids=[title for title, _ in TWICE])
 def test_derivatives_of_derivatives(title, text):
     for given in defs_of(title, in_doubles(text)):

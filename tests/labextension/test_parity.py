@@ -117,7 +117,7 @@ def written(language: str) -> list[str]:
     return [*notebook_cells(language), *fences(language), *readme, *own_corpus(language)]
 
 
-def generated(language: str, count: int = 2000) -> list[list[str]]:
+def generated(language: str, count: int = 1000) -> list[list[str]]:
     programs = TcPrograms(1) if language == "tc" else SacPrograms(1)
     return [programs.cell() for _ in range(count)]
 

@@ -431,7 +431,7 @@ def data(function, sizes: dict[str, int]) -> list[np.ndarray]:
     return arrays
 
 
-@pytest.mark.some(15)
+@pytest.mark.some(15, ci=2)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_compute_what_the_interpreter_computes_around_their_tiles(name):
     text, lists = TEMPLATES[name]

@@ -22,7 +22,7 @@ from tests.running import number, program_of
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
 
-@pytest.mark.some(24)
+@pytest.mark.some(24, ci=2)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", CASES)
 def test_values_without_findings(name, bits):
@@ -74,7 +74,7 @@ BUDGETED = ("sm_80", "sm_90")
 """Where nothing may spill."""
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(5, ci=2)
 @pytest.mark.parametrize(
     "arch", [arch if arch in BUDGETED else pytest.param(arch, marks=pytest.mark.slow) for arch in ARCHITECTURES]
 )
