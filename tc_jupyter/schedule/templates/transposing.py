@@ -13,9 +13,13 @@ the same in C 5.9 and 3.9, a copy 3.2 and 1.7 to 2.6.
 
 from __future__ import annotations
 
+from math import inf
+
+from tc_jupyter.program import Read
 from tc_jupyter.ranges import from_expr, step_of
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import LINE_BYTES, Target
 
 from .streaming import lanes_of
@@ -28,14 +32,28 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     if stage.statement.operator != "=" or len(outputs) < 2:
         return None
     last = outputs[-1]
+    lanes = lanes_of(schedule, stage, target)
+    if _most(stage, last) < lanes and any(_is_diagonal(read, last) for read in stage.statement.reads()):
+        return None  # of rows that never fill a vector gathers take longer than single elements
     for read in stage.statement.reads():
         moves = [from_expr(index) for index in read.indices]
         if not moves or step_of(moves[-1], last) != 0 or all(step_of(move, last) == 0 for move in moves):
             continue
         inner = next((index for index in outputs[:-1] if step_of(moves[-1], index) in (1, -1)), None)
         if inner is not None:
-            return _tiles(schedule, name, inner, last, lanes_of(schedule, stage, target), target)
+            return _tiles(schedule, name, inner, last, lanes, target)
     return None
+
+
+def _is_diagonal(read: Read, last: str) -> bool:
+    """Whether a read moves along two of its dimensions: then nothing is turned in registers, elements are gathered."""
+    return sum(step_of(from_expr(index), last) != 0 for index in read.indices) > 1
+
+
+def _most(stage: Stage, axis: str) -> float:
+    """The largest extent of a root axis, whatever the sizes are."""
+    (most,) = (root.extent.limits[1] for root in stage.roots if root.name == axis)
+    return inf if most is None else most
 
 
 def _tiles(schedule: Schedule, name: str, row: str, last: str, lanes: int, target: Target) -> Schedule:

@@ -1,0 +1,34 @@
+"""How lanes are read: rows that are shorter than a vector and wrap around in it, more than once."""
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+PERIODS = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [(each, each) for each in ("int8", "int16", "int32")] + [("float", "f4"), ("double", "f8")]
+)
+def test_short_rows_wrap_around_in_a_vector(dtype, kind):
+    """Sums over `j`, whose vectors may end inside, of a row that is read from each of its elements on."""
+    f = tc.compile(f"def f({dtype}(K) A, {dtype}(N) B) -> (Y) {{ Y(i) max=! A((i + j) % K) * B(j) where i in 0:40 }}").f
+    numbers = np.random.default_rng(0)
+    for period in PERIODS:
+        a = numbers.integers(-5, 6, period).astype(kind)
+        for length in (1, 9, 64, 100):
+            b = numbers.integers(-5, 6, length).astype(a.dtype)
+            at = (np.arange(40)[:, None] + np.arange(length)) % period
+            np.testing.assert_array_equal(f(a, b), (a[at] * b).max(axis=1), err_msg=f"{period}, {length}")
+
+
+@pytest.mark.parametrize("period", [2, 5, 16, 33])
+def test_remainders_by_a_number_wrap_around_in_a_vector(period):
+    text = f"def f(int32({period}) A, int32(N) B) -> (Y) {{ Y(i) max=! A((j - i) % {period}) * B(j) where i in 0:40 }}"
+    f, numbers = tc.compile(text).f, np.random.default_rng(0)
+    a = numbers.integers(-5, 6, period).astype(np.int32)
+    for length in (1, 9, 64, 100):
+        b = numbers.integers(-5, 6, length).astype(np.int32)
+        at = (np.arange(length) - np.arange(40)[:, None]) % period
+        np.testing.assert_array_equal(f(a, b), (a[at] * b).max(axis=1))
