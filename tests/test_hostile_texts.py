@@ -119,6 +119,39 @@ def spent(text, **given):
     return sum(each.callcount for each in profile.getstats()), found
 
 
+def many(count, statement):
+    return " ".join(map(statement, range(count)))
+
+
+BLOCKS = {
+    "what many temporaries read of the last step": many(110, lambda n: f"a{n}(i) = (h(t-1,i) else X(i)) + {n}")
+    + " h(t,i) = a0(i)",
+    "a chain of temporaries": "a0(i) = (h(t-1,i) else X(i)) "
+    + many(110, lambda n: f"a{n + 1}(i) = a{n}(i) + 0.5")
+    + " h(t,i) = a110(i)",
+    "a chain in the other order": "h(t,i) = a0(t,i) "
+    + many(110, lambda n: f"a{n}(t,i) = a{n + 1}(t,i) + X(i)")
+    + " a110(t,i) = (h(t-1,i) else X(i))",
+    "many statements of one target": many(110, lambda n: f"h(t,i) += X(i)*(h(t-1,i) else 0)*{n}"),
+    "variables of a loop": many(110, lambda n: f"a{n}(i) = a{n}(i) + a{(n + 1) % 110}(i)") + " h(t,i) = a0(i)",
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_is_looked_at_once_for_each_statement(name):
+    """The names of a statement do not depend on the others: more statements are no more work for each."""
+    calls, _ = spent(f"def f(float(N) X) -> (h) {{ along t in 0:N {{ {BLOCKS[name]} }} }}")
+    assert calls < 2_700_000
+
+
+@pytest.mark.parametrize(("condition", "most"), [("X(i) > {}", 3_400_000), ("i != {}", 1_500_000)])
+def test_a_condition_is_made_once_for_those_behind_it(condition, most):
+    conditions = ", ".join(map(condition.format, range(300)))
+    calls, found = spent(f"def f(float(N) X) -> (Y) {{ Y +=! X(i) where i in 0:N, {conditions} }}")
+    assert "TC508" not in {each.code.number for each in found.diagnostics}
+    assert calls < most
+
+
 def test_calls_of_calls_are_counted_for_the_whole_text():
     found = analyze(chain(40))
     assert found.ok

@@ -523,7 +523,9 @@ class _Nest:
         there = [*here]
         there[at] = Binary("+", here[at], to_expr(constant(window.step)), DType.INT64)
         body = Block((Store(buffer.name, tuple(here), Read(buffer.name, tuple(there), buffer.dtype)),))
-        lengths = [to_expr(constant(window.kept)) if n == at else extent for n, extent in enumerate(buffer.shape)]
+        extents = [extent for _, extent in self.bounds[stage.name].box]  # of this visit: there may be room for more
+        extents[at] -= constant(window.step)
+        lengths = [self.expr(self.certain(extent, stage)) for extent in extents]
         order = [*(n for n in range(len(names)) if n != at), at]  # an element is read before it is overwritten
         for number in reversed(order):
             body = Block((For(names[number], to_expr(constant(0)), lengths[number], body, "unroll"),))

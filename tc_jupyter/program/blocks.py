@@ -13,14 +13,15 @@ Source: Allen and Kennedy, "Automatic translation of FORTRAN programs to vector 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from typing import TypeAlias
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.syntax import tree
 
-from .carried_states import is_accumulated, is_carried, names_of, parts_of, with_step_fix
+from .carried_states import Carried, names_of, parts_of, with_step_fix
 from .orders import offset
 
 _STAYS = "what stays has the step as an index, as `s` in `s(t, b) = (s(t-1, b) else 0) + X(t, b)`"
@@ -99,6 +100,10 @@ class _Block:
     before: list[tree.TcStatement]
     after: list[tree.TcStatement]
     diagnostics: list[Diagnostic]
+    carried: Carried = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.carried = Carried(self.inside)
 
     @property
     def step(self) -> str:
@@ -177,12 +182,12 @@ class _Block:
                 self.report(
                     codes.STEP, target.span, message, "a tensor has the steps of all blocks around it, or none", place
                 )
-            elif is_carried(self.inside, name):
+            elif self.carried.is_carried(name):
                 message = (
                     f"`{name}` has no index `{step}`, so it begins anew in each step, and is read before it is written"
                 )
                 self.told(target, message, place)
-            elif is_accumulated(self.inside, name):
+            elif self.carried.is_accumulated(name):
                 self.begins_anew(name)
         return found
 
@@ -191,7 +196,7 @@ class _Block:
         first = next(each for each in self.inside if any(target.name == name for target, _ in each.targets))
         place, operator = first.operator_span, first.operator
         message = f"`{name}` begins anew in each step, so `{operator}` accumulates onto nothing"
-        fix = with_step_fix(self.inside, name, (), ())
+        fix = with_step_fix(self.carried, name, (), ())
         if fix is None or len(self.nest) > 1:
             fix = Fix(f"replace it by `{operator}!`", (Edit(place, operator + "!"),))
         help = f"{_STAYS}; where each step is a sum of its own, say so with `{operator}!`"
@@ -209,7 +214,7 @@ class _Block:
             self.report(codes.STEP, target.span, message, help, place)
             return
         if len(self.nest) == 1 and not (target.name in self.results and target.name in self.outside):
-            fix = with_step_fix(self.inside, target.name, self.before, self.after)
+            fix = with_step_fix(self.carried, target.name, self.before, self.after)
         self.diagnostics.append(Diagnostic(codes.STEP, target.span, message, "", (place,), _STAYS, fix))
 
     def made_here(self) -> set[str]:
@@ -256,7 +261,7 @@ class _Block:
 
     def in_circles(self, statements: Sequence[tree.Comprehension], first: int) -> Iterator[tree.Comprehension]:
         """The statements in an order in which they may run one after the other, where circles stay together."""
-        needs = [self.needs(statements, number) for number in range(len(statements))]
+        needs = self.needs(statements)
         directions = [tree.Direction(each.index, each.step, each.span) for each in self.nest]
         for number, circle in enumerate(_circles(needs), first):
             alone = len(circle) == 1
@@ -281,41 +286,42 @@ class _Block:
                     return True
         return False
 
-    def needs(self, statements: Sequence[tree.Comprehension], place: int) -> set[int]:
-        """The statements that a statement must stand behind; both of each other, where they have to stay together."""
-        node, found = statements[place], set[int]()
-        extents = (each for part in parts_of(node) for each in tree.walk(part) if isinstance(each, tree.Extent))
-        behind = {name.name for name, _ in node.targets} | {each.tensor.name for each in extents}
-        for other, writer in enumerate(statements):
-            written = {name.name: indices or () for name, indices in writer.targets}
-            reads = [read for read in _reads(node) if read.function.name in written]
-            steps = [self.distance(written[read.function.name], read.arguments) for read in reads]
-            back = any(step is None or step < 0 for step in steps)
-            wrong = any(step is None or step > 0 for step in steps) or (other > place and 0 in steps)
-            after = other < place and (bool(steps) or bool(behind & written.keys()))
-            if (other != place and (back or wrong or after)) or (other == place and (back or wrong)):
-                found.add(other)
-        for other, reader in enumerate(statements):  # that reads what this one writes over, or comes too early
-            for read in _reads(reader):
-                indices = next(
-                    (indices or () for name, indices in node.targets if name.name == read.function.name), None
-                )
-                step = None if indices is None else self.distance(indices, read.arguments)
-                if indices is None or other == place:
-                    continue
-                if step is None or step > 0 or (step == 0 and other < place):
-                    found.add(other)
+    def needs(self, statements: Sequence[tree.Comprehension]) -> list[set[int]]:
+        """The statements that each one must stand behind; both of each other, where they have to stay together."""
+        found = [set[int]() for _ in statements]
+        reads = [_reads_by_name(each) for each in statements]
+        writers: dict[str, list[tuple[int, _Steps]]] = {}
+        for place, node in enumerate(statements):
+            for name, indices in {name.name: indices for name, indices in node.targets}.items():
+                writers.setdefault(name, []).append((place, self.steps_of(indices or ())))
+        for place, node in enumerate(statements):
+            for name in _behind(node):
+                found[place] |= {writer for writer, _ in writers.get(name, ()) if writer < place}
+            for name, arguments in reads[place].items():
+                known: dict[_Steps, set[int | None]] = {}
+                for writer, steps in writers.get(name, ()):
+                    if steps not in known:
+                        known[steps] = {self.distance(steps, each) for each in arguments}
+                    distances = known[steps]
+                    if writer != place or distances != {0}:
+                        found[place].add(writer)
+                    # what is written over, or comes too early, is read before
+                    if writer != place and (distances & {None, 1} or (0 in distances and place < writer)):
+                        found[writer].add(place)
         return found
 
-    def distance(self, written: Sequence[tree.Expression], read: Sequence[tree.Expression]) -> int | None:
+    def steps_of(self, written: Sequence[tree.Expression]) -> _Steps:
+        """Where the steps stand among the indices of a target."""
+        places = {index.name: place for place, index in reversed([*enumerate(written)]) if isinstance(index, tree.Name)}
+        return tuple(places.get(each.index.name) for each in self.nest)
+
+    def distance(self, steps: _Steps, read: Sequence[tree.Expression]) -> int | None:
         """Whether an element is made in a later step than it is read (1), in the same one, or in an earlier one (-1).
 
         `None` where that is not known.
         """
-        for block in self.nest:
-            name = block.index.name
-            at = next((at for left, at in zip(written, read, strict=False) if _is(left, name)), None)
-            by = None if at is None else offset(name, at)
+        for block, place in zip(self.nest, steps, strict=True):
+            by = None if place is None or place >= len(read) else offset(block.index.name, read[place])
             if by is None:
                 return None
             if by:
@@ -327,8 +333,8 @@ MOST_STATEMENTS = 256
 """Statements of one block."""
 
 
-def _is(node: tree.Expression, name: str) -> bool:
-    return isinstance(node, tree.Name) and node.name == name
+_Steps: TypeAlias = tuple[int | None, ...]
+"""The place of each step among the indices of a target, if it stands there by itself."""
 
 
 def _placed(names: Sequence[tree.Name], span: Span) -> tuple[tree.Name, ...]:
@@ -337,18 +343,18 @@ def _placed(names: Sequence[tree.Name], span: Span) -> tuple[tree.Name, ...]:
 
 def _circles(needs: Sequence[set[int]]) -> list[list[int]]:
     """The numbers in groups that need each other, each group behind what it needs, else as early as it was."""
-    reach = [set(each) for each in needs]
-    for middle in range(len(reach)):
-        for each in reach:
-            if middle in each:
-                each |= reach[middle]
-    left, found = list(range(len(needs))), list[list[int]]()
+    bits = [1 << place for place in range(len(needs))]
+    reach = [sum(bits[each] for each in found) for found in needs]
+    for middle, bit in enumerate(bits):
+        reach = [each | reach[middle] if each & bit else each for each in reach]
+    back = [sum(bit for bit, each in zip(bits, reach, strict=True) if each & own) for own in bits]
+    left, found = sum(bits), list[list[int]]()
     while left:
-        for place in left:
-            circle = [each for each in left if each == place or (each in reach[place] and place in reach[each])]
-            if not (reach[place] & set(left)) - set(circle):
-                found.append(circle)
-                left = [each for each in left if each not in circle]
+        for place, bit in enumerate(bits):
+            circle = bit | (reach[place] & back[place])
+            if left & bit and not reach[place] & left & ~circle:
+                found.append([each for each, own in enumerate(bits) if circle & own])
+                left &= ~circle
                 break
     return found
 
@@ -373,6 +379,20 @@ def _apart(calls: Iterable[tree.Apply[tree.Expression]]) -> Iterator[tree.Apply[
 def _reads(node: tree.Comprehension) -> Iterator[tree.Apply[tree.Expression]]:
     nodes = (each for part in parts_of(node) for each in tree.walk(part))
     return (each for each in nodes if isinstance(each, tree.Apply))
+
+
+def _reads_by_name(node: tree.Comprehension) -> dict[str, list[Sequence[tree.Expression]]]:
+    """The subscripts of what a statement reads."""
+    found: dict[str, list[Sequence[tree.Expression]]] = {}
+    for read in _reads(node):
+        found.setdefault(read.function.name, []).append(read.arguments)
+    return found
+
+
+def _behind(node: tree.Comprehension) -> set[str]:
+    """The names that a statement stands behind, read or not: what it writes again, and what it takes an extent of."""
+    extents = (each for part in parts_of(node) for each in tree.walk(part) if isinstance(each, tree.Extent))
+    return {name.name for name, _ in node.targets} | {each.tensor.name for each in extents}
 
 
 def _with_index(

@@ -16,27 +16,41 @@ from .orders import STARTS, continued, in_brackets
 _ACCUMULATING = ("+=", "*=", "min=", "max=")
 
 
-def is_carried(statements: Sequence[tree.Comprehension], name: str) -> bool:
-    """Whether a tensor that every step has anew is read for what the step before left.
+class Carried:
+    """What the statements of a block, of which every step has the tensors anew, do with their names; each is looked at once."""
 
-    It is where a statement reads it before one writes it, and what it reads leads to what is written.
-    """
-    first = _first_writer(statements, name)
-    last = (
-        first if statements[first].along else first + 1
-    )  # a statement with an order of its own reads what it just made
-    readers = [each for each in statements[:last] if name in _read_names(each)]
-    needed = _needed(statements, statements[first])
-    return any(reader is statements[first] or needed & _written(reader) for reader in readers)
+    def __init__(self, statements: Sequence[tree.Comprehension]) -> None:
+        self.statements = statements
+        self.reads = [_read_names(each) for each in statements]
+        self.written = [_written(each) for each in statements]
+        self.first: dict[str, int] = {}
+        self.sources: dict[str, set[str]] = {}
+        for place, (reads, written) in enumerate(zip(self.reads, self.written, strict=True)):
+            for name in written:
+                self.first.setdefault(name, place)
+                self.sources.setdefault(name, set()).update(reads)
 
+    def is_carried(self, name: str) -> bool:
+        """Whether a tensor is read for what the step before left.
 
-def is_accumulated(statements: Sequence[tree.Comprehension], name: str) -> bool:
-    """Whether the first statement that writes a tensor accumulates onto what was there."""
-    return statements[_first_writer(statements, name)].operator in _ACCUMULATING
+        It is where a statement reads it before one writes it, and what it reads leads to what is written.
+        """
+        first = self.first[name]
+        # a statement with an order of its own reads what it just made
+        last = first if self.statements[first].along else first + 1
+        readers = [place for place in range(last) if name in self.reads[place]]
+        if not readers:
+            return False
+        needed = _closure(self.reads[first], self.sources)
+        return any(place == first or needed & self.written[place] for place in readers)
+
+    def is_accumulated(self, name: str) -> bool:
+        """Whether the first statement that writes a tensor accumulates onto what was there."""
+        return self.statements[self.first[name]].operator in _ACCUMULATING
 
 
 def with_step_fix(
-    statements: Sequence[tree.Comprehension],
+    carried: Carried,
     name: str,
     before: Iterable[tree.TcStatement],
     after: Iterable[tree.TcStatement],
@@ -45,14 +59,14 @@ def with_step_fix(
 
     A statement before the block gives what the first step begins with, and statements behind the block read what the last one left.
     """
-    block = statements[0].blocks[-1]
+    block = carried.statements[0].blocks[-1]
     around = [*before], [*after]
     mentioned = [[each for each in part if name in names_of(each)] for part in around]
     plain = [[each for each in part if isinstance(each, tree.Comprehension) and not each.blocks] for part in mentioned]
     if plain != mentioned or len(plain[0]) > 1:
         return None
     first = plain[0][0] if plain[0] else None
-    found = _Rewriting(statements, block, name, first).edits(plain[1])
+    found = _Rewriting(carried, block, name, first).edits(plain[1])
     return None if found is None else Fix(f"write it with the index `{block.index.name}`", tuple(found))
 
 
@@ -61,7 +75,7 @@ class _Rewriting:
 
     def __init__(
         self,
-        statements: Sequence[tree.Comprehension],
+        statements: Carried,
         block: tree.Block,
         name: str,
         start: tree.Comprehension | None,
@@ -70,16 +84,18 @@ class _Rewriting:
         self.step = block.index.name
         self.before = f"{self.step} {'-' if block.step > 0 else '+'} 1"
         self.last = _last(block)
-        self.first = _first_writer(statements, name)
-        self.carried = is_carried(statements, name)
+        self.first = statements.first[name]
+        self.carried = statements.is_carried(name)
 
     def edits(self, after: Sequence[tree.Comprehension]) -> list[Edit] | None:
         if any(self.name in _written(each) for each in after):
             return None
-        parts = [self.statement(each, place) for place, each in enumerate(self.statements)]
+        inside = self.statements
+        named = [place for place, names in enumerate(inside.reads) if self.name in names | inside.written[place]]
+        parts = [self.statement(inside.statements[place], place) for place in named]
         parts += [self.reads(part, self.last) for each in after for part in _values(each)]
         if self.start is not None:
-            continues = self.carried or is_accumulated(self.statements, self.name)
+            continues = self.carried or inside.is_accumulated(self.name)
             parts.append([Edit(self.start.span, "")] if continues and _is_start(self.start) else None)
         return _joined(parts)
 
@@ -227,19 +243,6 @@ def _written(node: tree.Comprehension) -> set[str]:
     return {target.name for target, _ in node.targets}
 
 
-def _first_writer(statements: Sequence[tree.Comprehension], name: str) -> int:
-    return next(place for place, each in enumerate(statements) if name in _written(each))
-
-
-def _needed(statements: Sequence[tree.Comprehension], statement: tree.Comprehension) -> set[str]:
-    """The names that a statement reads, and those that what makes them reads."""
-    sources: dict[str, set[str]] = {}
-    for each in statements:
-        for name in _written(each):
-            sources.setdefault(name, set()).update(_read_names(each))
-    return _closure(_read_names(statement), sources)
-
-
 def _closure(names: Iterable[str], sources: Mapping[str, set[str]]) -> set[str]:
     found, waiting = set[str](), list(names)
     while waiting:
@@ -250,4 +253,4 @@ def _closure(names: Iterable[str], sources: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-__all__ = ["is_accumulated", "is_carried", "names_of", "parts_of", "with_step_fix"]
+__all__ = ["Carried", "names_of", "parts_of", "with_step_fix"]

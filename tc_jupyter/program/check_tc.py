@@ -3194,11 +3194,13 @@ class _StatementChecker:
 
     def reads_on_data(self, value: Typed) -> None:
         """TC224: of which turn an element is that a statement reads of its own target, must be known without data."""
-        made = {name: self.turns_of(name) for name in (self.node.target.name, *self.owner.ahead(self.node))}
-        for item in walk(value.expr) if self.order else ():
-            if not isinstance(item, Read) or item.tensor not in made:
-                continue
-            ordered = [at for place, at in enumerate(item.indices) if place in made[item.tensor]]
+        if not self.order:
+            return
+        made = {self.node.target.name, *self.owner.ahead(self.node)}
+        reads = [item for item in walk(value.expr) if isinstance(item, Read) and item.tensor in made]
+        turns = {name: self.turns_of(name) for name in {item.tensor for item in reads}}
+        for item in reads:
+            ordered = [at for place, at in enumerate(item.indices) if place in turns[item.tensor]]
             data = [part for index in ordered for part in walk(index) if isinstance(part, Read) and part.indices]
             if data:
                 message = f"`{data[0].tensor}` decides which element of `{item.tensor}` is read"

@@ -204,15 +204,16 @@ def guards_of(statement: Statement, scope: Scope) -> list[tuple[tuple[Guard, ...
     leaves no point, or where this one begins behind all that it may be.
     """
     ends = {each.name: each.ends for each in statement.indices if each.ends is not None}
-    held: list[Guard] = []
+    held, under = list[Guard](), scope
     found: list[tuple[tuple[Guard, ...], Scope]] = []
     for number, condition in enumerate(statement.conditions):
         of_range = number < len(statement.inside)
         needed = needed_names(ends[_ended(condition)], ends) if of_range else None
         kept = [guard for guard in held if needed is None or index_names(guard.condition) <= needed]
-        found.append((tuple(kept), _under(scope, kept)))
+        found.append((tuple(kept), under if len(kept) == len(held) else _under(scope, kept)))
         held.append(Guard(condition, True, to_condition(condition, found[-1][1]), of_range))
-    return [*found, (tuple(held), _under(scope, held))]
+        under = under.under(held[-1].holds)
+    return [*found, (tuple(held), under)]
 
 
 def _under(scope: Scope, guards: Iterable[Guard]) -> Scope:

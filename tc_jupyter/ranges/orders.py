@@ -102,18 +102,20 @@ def wrong_in_block(program: Program, ranges: Ranges, statement: Statement) -> Wr
     """A read of an element that another statement of the block makes later, or of which this is not known."""
     members = [each for each in program.statements if statement.block and each.block == statement.block]
     place = next((k for k, each in enumerate(members) if each is statement), 0)
+    early = {each.target for each in program.statements[: program.statements.index(statement)]}
     for access in ranges.accesses[statement.name]:
         if access.exists:
             continue
-        before = program.statements[: program.statements.index(statement)]
-        early = any(each.target == access.tensor for each in before)
+        earlier = set[tuple[tuple[str, ...], bool]]()  # what holds for a writer holds for others with the same indices
         for number, writer in enumerate(members):
             if writer is statement or writer.target != access.tensor or not ranges.is_complete(writer.name):
                 continue
-            if _turn_has_data(writer, access, statement.steps):
+            late = number > place and access.tensor not in early
+            outputs = tuple(item.name for item in writer.output_indices)
+            if (outputs, late) in earlier or _turn_has_data(writer, access, statement.steps):
                 continue
-            late = number > place and not early
-            if _is_earlier(statement, access, writer, late):
+            if _is_earlier(statement, access, outputs, late):
+                earlier.add((outputs, late))
                 continue
             if any(map(has_data, access.index)):
                 return WrongOrder(access, {}, BY_DATA, writer)
@@ -133,9 +135,8 @@ def _turn_has_data(writer: Statement, access: Access, order: Order) -> bool:
     return any(has_data(at) for item, at in pairs if item.name in names)
 
 
-def _is_earlier(statement: Statement, access: Access, writer: Statement, late: bool) -> bool:
-    """Whether distances alone say that another statement makes an element before it is read."""
-    outputs = [item.name for item in writer.output_indices]
+def _is_earlier(statement: Statement, access: Access, outputs: Sequence[str], late: bool) -> bool:
+    """Whether distances alone say that another statement, which writes at `outputs`, makes an element before it is read."""
     for name, way in statement.steps:
         by = (access.index[outputs.index(name)] - index_of(statement, name)) * way
         if not by.is_constant or by.offset > 0:

@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Allocate, For, walk_statements
 from tc_jupyter.loops.show import show_kernel
@@ -40,6 +41,22 @@ def test_a_later_visit_computes_what_is_new():
     assert "# local, rolling" in bounds.loops()
     assert [note.code.number for note in bounds.diagnostics] == []
     assert [note.code.number for note in schedule.storage("B", rolling=False).bounds(N=20).diagnostics] == ["TC408"]
+
+
+@pytest.mark.parametrize(("reads", "change"), [
+    ("T(i,j) + T(i+1,j)", lambda s: s.compute_at("T", "O", "i").storage("T", rolling=True, pad=1)),
+    ("T(i,j) + T(i+1,j)", lambda s: s.split("O", "j", 8).reorder("O", "j.outer", "i", "j.inner")
+        .compute_at("T", "O", "i").storage("T", rolling=True)),
+    ("T(i,j) + (T(i+1,j) else 0) + (T(i+2,j) else 0)", lambda s: s.compute_at("T", "O", "i").storage("T", rolling=True)),
+])  # fmt: skip
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_window_that_moves_on_copies_what_was_computed(reads, change, rows):
+    """There may be more room: behind a row, in the last tile, and where a window is cut."""
+    f = tc.compile(f"def f(int32(N,M) X) -> (O) {{ T(i,j) = X(i,j)*3  O(i,j) = {reads} }}", target="interpreter").f
+    x = np.arange(rows * 11, dtype=np.int32).reshape(rows, 11)
+    found = f.with_schedule(change(f.schedule())).simulate(x)
+    assert found.findings == ()
+    np.testing.assert_array_equal(found.outputs[0], f(x))
 
 
 def test_shared_windows_are_rings():
