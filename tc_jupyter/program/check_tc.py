@@ -356,6 +356,8 @@ class _DefChecker:
     def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
+        if node.params:
+            self.scope.behind = Span(node.params[-1].span.end, node.params[-1].span.end)
         callees = (
             unit.callable_names - (TC_FUNCTIONS.keys() - unit.defs.keys()) - {each.name.name for each in node.params}
         )

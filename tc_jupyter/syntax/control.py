@@ -522,7 +522,11 @@ def _reading(kept: list[Token], loop: _Loop, names: list[str]) -> list[list[Toke
 def _counting(kept: list[Token], loop: _Loop) -> list[list[Token]]:
     """The statements in a loop whose value is what it counts with, as in `p = i`: no index has such a range without the loop."""
     counters = {range.index for range in loop.ranges}
-    return [piece for piece in _body(kept, loop) if len(piece) > 2 and piece[-2].type == "ASSIGN" and piece[-1].text in counters]
+    return [
+        piece
+        for piece in _body(kept, loop)
+        if len(piece) > 2 and piece[-2].type == "ASSIGN" and piece[-1].text in counters
+    ]
 
 
 def _without_values(kept: list[Token], pieces: list[list[Token]]) -> list[Token]:
