@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import REDUCTIONS, elsewhere, in_order, is_own, tree
+from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, elsewhere, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
 from .accumulations import WrittenOut
@@ -356,6 +356,8 @@ class _DefChecker:
     def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
+        if node.params:
+            self.scope.behind = Span(node.params[-1].span.end, node.params[-1].span.end)
         callees = (
             unit.callable_names - (TC_FUNCTIONS.keys() - unit.defs.keys()) - {each.name.name for each in node.params}
         )
@@ -3309,7 +3311,8 @@ class _StatementChecker:
         if own.is_complex and not dtype.is_complex:
             help, fix = complexes.TAKE_A_REAL, None
         if self.node.at is not None:
-            help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
+            help = f"a position is `int64`: declare `{self.node.target.name}` so"
+            fix = self.first_as(own) if self.is_open() else None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
 
     def is_open(self) -> bool:
@@ -3323,7 +3326,7 @@ class _StatementChecker:
         return any(isinstance(each, tree.Name) and each.name == self.node.target.name for each in divided)
 
     def first_as(self, dtype: DType) -> Fix | None:
-        """Make the target a float in its first statement, where this is another one."""
+        """Give the target another type in its first statement, where this is another one."""
         name = self.node.target.name
         first = self.owner.first_on.get(name)
         if first is None or first is self.node or len(first.targets) != 1:
@@ -3332,6 +3335,8 @@ class _StatementChecker:
             return None
         text = self.scope.source.slice(first.value.span)
         edit = Edit(first.value.span, f"{dtype.value}({text})")
+        if isinstance(first.value, tree.Apply) and first.value.function.name in SCALAR_TYPES:
+            edit = Edit(first.value.function.span, dtype.value)
         return Fix(f"make `{name}` a `{dtype.value}`", (edit,)) if len(text) < 200 else None
 
 

@@ -84,6 +84,7 @@ class Scope:
         callable_names: defs of the cell and functions of earlier cells.
         results: names of results, written or not.
         later: names that some statement of the def writes.
+        behind: where another parameter would stand; `None` if there is none before it.
     """
 
     source: SourceText
@@ -100,6 +101,15 @@ class Scope:
     later: dict[str, None] = field(default_factory=dict[str, None])
     used_sizes: set[str] = field(default_factory=set[str])
     unknown: set[str] = field(default_factory=set[str])
+    behind: Span | None = None
+
+    def as_parameter(self, name: str) -> tuple[str, Fix | None]:
+        """Help and fix that make an integer of a name a parameter; there is one fix in a def."""
+        fix = None
+        if self.behind is not None and name not in self.unknown:
+            fix = Fix(f"make `{name}` a parameter", (Edit(self.behind, f", int32 {name}"),))
+        self.unknown.add(name)
+        return f"make `{name}` a parameter, as in `int32 {name}`", fix
 
     def report(
         self,

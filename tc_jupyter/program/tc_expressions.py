@@ -315,9 +315,27 @@ class ExpressionChecker:
             return False
         if close in scope.tensors:
             scope.tensors[close].read = True
-        fix = Fix(f"replace it by `{close}`", (Edit(node.span, close),))
-        self._mistaken(node, codes.UNKNOWN_NAME, f"there is no `{name}`", (), f"did you mean `{close}`?", fix)
+        help, fix = f"did you mean `{close}`?", Fix(f"replace it by `{close}`", (Edit(node.span, close),))
+        if self._is_own_number(name):
+            help, fix = scope.as_parameter(name)
+        self._mistaken(node, codes.UNKNOWN_NAME, f"there is no `{name}`", (), help, fix)
         return True
+
+    def _is_own_number(self, name: str) -> bool:
+        """Whether a name ends a range whose index is spelled alike, as in `kh in 0:kH`, or which is read elsewhere, too.
+
+        A slip of the pen does not repeat, but for capitals.
+        """
+        scope, node = self.scope, self.names.statement
+        if any(name.lower() == each.lower() for each in (*scope.sizes, *scope.tensors)):
+            return False
+        ranges = [each for each in node.clauses if isinstance(each, tree.Where)]
+        own = [each for each in ranges if name in tree.names_in((each.lower, each.upper))]
+        others = [each for each in node.clauses if each not in own]
+        read = [node.value, *node.rest, *(part for each in others for part in tree.parts(each))]
+        return any(each.index.name.lower() == name.lower() for each in own) or (
+            bool(own) and (len(own) > 1 or name in tree.names_in(read))
+        )
 
     def _mistaken(
         self,
@@ -439,9 +457,11 @@ class ExpressionChecker:
         if name in self.names.indices or name in self.names.left:
             help = "an index of the left side has the same ends at all points; guard the expression with `? :` instead"
             return self._mistaken(node, codes.WHERE_INDEX, f"{self.bound_is} uses the index `{name}`", (), help)
-        help, fix = scope.did_you_mean(
-            name, node.span, [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]
-        )
+        if self._is_own_number(name):
+            help, fix = scope.as_parameter(name)
+        else:
+            candidates = [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]
+            help, fix = scope.did_you_mean(name, node.span, candidates)
         return self._mistaken(
             node, codes.WHERE_UNKNOWN, f"unknown name `{name}` in {self.bound_is}", (), help or self.bound_help, fix
         )

@@ -286,8 +286,8 @@ def _extreme(tokens: list[Token], part: _If) -> Diagnostic | None:
     places = [k for k, token in enumerate(condition) if token.type in ("RELATION", "AND", "OR", "QUESTION")]
     if way is None or len(places) != 1 or condition[places[0]].type != "RELATION":
         return None
-    texts = [[token.text for token in side] for side in (condition[: places[0]], condition[places[0] + 1 :])]
-    left, value = [token.text for token in way[0][:-1]], [token.text for token in way[1]]
+    texts = [_plainly(side) for side in (condition[: places[0]], condition[places[0] + 1 :])]
+    left, value = _plainly(way[0][:-1]), _plainly(way[1])
     if [left, value] not in (texts, texts[::-1]):
         return None
     is_largest = (condition[places[0]].text[0] == "<") == (texts[0] == left)
@@ -305,21 +305,38 @@ def _position(tokens: list[Token], part: _If) -> Diagnostic | None:
     at = 0 if kinds[1][2:] == ["NAME"] and _compares(part.condition, pieces[0]) else 1
     value, place = pieces[at], pieces[1 - at]
     operator = _compares(part.condition, value)
-    if operator is None or kinds[1 - at][2:] != ["NAME"] or all(token.text != place[2].text for token in value[2:]):
+    if operator is None or kinds[1 - at][2:] != ["NAME"]:
         return None
-    if not _begins_at_0(tokens, part.head[0]):
+    index, own = place[2].text, {token.text for token in value[2:] if token.type == "NAME"}
+    word = _loop_of(tokens, part.head[0], index)
+    if word is not None and not _begins_at_0(tokens, word, part.head[0]):
         return None  # what stands before the loop counts, too
-    written = f"{value[0].text}, {place[0].text} {operator} {text_of(value[2:])}"
-    fix = Fix(f"write `{operator}`", (Edit(Span(tokens[part.head[0]].start, tokens[part.end - 1].end), written),))
-    return _refused(tokens[part.head[0]], _POSITION.format(operator), fix)
+    if index not in own and (word is None or not _is_set(tokens[word : part.head[0]], own)):
+        return None
+    start, end = Span(tokens[part.head[0]].start, value[2].start), Span(value[-1].end, tokens[part.end - 1].end)
+    edits = Edit(start, f"{value[0].text}, {place[0].text} {operator} "), Edit(end, "")
+    return _refused(tokens[part.head[0]], _POSITION.format(operator), Fix(f"write `{operator}`", edits))
 
 
-def _begins_at_0(tokens: list[Token], i: int) -> bool:
-    """Whether the loop around a place, if there is one, counts from 0."""
-    near = range(i - 1, max(0, i - 40), -1)
-    word = next((j for j in near if tokens[j].text in ("for", "do", "foreach", "prange")), None)
-    if word is None:
-        return True
+def _is_set(tokens: list[Token], names: set[str]) -> bool:
+    """Whether a loop sets one of several numbers in each turn, which then has an element for each turn."""
+    return any(one.text in names and after.type == "ASSIGN" for one, after in pairwise(tokens))
+
+
+def _loop_of(tokens: list[Token], i: int, index: str) -> int | None:
+    """The place of the word that begins the loop around a place which counts with `index`."""
+    for j in range(i - 1, max(0, i - _NEAR), -1):
+        if tokens[j].type == "DEF":
+            return None
+        if tokens[j].text in ("for", "do", "foreach", "prange"):
+            assign = next((k for k in range(j, i) if tokens[k].type in ("ASSIGN", "IN")), j)
+            if tokens[assign - 1].text == index:
+                return j
+    return None
+
+
+def _begins_at_0(tokens: list[Token], word: int, i: int) -> bool:
+    """Whether the loop at `word`, whose body has the place `i`, counts from 0."""
     first = next((j + 1 for j in range(word, i) if tokens[j].type in ("ASSIGN", "IN")), i)
     if tokens[first].text in RANGES:
         close = closers(tokens[: i + 1]).get(first + 1, first + 1)
@@ -330,10 +347,15 @@ def _begins_at_0(tokens: list[Token], i: int) -> bool:
 
 def _compares(condition: list[Token], piece: list[Token]) -> str | None:
     """The operator that finds the first place where the value of `m = x[i]` is the extreme one: `x[i] > m` and `m < x[i]`."""
-    left, value, texts = piece[0].text, [token.text for token in piece[2:]], [token.text for token in condition]
+    left, value, texts = piece[0].text, _plainly(piece[2:]), _plainly(condition)
     if texts in ([*value, ">", left], [left, "<", *value]):
         return "argmax=!"
     return "argmin=!" if texts in ([*value, "<", left], [left, ">", *value]) else None
+
+
+def _plainly(tokens: list[Token]) -> list[str]:
+    """The texts of tokens, in which `X[i]` is `X(i)`."""
+    return [{"[": "(", "]": ")"}.get(token.text, token.text) for token in tokens]
 
 
 def _left_out(tokens: list[Token], part: _If) -> Diagnostic | None:

@@ -114,8 +114,10 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
             fixed |= {loop.message for loop in nest}
     for loop in loops:
         if names := carrying.get(loop.message):
-            kept = _without_values(kept, loop, names)
+            kept = _without_values(kept, _reading(kept, loop, names))
             told[loop.message] = replace(told[loop.message], help=RECURRENCE.format("` and `".join(names)))
+        elif loop.message not in fixed:
+            kept = _without_values(kept, _counting(kept, loop))
     _keep_semicolons(tokens, [each.span for i, each in enumerate(told) if i not in fixed], diagnostics)
     diagnostics += told
     return kept
@@ -512,11 +514,26 @@ def _keep_semicolons(tokens: list[Token], heads: list[Span], diagnostics: list[D
     ]
 
 
-def _without_values(kept: list[Token], loop: _Loop, names: list[str]) -> list[Token]:
-    """The tokens, with nothing that could be told of the statements in a loop that change or read some numbers."""
-    for piece in _body(kept, loop):
+def _reading(kept: list[Token], loop: _Loop, names: list[str]) -> list[list[Token]]:
+    """The statements in a loop that change or read some numbers."""
+    return [piece for piece in _body(kept, loop) if _uses(piece, *names)]
+
+
+def _counting(kept: list[Token], loop: _Loop) -> list[list[Token]]:
+    """The statements in a loop whose value is what it counts with, as in `p = i`: no index has such a range without the loop."""
+    counters = {range.index for range in loop.ranges}
+    return [
+        piece
+        for piece in _body(kept, loop)
+        if len(piece) > 2 and piece[-2].type == "ASSIGN" and piece[-1].text in counters
+    ]
+
+
+def _without_values(kept: list[Token], pieces: list[list[Token]]) -> list[Token]:
+    """The tokens, with nothing that could be told of the values of some statements."""
+    for piece in pieces:
         at = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece)) + 1
-        if at >= len(piece) or not _uses(piece, *names):
+        if at >= len(piece):
             continue
         first = next(i for i, token in enumerate(kept) if token is piece[0])
         value = Token("ERROR", piece[at].text, piece[at].start, piece[-1].end)

@@ -231,6 +231,15 @@ _WORDS = "abs ceil cos erf exp exp2 floor log log10 log2 relu round sigmoid sin 
 FUNCTION_WORDS = frozenset(_WORDS.split())
 """Functions whose argument may be found without parentheses."""
 
+_OF_ONE = (
+    "abs acos acosh asin asinh atan atanh cbrt ceil clamp conj cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 digamma "
+    "erf erfc erfcinv erfcx erfinv exp exp10 exp2 expm1 fabs floor im isfinite isinf isnan j0 j1 lgamma log log10 "
+    "log1p log2 logb normcdf normcdfinv rcbrt re reflect relu round rounded rsqrt sigmoid sign sin sinh sinpi "
+    "sqrt symmetric tan tanh tgamma trunc wrap y0 y1"
+)
+METHODS = frozenset(_OF_ONE.split())
+"""Functions of one argument, which other languages have as methods."""
+
 _SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
 _TRUTHS = "an operator combines truth values over the indices that stand only on the right, as in `Y(i) {} X(i, j) > 0`"
 REDUCING = {
@@ -473,7 +482,7 @@ INSTEAD: dict[str, Instead] = {
         ("matmul", "mm", "mv", "bmm", "dot", "dot_product", "einsum", "tensordot", "inner", "vdot"), _PRODUCT
     ),
     **dict.fromkeys(("T", "t", "mT", "rearrange", "transpose", "permute", "swapaxes"), _TRANSPOSE),
-    **dict.fromkeys(("len", "size", "shape", "numel"), _EXTENT),
+    **dict.fromkeys(("len", "size", "shape", "numel", "width", "height", "channels", "extent"), _EXTENT),
     **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
     **dict.fromkeys(("zeros", "ones", "full", "empty", "similar"), _FILLED),
     **dict.fromkeys(("zeros_like", "ones_like", "full_like", "empty_like"), _FILLED),

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
-from .elsewhere import INSTEAD, REDUCING, RENAMED, depends_on_types, reducing
+from .elsewhere import INSTEAD, METHODS, REDUCING, RENAMED, depends_on_types, reducing
 from .mended import mended
 from .recovery import (
     DECLARING,
@@ -44,8 +44,8 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         help = INSTEAD["reshape"].help
     called = 2 if after.text == "t" and kinds[:2] == ["LPAR", "RPAR"] else 0
     is_transposed, behind = after.text == "T" or called, position + 2 + called
-    if help is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None:
-        name = RENAMED.get(after.text, after.text)
+    name = RENAMED.get(after.text, after.text)
+    if help is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None and name in METHODS:
         opening, closing = (name, "") if piece[start].type == "LPAR" else (f"{name}(", ")")
         first = Edit(Span(piece[start].start, piece[start].start), opening)
         fix = Fix(f"write `{name}(...)`", (first, Edit(Span(dot.start, piece[position + 3].end), closing)))

@@ -36,7 +36,9 @@ def mended(tokens: list[Token], fix: Fix) -> list[Token] | None:
             return None
         if any(token.start < start or token.end > end for token in tokens[first:last]):
             return None
-        written = _written(edit.text, first > 0 and ends[first - 1] == start)
+        touches = first > 0 and ends[first - 1] == start
+        joins = touches and (edit.text[:1] == "." or tokens[first - 1].text[-1:].isidentifier())
+        written = _written(edit.text, joins)
         if written is None:
             return None
         # the statement that `along` belongs to stands before it, which the edit does not have
@@ -99,7 +101,7 @@ def _written(text: str, touches: bool) -> tuple[tuple[str, str], ...] | None:
     """Types and texts of the tokens that an edit writes; `None` where a part of the text is no token.
 
     Args:
-        touches: it stands right behind a token, where `.0` is a dimension.
+        touches: it stands right behind a word, or is `.0`, which is a dimension behind one.
     """
     name = "_" if touches else ""
     scanned = tokenize(SourceText(name + text))

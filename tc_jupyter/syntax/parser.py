@@ -173,12 +173,19 @@ def _join_semicolons(diagnostics: list[Diagnostic]) -> None:
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Diagnostics in source order, repeated ones once; after `MOST_MESSAGES` a last one says that there are more."""
-    seen = dict.fromkeys(sorted(diagnostics, key=lambda item: (item.span.start, item.span.end)))
+    seen = dict.fromkeys(sorted(map(_with_sound_fix, diagnostics), key=lambda item: (item.span.start, item.span.end)))
     found = tuple(seen)
     if len(found) <= MOST_MESSAGES:
         return found
     more = f"{len(found) - MOST_MESSAGES} more messages are not listed"
     return (*found[:MOST_MESSAGES], Diagnostic(codes.SYNTAX_ERROR, found[MOST_MESSAGES].span, more))
+
+
+def _with_sound_fix(item: Diagnostic) -> Diagnostic:
+    """The message without a fix that writes two texts over one place, as of tokens which stand where another fix wrote them."""
+    spans = sorted(edit.span for edit in item.fix.edits) if item.fix else []
+    overlaps = any(one.end > other.start and other.end > other.start for one, other in pairwise(spans))
+    return replace(item, fix=None) if overlaps else item
 
 
 def _with_errors(item: Def, starts: list[int]) -> Def:

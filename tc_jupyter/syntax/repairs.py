@@ -6,7 +6,7 @@ Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` becom
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
@@ -37,11 +37,22 @@ from .mended import mended
 from .methods import with_limits, without_idle_methods
 from .recovery import closers, extents, split_commas, starts_statement
 from .threads import without_atomics, without_threads
-from .tokens import ENDS_EXPRESSION, FLOATS, KEYWORDS, REDUCTIONS, SCALAR_TYPES, STARTS_EXPRESSION, Token, parameters
+from .tokens import (
+    ENDS_EXPRESSION,
+    FLOATS,
+    KEYWORDS,
+    REDUCTIONS,
+    SCALAR_TYPES,
+    STARTS_EXPRESSION,
+    STENCIL,
+    Token,
+    parameters,
+)
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
+    tokens = _without_templates(_relative(tokens, diagnostics), diagnostics)
     tokens = _renamed_words(without_computes(tokens, diagnostics), diagnostics)
     tokens = _dotted_words(tokens, diagnostics)
     tokens = _constants_of_c(_types_of_c(tokens, diagnostics), diagnostics)
@@ -50,11 +61,97 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _infix_words(_negated_comparisons(tokens, diagnostics), diagnostics)
-    tokens = with_limits(without_idle_methods(tokens, diagnostics), diagnostics)
+    tokens = with_limits(_sizes(without_idle_methods(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _methods(_incremented(tokens, diagnostics))
     tokens = _plain_targets(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _without_separators(_without_idle_bangs(tokens, diagnostics), diagnostics)
     return _last_elements(tokens, diagnostics)
+
+
+def _relative(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`b[0, 0] = a[0, -1] + a[0, 1]` under `@stencil` of Numba becomes `b[i, j] = a[i, j - 1] + a[i, j + 1]`."""
+    edits = list[Edit]()
+    for number, item in enumerate(diagnostics):
+        if item.message != STENCIL:
+            continue
+        start = next((i for i, token in enumerate(tokens) if token.start >= item.span.end), len(tokens))
+        own = _indexed(_def_at(tokens, start)) if start < len(tokens) and tokens[start].type == "DEF" else []
+        if own:
+            fix = Fix("name the indices", (Edit(item.span, ""), *own))
+            diagnostics[number] = replace(item, fix=fix)
+            edits += own
+    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+
+
+def _def_at(tokens: list[Token], start: int) -> list[Token]:
+    end = next((i for i in range(start + 1, len(tokens)) if tokens[i].type in ("DEF", "REDUCE")), len(tokens))
+    return tokens[start:end]
+
+
+def _indexed(tokens: list[Token]) -> list[Edit]:
+    """Edits that name the positions of a def, which are numbers; none where one of them is something else."""
+    body = next((i for i, token in enumerate(tokens) if token.type == "LBRACE"), len(tokens))
+    taken, pairs, edits = {token.text for token in tokens}, closers(tokens), list[Edit]()
+    letters = [letter for letter in "ijklmnpq" if letter not in taken]
+    names = {token.text for token in tokens[:body]}
+    for opening, close in pairs.items():
+        if opening < body or tokens[opening - 1].text not in names or tokens[opening].type not in ("LPAR", "LSQB"):
+            continue
+        subscripts = split_commas(tokens[opening + 1 : close])
+        shifts = [_offset(each) for each in subscripts]
+        if len(shifts) > len(letters) or None in shifts:
+            return []
+        for letter, subscript, shift in zip(letters, subscripts, shifts, strict=False):
+            text = letter if not shift else f"{letter} {'-' if shift < 0 else '+'} {abs(shift)}"
+            edits.append(Edit(Span(subscript[0].start, subscript[-1].end), text))
+    return edits
+
+
+def _offset(subscript: list[Token]) -> int | None:
+    """The number that a subscript is; `None` for something else."""
+    text = "".join(token.text for token in subscript)
+    kinds = [token.type for token in subscript]
+    return int(text) if kinds in (["INTEGER"], ["MINUS", "INTEGER"]) and text.lstrip("-").isdigit() else None
+
+
+_BEFORE_TEMPLATE = frozenset({"FACTOR", "SIGN", "MINUS", "COLON", "LPAR", "LSQB", "COMMA", "RELATION", "EQUALITY"})
+
+
+def _without_templates(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`h * {sh} + kh` of a text that Python's `format` fills, as Tensor Comprehensions has: `sh` becomes a parameter."""
+    places = [
+        i
+        for i in range(1, len(tokens) - 2)
+        if tokens[i].type == "LBRACE"
+        and tokens[i - 1].type in _BEFORE_TEMPLATE
+        and tokens[i + 1].type in ("NAME", "INTEGER")
+        and tokens[i + 2].type == "RBRACE"
+    ]
+    edits = list[Edit]()
+    for start in [i for i, token in enumerate(tokens) if token.type == "DEF"] if places else ():
+        end = start + len(_def_at(tokens, start))
+        own = [
+            edit for i in places if start < i < end for edit in (Edit(tokens[i].span, ""), Edit(tokens[i + 2].span, ""))
+        ]
+        if not own:
+            continue
+        close = closers(tokens[start:end]).get(2)
+        header = [] if close is None else tokens[start : start + close + 1]
+        known = {token.text for token in header}
+        names = dict.fromkeys(tokens[i + 1].text for i in places if start < i < end and tokens[i + 1].type == "NAME")
+        missing = [f"int32 {name}" for name in names if name not in known]
+        if header and missing:
+            comma = ", " if len(header) > 4 else ""
+            own.append(Edit(Span(header[-1].start, header[-1].start), comma + ", ".join(missing)))
+        place = Span(own[0].span.start, own[1].span.end)
+        message, help = (
+            "braces hold the statements of a def",
+            "a number, or an `int32` parameter, stands without braces",
+        )
+        fix = Fix("make it a parameter" if missing else "delete the braces", tuple(own))
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
+        edits += own
+    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
 
 
 _BEHIND_VALUES = ("IN", "WHERE", "ELSE", "EXISTS")
@@ -109,6 +206,40 @@ def _methods(tokens: list[Token]) -> list[Token]:
         kept += [opening, Token("NAME", name.text, opening.end, opening.end), five[4]]
         i += 5
     return kept
+
+
+_NAMED_SIZES = frozenset({"width", "height", "channels"})
+_NUMBERED_SIZES = frozenset({"extent", "size", "shape"})
+
+
+def _sizes(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`input.width()` and `input.extent(1)` of Halide become `input.1`, where `input` is a `float(H, W)`."""
+    known, edits = dict[tuple[str, int], str](), list[Edit]()
+    for i, token in enumerate(tokens if any(token.type == "DOT" for token in tokens) else ()):
+        if token.type == "DEF":
+            known = extents(tokens[i : i + _MOST_IN_HEADER])
+        called = tokens[i + 1 : i + 3]
+        if [each.type for each in called] != ["NAME", "LPAR"] or token.type != "DOT" or tokens[i - 1].type != "NAME":
+            continue
+        word, end = called[0].text, i + 3
+        dimension = None
+        if word in _NAMED_SIZES:
+            own = [(k, size.lower()) for (name, k), size in known.items() if name == tokens[i - 1].text]
+            fits = [k for k, size in own if size in (word, word[0])]
+            dimension = str(fits[0]) if len(fits) == 1 else None
+        elif word in _NUMBERED_SIZES and tokens[end : end + 1] and tokens[end].text.isdigit():
+            dimension, end = tokens[end].text, end + 1
+        else:
+            continue
+        if end >= len(tokens) or tokens[end].type != "RPAR":
+            continue
+        place = Span(token.start, tokens[end].end)
+        fix = None if dimension is None else Fix(f"write `.{dimension}`", (Edit(place, f".{dimension}"),))
+        if fix is not None:
+            help = INSTEAD[word].help
+            diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{word}`", help=help, fix=fix))
+            edits += fix.edits
+    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
 
 
 def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:

@@ -24,6 +24,7 @@ _TYPE_WORDS = """
 SCALAR_TYPES = frozenset(_TYPE_WORDS.split())
 """Names of element types, the other names included."""
 
+STENCIL = "there are no decorators, and the indices of a stencil are named"
 SEMICOLON = "`;` is not needed: statements are not separated"
 
 POSITION_OPERATORS = ("argmin=!", "argmax=!")
@@ -770,6 +771,9 @@ class _Scanner:
             last = arguments.end()  # of a decorator
         fix = Fix("leave it out", (Edit(Span(start, last), ""),))
         message, help = "there are no macros and decorators", "a statement says by itself what it computes"
+        if name.group().rpartition(".")[2] == "stencil":
+            # without it, what it says of the positions in its def would be lost
+            message, help, fix = STENCIL, "as in `b(i, j) = a(i, j - 1) + a(i, j + 1)`", None
         self.report(codes.UNKNOWN_CHARACTER, start, name.end(), message, help, fix)
         self.first = True
         return last

@@ -18,6 +18,7 @@ def test_names_exist():
     assert set(elsewhere.TC_TYPES.values()) <= SCALAR_TYPES
     assert set(elsewhere.OPERATORS) <= set(elsewhere.REDUCING)
     assert set(FUNCTIONS) >= elsewhere.FUNCTION_WORDS
+    assert {name for name, function in TC_FUNCTIONS.items() if function.arity == 1} == elsewhere.METHODS
     foreign = (elsewhere.RENAMED, elsewhere.TC_TYPES, elsewhere.INSTEAD, elsewhere.CONSTANTS)
     assert not {name for table in foreign for name in table} & {*TC_FUNCTIONS, *KEYWORDS}
 
