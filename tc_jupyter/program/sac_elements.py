@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from tc_jupyter.diagnostics import NO_SPAN, Span, codes
+from tc_jupyter.diagnostics import NO_SPAN, Fix, Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Read, int64, walk
@@ -87,14 +87,17 @@ def at_position(axes: tuple[str, ...], expr: Expr | None, position: tuple[int, .
 class Elements(Work):
     """Elementwise operations, elements, storage."""
 
-    def scalar_of(self, found: Value, node: SacExpression, context: Context) -> Value:
-        """`found`, which must have rank 0."""
+    def scalar_of(
+        self, found: Value, node: SacExpression, context: Context, help: str | None = None, fix: Fix | None = None
+    ) -> Value:
+        """`found`, which must have rank 0; `help` and `fix` say what else is meant where it has not."""
         if found.rank:
             self.refuse(
                 codes.SHAPE_MISMATCH,
                 node.span,
                 f"a scalar is needed here, and this has shape {self.shape_text(found.shape)}",
-                help="select an element, or reduce it with `sum`, `minval`, `maxval`",
+                help=help or "select an element, or reduce it with `sum`, `minval`, `maxval`",
+                fix=fix,
             )
         return found if found.expr is not None else scalar(self.element(found, (), context), found.kind)
 

@@ -112,6 +112,9 @@ _INSTEAD = {
     **dict.fromkeys(("flip", "flipud"), "`reverse(a)`"),
     **dict.fromkeys(("clip", "clamp"), "`min(max(a, low), high)`"),
     "relu6": "`min(max(a, 0.0), 6.0)`",
+    **dict.fromkeys(
+        ("scan", "scanl", "scanl1", "inclusive_scan"), "`{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`"
+    ),
     "cumsum": "`{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`",
     "cumprod": "`{ [i] -> prod(take([i + 1], a)) | [i] < shape(a) }`",
     "zip": "`{ [i] -> [a[i], b[i]] }`",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Fix, Label, Span, codes
-from tc_jupyter.syntax.sac_tree import SacExpression, SacFunction, Statement
+from tc_jupyter.syntax.sac_tree import Conditional, SacExpression, SacFunction, Statement
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Size
 from .integers import index_names, sizes_of
@@ -281,7 +281,9 @@ class Work(ABC):
         """See `Calls`."""
 
     @abstractmethod
-    def condition(self, node: SacExpression, env: Env, context: Context) -> Expr:
+    def condition(
+        self, node: SacExpression, env: Env, context: Context, choice: Conditional[SacExpression] | None = None
+    ) -> Expr:
         """See `_Specializer`."""
 
     @abstractmethod

@@ -17,8 +17,9 @@ from math import prod
 from sys import _getframe as frame_at  # pyright: ignore[reportPrivateUsage]
 from typing import assert_never
 
-from tc_jupyter.diagnostics import Diagnostic, Span, codes, nearest
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 from tc_jupyter.diagnostics.work import TooMuchWork, allowed, spend, too_much
+from tc_jupyter.syntax.sac_foreign import closed
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -367,9 +368,11 @@ class _Specializer(Loops):
         with self.where(test):
             return self.expr(node, env, context.where(test))
 
-    def condition(self, node: SacExpression, env: Env, context: Context) -> Expr:
-        """A scalar truth value."""
-        condition = self.scalar_of(self.expr(node, env, context), node, context)
+    def condition(
+        self, node: SacExpression, env: Env, context: Context, choice: Conditional[SacExpression] | None = None
+    ) -> Expr:
+        """A scalar truth value; `choice` is the `c ? a : b` whose condition it is."""
+        condition = self.scalar_of(self.expr(node, env, context), node, context, *self.chosen_by_element(choice))
         if condition.kind is not DType.BOOL:
             self.refuse(
                 codes.TYPE_MISMATCH,
@@ -381,9 +384,19 @@ class _Specializer(Loops):
         known = constant(condition.expr)
         return condition.expr if known is None else Const(bool(known), DType.BOOL)
 
+    def chosen_by_element(self, choice: Conditional[SacExpression] | None) -> tuple[str | None, Fix | None]:
+        """Help and fix where the condition of `c ? a : b` is an array."""
+        if choice is None:
+            return None, None
+        parts = (choice.condition, choice.then, choice.otherwise)
+        places = [closed(self.cell.source, part.span) for part in parts]
+        text = f"where({', '.join(self.text(place) for place in places)})"
+        fix = Fix(f"write `{text}`", (Edit(places[0] | places[2], text),)) if len(text) < 200 else None
+        return "`c ? a : b` chooses one of two; element by element `where(mask, a, b)` does", fix
+
     def conditional(self, node: Conditional[SacExpression], env: Env, context: Context) -> Value:
         """`c ? a : b`; only one branch where `c` is known."""
-        test = self.condition(node.condition, env, context)
+        test = self.condition(node.condition, env, context, node)
         if isinstance(test, Const):
             return self.expr(node.then if test.value else node.otherwise, env, context)
         then = self.branch(node.then, test, env, context)

@@ -48,9 +48,14 @@ _CHOSEN = (
     "an array has an element for every index: choose its value, as in `{ [i] -> a[i] > 0.0 ? a[i] : 0.0 }`; "
     "how many elements fulfil a condition is `sum(toi(a > 0.0))`"
 )
+RUNNING = "the elements up to each place are combined by `{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`"
 _OF_ALL = {"+": "sum", "*": "prod", "min": "minval", "max": "maxval", "&&": "all", "||": "any"}
 REDUCING = frozenset({"reduce", "fold", "foldl", "foldr", "foldl1", "accumulate", "aggregate"})
 """Functions of other languages that combine the elements of an array by a function."""
+
+
+SCANNING = frozenset({"scan", "scanl", "scanl1", "inclusive_scan", "cumulate"})
+"""Those that do so for the elements up to each place."""
 
 
 def comprehension(tokens: Sequence[Word], source: SourceText, start: int, word: int) -> tuple[str, Fix | None]:
@@ -95,11 +100,15 @@ def mapped(tokens: Sequence[Word], source: SourceText, called: int) -> Fix | Non
 
 
 def combined(tokens: Sequence[Word], called: int) -> Fix | None:
-    """The fix for `reduce(+, a)`, whose name is the token `called`."""
+    """The fix for `reduce(+, a)` and `scan(+, a)`, whose name is the token `called`."""
     texts = [token.text for token in tokens[called : called + 6]]
     if len(texts) < 6 or texts[1] != "(" or texts[3] != "," or texts[5] != ")" or tokens[called + 4].kind != "name":
         return None
     made = f"{_OF_ALL.get(texts[2])}({texts[4]})"
+    if texts[0] in SCANNING:
+        index = "i" if texts[4] != "i" else "j"
+        first = f"take([{index} + 1], {texts[4]})"
+        made = f"{{ [{index}] -> {_OF_ALL.get(texts[2])}({first}) | [{index}] < shape({texts[4]}) }}"
     place = tokens[called].span | tokens[called + 5].span
     return Fix(f"write `{made}`", (Edit(place, made),)) if texts[2] in _OF_ALL else None
 

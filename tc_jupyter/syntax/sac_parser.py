@@ -1593,12 +1593,13 @@ class _Parser:
         """The arguments of a call, behind the bracket."""
         found: list[SacExpression] = []
         if (
-            called.text in sac_foreign.REDUCING
+            called.text in sac_foreign.REDUCING | sac_foreign.SCANNING
             and self.token.text in OPERATORS
             and self.tokens[self.at + 1].text == ","
         ):
             fix = sac_foreign.combined(self.tokens, self.at - 2)
-            self.fail("operators are no arguments", help=sac_foreign.COMBINED, fix=fix)
+            help = sac_foreign.RUNNING if called.text in sac_foreign.SCANNING else sac_foreign.COMBINED
+            self.fail("operators are no arguments", help=help, fix=fix)
         while self.more(bool(found), ")"):
             start = self.at
             found.append(self.expression())
@@ -1880,6 +1881,8 @@ class _Parser:
                 "expected `<=` or `<` in the generator",
                 help="a generator is `lower <= iv < upper`, `iv < upper` or `lower <= iv`",
             )
+        if (axis := self.axis_of(pattern, parts)) is not None:
+            return self.by_axis(pattern, begin, [(axis, parts, relations)])
         bounds = begin | self.last.span
         step, width = self.grid()
         span = begin | self.last.span
@@ -1907,6 +1910,66 @@ class _Parser:
             self.wrong_relation(relations[position], parts[position + 1], parts[position], is_lower=False)
         lower, upper = (found[0] if found else None for found in (lowers, uppers))
         return Generator(lower, upper, "<=", "<", span, step, width)
+
+    def axis_of(self, pattern: Pattern, parts: Sequence[SacExpression | Dot]) -> str | None:
+        """The only index that `0 < i < n` names, where the pattern has several."""
+        names = [each.name for each in pattern.names]
+        if pattern.vector or len(names) < 2 or not all(isinstance(each, Name) for each in pattern.items):
+            return None
+        place = 1 if len(parts) == 3 else next((at for at, part in enumerate(parts) if _variables(part) in names), 0)
+        return found if isinstance(found := _variables(parts[place]), str) and found in names else None
+
+    def by_axis(
+        self, pattern: Pattern, begin: Span, found: list[tuple[str, list[SacExpression | Dot], list[_Token]]]
+    ) -> Generator:
+        """Generators for one index each, `0 < i < n, 0 <= j < m`, as one for all, after a message that says so."""
+        while self.is_at(",", "&&"):
+            self.next()
+            parts, relations = [self.generator_part(pattern)], list[_Token]()
+            while self.is_at(*_RELATIONS) and len(relations) < 2:
+                relations.append(self.next())
+                parts.append(self.generator_part(pattern))
+            axis = self.axis_of(pattern, parts)
+            if axis is None or not relations:
+                break
+            found.append((axis, parts, relations))
+        span, lowers, uppers = (
+            begin | self.last.span,
+            dict[str, SacExpression | Dot](),
+            dict[str, SacExpression | Dot](),
+        )
+        for axis, parts, relations in found:
+            position = next(at for at, part in enumerate(parts) if _variables(part) == axis)
+            for at, relation in enumerate(relations):
+                way = _seen_from_indices(relation, at < position)
+                bound = parts[at if at < position else at + 1]
+                if way in (">", ">="):
+                    lowers[axis] = _next(bound, way == ">")
+                elif way in ("<", "<="):
+                    uppers[axis] = _next(bound, way == "<=")
+        names = [each.name for each in pattern.names]
+        sides = [[side.get(name) for name in names] for side in (lowers, uppers)]
+        texts = [self.joined(side) for side in sides if any(side)]
+        is_whole = all(text is not None for text in texts) and bool(uppers)
+        listed = f"[{', '.join(names)}]"
+        help, fix = f"one generator has the bounds of all indices, as in `[1, 1] <= {listed} < [n, m]`", None
+        if is_whole:
+            text = f"{texts[0]} <= {listed} < {texts[-1]}" if lowers else f"{listed} < {texts[-1]}"
+            fix = Fix(f"write `{text}`", (Edit(span, text),))
+        self.spoiled = self.spoiled or fix is None
+        self.say(codes.GENERATOR_NAMES, span, "a generator has all indices of the pattern", help=help, fix=fix)
+        lower, upper = (
+            ArrayLiteral(tuple(each for each in side if each is not None and not isinstance(each, Dot)), span)
+            if is_whole and any(side)
+            else None
+            for side in sides
+        )
+        return Generator(lower, upper, "<=", "<", span, *self.grid())
+
+    def joined(self, bounds: Sequence[SacExpression | Dot | None]) -> str | None:
+        """The text of bounds, one of each index; `None` where one is not given."""
+        texts = [None if each is None or isinstance(each, Dot) else self.bound_text(each) for each in bounds]
+        return None if None in texts else f"[{', '.join(each for each in texts if each is not None)}]"
 
     def turned(
         self,
@@ -1938,7 +2001,7 @@ class _Parser:
             return f"{self.bound_text(bound.left)} + 1"
         if isinstance(bound, ArrayLiteral) and bound.elements and bound.elements[0].span == bound.span:
             return f"[{', '.join(each.text for each in bound.elements if isinstance(each, Number))}]"
-        text = self.source.slice(bound.span)
+        text = bound.text if isinstance(bound, Number) else self.source.slice(bound.span)
         return f"({text})" if isinstance(bound, Binary) and bound.op == "++" else text
 
     def grid(self) -> tuple[SacExpression | None, SacExpression | None]:
@@ -2101,6 +2164,8 @@ def _next(bound: SacExpression | Dot, shifts: bool) -> SacExpression | Dot:
     if isinstance(bound, ArrayLiteral) and all(_is_plain(each) for each in bound.elements):
         numbers = [int(each.value) + 1 for each in bound.elements if isinstance(each, Number)]
         return ArrayLiteral(tuple(Number(str(each), each, None, bound.span) for each in numbers), bound.span)
+    if isinstance(bound, Number) and _is_plain(bound):
+        return Number(str(int(bound.value) + 1), int(bound.value) + 1, None, bound.span)
     return Binary("+", bound, Number("1", 1, None, NO_SPAN), bound.span, bound.span)
 
 
