@@ -140,6 +140,7 @@ BLOCKS = {
 @pytest.mark.parametrize("name", BLOCKS)
 def test_a_block_is_looked_at_once_for_each_statement(name):
     """The names of a statement do not depend on the others: more statements are no more work for each."""
+    warm()
     calls, _ = spent(f"def f(float(N) X) -> (h) {{ along t in 0:N {{ {BLOCKS[name]} }} }}")
     assert calls < 2_700_000
 
@@ -147,6 +148,7 @@ def test_a_block_is_looked_at_once_for_each_statement(name):
 @pytest.mark.parametrize(("condition", "most"), [("X(i) > {}", 3_400_000), ("i != {}", 1_500_000)])
 def test_a_condition_is_made_once_for_those_behind_it(condition, most):
     conditions = ", ".join(map(condition.format, range(300)))
+    warm()
     calls, found = spent(f"def f(float(N) X) -> (Y) {{ Y +=! X(i) where i in 0:N, {conditions} }}")
     assert "TC508" not in {each.code.number for each in found.diagnostics}
     assert calls < most
