@@ -30,12 +30,12 @@ def test_complex_numbers():
 
 @pytest.mark.slow
 def test_complex_numbers_many():
-    found = [judge(*drawn_complex(seed)) for seed in range(FIRST + 1000, FIRST + 1000 + MANY)]
-    assert sum(outcome.startswith("computed") for outcome in found) >= MANY // 4
+    found = [judge(*drawn_complex(seed)) for seed in range(FIRST + 1000, FIRST + 1000 + MANY // 2)]
+    assert sum(outcome.startswith("computed") for outcome in found) >= MANY // 8
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(3))
 def test_engines_compute_what_the_pages_say_many(part):
     start = FIRST + 1000 + part * MANY
     found = outcomes(range(start, start + MANY))
@@ -48,7 +48,7 @@ def test_statements_with_orders_compute_what_the_pages_say():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(3))
 def test_statements_with_orders_compute_what_the_pages_say_many(part):
     start = FIRST + 2000 + part * MANY
     found = [judge(*drawn_orders(seed)) for seed in range(start, start + MANY)]
