@@ -282,7 +282,7 @@ def _message(program: Program, ranges: Ranges, statement: Statement, wrong: Wron
     other = _other_order(ranges, statement)
     help_text = "every element that a statement reads of its target has to come before, in the order behind `along`"
     if other is not None:
-        help_text = f"`{order_clause(other)}` takes them in an order in which it is"
+        help_text = f"with `{order_clause(other)}`, it is made before it is read"
     fix = None if other is None else _replaced(program, statement, order_clause(other))
     return Diagnostic(codes.WRONG_ORDER, wrong.access.span, message, "", (), help_text, fix)
 
@@ -293,8 +293,9 @@ def _rounded_in_parts(program: Program, statement: Statement) -> Iterator[Diagno
     if form is None or statement.span == NO_SPAN or (form.operator in ("min", "max") and form.shift is None):
         return
     what = {"+": "sums", "*": "products"}.get(form.operator, "sums of the shifts")
-    message = f"`{statement.target}` goes on in vectors: its {what} are rounded in another order than one by one"
-    help = "sums of floats are, too, and those of integers have no roundings; compute in `double` where the last digits matter"
+    order = f"its {what} are rounded in another order than one by one"
+    message = f"`{statement.target}` is computed several elements at a time: {order}"
+    help = "the sums of `+=!` are, too; integers are not rounded; compute in `double` where the last digits matter"
     yield Diagnostic(codes.ROUNDED_IN_PARTS, statement.span, message, help=help)
 
 

@@ -649,7 +649,7 @@ def _transposed(
     for number, parameter in enumerate(parameters):
         turned = [shape[::-1] if at == number else shape for at, shape in enumerate(shapes)]
         if parameter.rank == 2 and _agree(parameters, turned, known):
-            return f"the sizes fit if `{parameter.name}` is transposed: pass `x.T`"
+            return f"the sizes fit if `{parameter.name}` is transposed: pass its `.T`"
     return None
 
 

@@ -23,7 +23,7 @@ def module():
 CALLS = {
     "exchanged": (lambda m: m.mv(B, A), "TC608", "`A` and `B` fit if they are exchanged"),
     "exchanged with a number": (lambda m: m.scale(2.0, B), "TC608", "`X` and `a` fit if they are exchanged"),
-    "transposed": (lambda m: m.mv(A.T, B), "TC605", "the sizes fit if `A` is transposed: pass `x.T`"),
+    "transposed": (lambda m: m.mv(A.T, B), "TC605", "the sizes fit if `A` is transposed: pass its `.T`"),
     "not transposed": (lambda m: m.mv(A, np.ones(5, np.float32)), "TC605", None),
     "a column": (lambda m: m.mv(A, B[:, None]), "TC608", "pass `x[:, 0]`, of shape (4,), or"),
     "two results": (lambda m: m.mv(A, m.two(B)), "TC607", "pass one of its arrays: a def with several results"),
