@@ -252,7 +252,7 @@ def test_small_floats(module):
     same(y.astype(np.float32), 2 * x.astype(np.float32))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "value",
     [

@@ -67,7 +67,7 @@ KNOWN_SAC = [
 LANGUAGES = {"tc": constructs(), "sac": sac_constructs()}
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(20)
 @pytest.mark.parametrize(
     ("language", "name"), [*(("tc", name) for name in KNOWN), *(("sac", name) for name in KNOWN_SAC)]
 )
@@ -100,6 +100,7 @@ def chain(defs):
     return f"def f0(float(N) X) -> (Y) {{ Y(i) = X(i) + X(i + 2) }} {calls}"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("partitions", "value"), [(3, "1"), (5, "a[i + {n}, j]")])
 def test_bounds_that_are_products_are_no_more_work_than_others(partitions, value):
     cut = (
@@ -154,6 +155,7 @@ def test_a_condition_is_made_once_for_those_behind_it(condition, most):
     assert calls < most
 
 
+@pytest.mark.slow
 def test_calls_of_calls_are_counted_for_the_whole_text():
     found = analyze(chain(40))
     assert found.ok
@@ -173,6 +175,7 @@ def test_a_fix_with_many_edits_is_no_more_work_than_its_text_is_long(foreign):
     assert calls < 900_000
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("language", ["tc", "sac"])
 def test_calls_of_long_functions_of_earlier_cells_are_counted(language):
     long = "".join(f"A{n}(i) = X(i) * {n} " for n in range(120))
@@ -208,7 +211,7 @@ DEEP_EXTENTS = [
 ]
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(12)
 @pytest.mark.parametrize("levels", [60, 127, 150])
 @pytest.mark.parametrize("extent", DEEP_EXTENTS)
 def test_deep_extents_are_computed_or_refused(extent, levels):

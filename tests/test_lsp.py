@@ -274,6 +274,7 @@ def test_files_that_a_file_uses(opened, tmp_path):
     opened.tell("textDocument/didClose", whole(kernels.as_uri()))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("sent", "why"),
     [

@@ -49,6 +49,7 @@ def sparse(random, rows, columns):
     return values, where, ends, dense
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 9, 31, 33, 65, 130])
 @pytest.mark.parametrize("target", TARGETS)
 def test_triangles(size, target):

@@ -70,6 +70,7 @@ def tiled(float(N, M) U, float(N, M) P, int32 n) -> (A, B) { A, B = step^n(U, P)
 def rows(float(N, M) U, float(N, M) P, int32 n) -> (A, B) { A, B = far^n(U, P) }"""
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("cache", [2000, 8000, 30_000])
 def test_steps_are_done_several_at_a_time_where_arrays_leave_the_caches(monkeypatch, tmp_path, cache):
     """The caches are made small; what reads rows that are far away is done step by step."""

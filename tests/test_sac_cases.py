@@ -42,6 +42,7 @@ def cases():
                     yield pytest.param(text, line, id=f"{path.stem}: {title} {number}")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("fixed", [False, True], ids=["symbols", "numbers"])
 @pytest.mark.parametrize("text, line", list(cases()))
 def test_case(text, line, fixed):

@@ -31,6 +31,7 @@ CONDITIONS = (
 )
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "uint32", "int64"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_positions_and_elements(condition, dtype):

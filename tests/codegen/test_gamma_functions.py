@@ -27,6 +27,7 @@ def expected(x: np.ndarray) -> list[np.ndarray]:
         return [special.psi(x), *(special.polygamma(n, x) for n in (1, 2, 5)), special.psi(x)]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("engine", "kind"),
     [

@@ -138,6 +138,7 @@ def test_arguments_may_be_empty_or_no_numbers():
     assert function_of(SUM).judge(x)(np.float32(np.nan), np.float32(np.nan))
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("dtype", ["half", "bfloat16", "float", "double"])
 @pytest.mark.parametrize("terms", [64, 512, 4096])
 def test_a_sum_that_is_rounded_once_lacks_no_term(dtype, terms):

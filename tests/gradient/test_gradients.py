@@ -39,7 +39,7 @@ TWICE = [each for each in PROGRAMS if not each[0].startswith(("suite gpu", "suit
 CALLS = list(calls())
 
 
-@pytest.mark.some(12, ci=2)
+@pytest.mark.some(30, ci=2)
 @pytest.mark.parametrize(("title", "text"), PROGRAMS, ids=TITLES)
 def test_derivatives_of_all_defs(title, text):
     assert looked_at(in_doubles(text)).ok or not looked_at(text).ok
@@ -359,6 +359,7 @@ def halfs(float(T, N) X) -> (float(T, N) Y) {
 OF_OWN, OF_ORDER = analyze(in_doubles(OWN)), analyze(in_doubles(IN_ORDER))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", OF_OWN.functions)
 def test_statements_that_read_their_target(name):
     judge_twice(Given("own", name, in_doubles(OWN), OF_OWN))

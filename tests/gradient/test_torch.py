@@ -62,6 +62,7 @@ def cases(module):
     yield lambda t: module.look(t, torch.tensor([0, 2, 2], dtype=torch.int32)), (leaf(3, 2),)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("number", range(6))
 def test_gradients_and_those_of_gradients(module, number):
     function, arguments = list(cases(module))[number]

@@ -117,7 +117,7 @@ def written(language: str) -> list[str]:
     return [*notebook_cells(language), *fences(language), *readme, *own_corpus(language)]
 
 
-def generated(language: str, count: int = 1000) -> list[list[str]]:
+def generated(language: str, count: int) -> list[list[str]]:
     programs = TcPrograms(1) if language == "tc" else SacPrograms(1)
     return [programs.cell() for _ in range(count)]
 
@@ -135,9 +135,10 @@ def test_written_texts(language: str) -> None:
     agree(language, texts)
 
 
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("language", ["tc", "sac"])
-def test_generated_programs_and_their_mutants(language: str) -> None:
-    made, r = generated(language), random.Random(2)
+def test_generated_programs_and_their_mutants(language: str, count: int) -> None:
+    made, r = generated(language, count), random.Random(2)
     vocabulary = TC_TOKENS if language == "tc" else SAC_TOKENS
     whole = [" ".join(tokens) for tokens in made]
     parsed = parsed_tc if language == "tc" else parsed_sac

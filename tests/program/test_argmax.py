@@ -13,6 +13,7 @@ def compiled(text, target):
     return tc.compile(text, target=target).f
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8", "bool"])
 def test_positions_are_those_of_numpy(target, dtype):

@@ -522,6 +522,7 @@ def test_known_elements_stay_known_however_often_they_are_combined():
     assert found.shape == (1, wrapped(pow(3, 1 << 200, 1 << 32)) + 1)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     "link",
     ["if (r > {k}) {{ r = r * 3 - {k}; }} ", "if (x > {k}) {{ r = r + x * {k}; }} ", "r = r * r + {k}; "],
