@@ -941,14 +941,13 @@ class Function:
         """Operations and bytes: SymPy expressions over the sizes, or numbers for all sizes or the arrays of a call.
 
         Raises:
-            CallError: the arrays do not fit, or TC614, some but not all sizes are given.
+            CallError: the arrays do not fit, a condition on sizes is false, or TC614, some but not all sizes are given.
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
         cost = cost_of(definition.program, definition.found.ranges)
         if arrays or sizes:
-            with _all_given(definition.program):
-                return cost.at(self._sizes(arrays, sizes))
+            return cost.at(self._numbers(arrays, sizes))
         parts = (to_sympy(part) for part in (cost.operations, cost.read, cost.written))
         return Counts(*parts)
 
@@ -975,7 +974,7 @@ class Function:
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
         if kind in ("c", "numba"):
-            checked_sizes(self._known(arrays).program, sizes)
+            self._known(arrays).program.numbers(sizes)
             return (plain_c if kind == "c" else plain_numba)(self._known(arrays).found).text
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays, sizes)
@@ -1132,7 +1131,7 @@ class Function:
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
-        given = checked_sizes(definition.program, sizes)
+        given = definition.program.numbers(sizes)
         if arrays:
             inputs = definition.inputs(arrays)
             numbers = definition.numbers_at({**inputs.sizes, **given})
@@ -1147,7 +1146,7 @@ class Function:
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         definition = self._known(arrays)
-        given = checked_sizes(definition.program, sizes)
+        given = definition.program.numbers(sizes)
         return dict(definition.inputs(arrays).sizes) | given if arrays else given
 
     def _arguments(self, method: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -1555,21 +1554,6 @@ def checked_function(value: object, does: str) -> None:
     """
     if not isinstance(value, Function):
         raise TypeError(f"{does} a function of a %%tc or %%sac cell, not a {type(value).__name__}")
-
-
-def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Values for names of sizes and of integer scalars, which take part in ranges.
-
-    Raises:
-        TypeError: a value is no integer.
-        ValueError: there is no such size, or a size is negative or has more than 64 bits.
-    """
-    scalars = program.integer_scalars
-    for name in sizes:
-        if name not in program.sizes and name not in scalars:
-            known = ", ".join((*program.sizes, *scalars))
-            raise ValueError(f"`{program.name}` has no size {name!r}; there are {known or 'none'}")
-    return {name: as_size(name, value, signed=name in scalars) for name, value in sizes.items()}
 
 
 def checked_rank(function: Function, rank: object) -> None:
