@@ -540,7 +540,8 @@ class Function:
 
         Args:
             args: arrays and numbers in the order of the signature; or by name.
-            out: an array, or a tuple in the order of the results, to write into; first statements without `!` accumulate.
+            out: an array, or a tuple in the order of the results, to write into; first statements without `!` accumulate. It is
+                an argument where a parameter has this name and none comes for it otherwise.
             named: arguments by name; with arrays of xarray also `dims=`, the names of dimensions by index.
 
         Returns:
@@ -550,6 +551,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit; names the argument, what was expected and what came.
         """
+        if out is not None and self._means_parameter(args):
+            named, out = {**named, "out": out}, None
         if "torch" in sys.modules and out is None and autograd.is_traced():
             return self._traced(self._definition.positional(args, named) if named else args)
         if "xarray" in sys.modules and (found := self._labelled(args, named, out)) is not None:
@@ -559,6 +562,11 @@ class Function:
         if "dask.array" in sys.modules and _is_chunked(args):
             return self._lazy(args, out)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
+
+    def _means_parameter(self, args: tuple[Any, ...]) -> bool:
+        """Whether `out=` is an argument of a parameter called so, which these do not reach."""
+        names = self._definition.names
+        return "out" in names and len(args) <= names.index("out")
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
         """A call inside `torch.compile`. The import is done once and not traced."""
@@ -821,7 +829,7 @@ class Function:
         kinds = inspect.Parameter
         names = [python_name(name) for name in self._definition.names]
         parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
-        parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
+        parameters += [] if "out" in names else [kinds("out", kinds.KEYWORD_ONLY, default=None)]
         return inspect.Signature(parameters)
 
     # derivatives -----------------------------------------------------------------------------------------------------------------

@@ -533,6 +533,20 @@ def test_the_cost_of_a_call_that_is_refused_is_none():
         tc.compile(WINDOW, allow="TC322").f.cost(N=10, len=-3, s=1)
 
 
+def test_a_parameter_may_be_called_out():
+    """By name it is that argument; what is written into is `out=` only where the parameter has its argument already."""
+    f = tc.compile("def f(float(N) X, float(N) out) -> (Y) { Y(i) = 2 * out(i) + X(i) }").f
+    x, y = floats(3), floats(3) + 1
+    for call in (lambda: f(x, y), lambda: f(x, out=y), lambda: f(X=x, out=y)):
+        np.testing.assert_array_equal(call(), 2 * y + x)
+    written = np.zeros(3, np.float32)
+    assert f(x, y, out=written) is written
+    np.testing.assert_array_equal(written, 2 * y + x)
+    assert [*inspect.signature(f).parameters] == ["X", "out"]
+    with pytest.raises(tc.CallError, match=r"TC606.*`X` is missing"):
+        f(out=y)
+
+
 def test_a_size_is_not_fixed_to_a_negative_number():
     with pytest.raises(ValueError, match="specialize: N=-4: a size is not negative"):
         tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) }", specialize={"N": -4})
