@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING
 
 from tc_jupyter.diagnostics import CallError, CompileError, explain, nearest
 from tc_jupyter.diagnostics.codes import ALL
+from tc_jupyter.diagnostics.values import integers
 from tc_jupyter.files import LARGEST_TEXT, decoded, read_text
 
 if TYPE_CHECKING:
     from tc_jupyter.compiler.uses import Used
     from tc_jupyter.function import Function, Module, Options
+    from tc_jupyter.program import Program
 
 KINDS = ("loops", "passes", "c", "numba", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
@@ -269,15 +271,18 @@ def _emit(options: argparse.Namespace) -> int:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
     if options.stop_after is not None and options.stop_after not in _rewrites():
         return _refuse(f"--stop-after: no rewrite {options.stop_after!r}; there are {', '.join(_rewrites())}")
-    known = {size for found in module.analysis.functions.values() for size in found.program.sizes}
+    known = {size for found in module.analysis.functions.values() for size in _names(found.program)}
     unknown = [size for size in sizes if size not in known]
     if unknown and not module.analysis.open_functions:
         return _refuse(f"--size: no def has a size {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}")
-    for name in [options.name] if options.name else list(module):
-        function = module[name]
-        own = sizes if function.is_open else {each: sizes[each] for each in function.program.sizes if each in sizes}
+    names = [options.name] if options.name else list(module)
+    try:
+        own = {name: _own(module[name], sizes) for name in names}
+    except ValueError as problem:
+        return _refuse(f"--size: {problem}")
+    for name in names:
         try:
-            shown = function.source("passes" if options.stop_after else options.kind, **own)
+            shown = module[name].source("passes" if options.stop_after else options.kind, **own[name])
         except OpenRanks:
             message = f"the text of `{name}` depends on the ranks of its arguments"
             help = "write them in its types, as in `double[.] a` or `double[.,.] a`"
@@ -288,6 +293,21 @@ def _emit(options: argparse.Namespace) -> int:
             return 1
         print(shown if options.stop_after is None else _up_to(options.stop_after, shown))
     return 0
+
+
+def _names(program: Program) -> tuple[str, ...]:
+    return (*program.sizes, *program.integer_scalars)
+
+
+def _own(function: Function, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Those of the sizes that a function has.
+
+    Raises:
+        ValueError: one of them cannot have the value.
+    """
+    if function.is_open:
+        return dict(sizes)
+    return function.program.numbers({name: sizes[name] for name in sizes if name in _names(function.program)})
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -329,8 +349,15 @@ def _all_sizes(function: Function, calls: Sequence[Mapping[str, int]], ranks: Se
     """The calls that give values for all sizes of a def of the function, and no others."""
     from tc_jupyter.function import exported  # noqa: PLC0415
 
-    known = [each.sizes for each in exported(function, ranks, ())] if calls else []
-    return [each for each in calls if {*each} in known]
+    found: list[Mapping[str, int]] = []
+    programs = [each.definition.program for each in exported(function, ranks, ())] if calls else []
+    for call in calls:
+        own = [program for program in programs if {*call} == {*_names(program)}]
+        try:
+            found += [own[0].numbers(call)] if own else []
+        except ValueError as problem:
+            raise SystemExit(_refuse(f"--like: {problem}")) from None
+    return found
 
 
 def _format(options: argparse.Namespace) -> int:
@@ -369,18 +396,10 @@ def _refuse(message: str) -> int:
 
 
 def _sizes(pairs: Sequence[str], option: str = "--size") -> dict[str, int]:
-    from tc_jupyter.program import as_size  # noqa: PLC0415
-
-    sizes: dict[str, int] = {}
-    for pair in pairs:
-        name, _, value = pair.partition("=")
-        if not name or not (value.isascii() and value.isdigit()):
-            raise SystemExit(_refuse(f"{option} {pair!r}: expected NAME=INTEGER, and a size is not negative"))
-        try:
-            sizes[name] = as_size(name, int(value.lstrip("0")[:30] or "0"))  # Python reads no endless numbers
-        except ValueError as problem:
-            raise SystemExit(_refuse(f"{option}: {problem}")) from None
-    return sizes
+    try:
+        return integers(pairs)
+    except ValueError as problem:
+        raise SystemExit(_refuse(f"{option} {problem}")) from None
 
 
 def _explain(options: argparse.Namespace) -> int:

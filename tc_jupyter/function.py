@@ -540,7 +540,8 @@ class Function:
 
         Args:
             args: arrays and numbers in the order of the signature; or by name.
-            out: an array, or a tuple in the order of the results, to write into; first statements without `!` accumulate.
+            out: an array, or a tuple in the order of the results, to write into; first statements without `!` accumulate. It is
+                an argument where a parameter has this name and none comes for it otherwise.
             named: arguments by name; with arrays of xarray also `dims=`, the names of dimensions by index.
 
         Returns:
@@ -550,6 +551,8 @@ class Function:
         Raises:
             CallError: the arguments do not fit; names the argument, what was expected and what came.
         """
+        if out is not None and self._means_parameter(args):
+            named, out = {**named, "out": out}, None
         if "torch" in sys.modules and out is None and autograd.is_traced():
             return self._traced(self._definition.positional(args, named) if named else args)
         if "xarray" in sys.modules and (found := self._labelled(args, named, out)) is not None:
@@ -559,6 +562,11 @@ class Function:
         if "dask.array" in sys.modules and _is_chunked(args):
             return self._lazy(args, out)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
+
+    def _means_parameter(self, args: tuple[Any, ...]) -> bool:
+        """Whether `out=` is an argument of a parameter called so, which these do not reach."""
+        names = self._definition.names
+        return "out" in names and len(args) <= names.index("out")
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
         """A call inside `torch.compile`. The import is done once and not traced."""
@@ -821,7 +829,7 @@ class Function:
         kinds = inspect.Parameter
         names = [python_name(name) for name in self._definition.names]
         parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
-        parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
+        parameters += [] if "out" in names else [kinds("out", kinds.KEYWORD_ONLY, default=None)]
         return inspect.Signature(parameters)
 
     # derivatives -----------------------------------------------------------------------------------------------------------------
@@ -941,14 +949,13 @@ class Function:
         """Operations and bytes: SymPy expressions over the sizes, or numbers for all sizes or the arrays of a call.
 
         Raises:
-            CallError: the arrays do not fit, or TC614, some but not all sizes are given.
+            CallError: the arrays do not fit, a condition on sizes is false, or TC614, some but not all sizes are given.
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
         cost = cost_of(definition.program, definition.found.ranges)
         if arrays or sizes:
-            with _all_given(definition.program):
-                return cost.at(self._sizes(arrays, sizes))
+            return cost.at(self._numbers(arrays, sizes))
         parts = (to_sympy(part) for part in (cost.operations, cost.read, cost.written))
         return Counts(*parts)
 
@@ -975,7 +982,7 @@ class Function:
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
         if kind in ("c", "numba"):
-            checked_sizes(self._known(arrays).program, sizes)
+            self._known(arrays).program.numbers(sizes)
             return (plain_c if kind == "c" else plain_numba)(self._known(arrays).found).text
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays, sizes)
@@ -1132,7 +1139,7 @@ class Function:
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
-        given = checked_sizes(definition.program, sizes)
+        given = definition.program.numbers(sizes)
         if arrays:
             inputs = definition.inputs(arrays)
             numbers = definition.numbers_at({**inputs.sizes, **given})
@@ -1147,7 +1154,7 @@ class Function:
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         definition = self._known(arrays)
-        given = checked_sizes(definition.program, sizes)
+        given = definition.program.numbers(sizes)
         return dict(definition.inputs(arrays).sizes) | given if arrays else given
 
     def _arguments(self, method: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -1555,21 +1562,6 @@ def checked_function(value: object, does: str) -> None:
     """
     if not isinstance(value, Function):
         raise TypeError(f"{does} a function of a %%tc or %%sac cell, not a {type(value).__name__}")
-
-
-def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Values for names of sizes and of integer scalars, which take part in ranges.
-
-    Raises:
-        TypeError: a value is no integer.
-        ValueError: there is no such size, or a size is negative or has more than 64 bits.
-    """
-    scalars = program.integer_scalars
-    for name in sizes:
-        if name not in program.sizes and name not in scalars:
-            known = ", ".join((*program.sizes, *scalars))
-            raise ValueError(f"`{program.name}` has no size {name!r}; there are {known or 'none'}")
-    return {name: as_size(name, value, signed=name in scalars) for name, value in sizes.items()}
 
 
 def checked_rank(function: Function, rank: object) -> None:

@@ -177,6 +177,7 @@ def test_emit_one_def_of_several(run, stdin):
         (["--size", "N=x"], "expected NAME=INTEGER"),
         (["--size", "N=-3"], "a size is not negative"),
         (["--size", f"N={'9' * 5000}"], "a size has at most 64 bits"),
+        (["--size", "N=3,K=2"], "expected NAME=INTEGER"),
         (["--size", "M=3"], "no def has a size 'M'; there are K, N"),
         (["--kind", "fortran"], "invalid choice: 'fortran'"),
     ],
@@ -186,6 +187,22 @@ def test_emit_refuses(run, good, arguments, said):
     assert status == 2
     assert out == ""
     assert said in err
+
+
+def test_scalars_are_given_beside_sizes(run, stdin, tmp_path):
+    """Negative ones, too, if their type has such numbers."""
+    text = "def f(float(N) X, int8 s, uint8 len) -> (Y) { Y(i) = X(i + s) where i in 0:len - s }  # allow TC322"
+    given = ("--size", "N=10", "--size", "s=-2", "--size")
+    stdin(text)
+    assert run("emit", "-", "--kind", "loops", *given, "len=5")[0] == 1  # element -2 is read
+    stdin(text)
+    assert run("emit", "-", "--kind", "loops", "--size", "N=10", "--size", "s=2", "--size", "len=5")[0] == 0
+    stdin(text)
+    status, _, err = run("emit", "-", *given, "len=256")
+    assert (status, "len=256: `uint8` holds 0 to 255" in err) == (2, True)
+    stdin(text)
+    status, _, err = run("export", "-", "--to", str(tmp_path / "x"), "--like", "N=9,s=-129,len=1")
+    assert (status, "--like: s=-129: `int8` holds -128 to 127" in err) == (2, True)
 
 
 def test_emit_of_open_ranks_says_where_to_write_them(run, stdin):

@@ -8,6 +8,7 @@ import re
 import threading
 import traceback
 import warnings
+from functools import partial
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -499,6 +500,51 @@ def test_arguments_by_name_are_measured(module):
     assert [row.name for row in found.rows] == ["mv"]
     with pytest.raises(tc.CallError, match=r"TC606.*no parameter `D`"):
         module.mv.benchmark(A=floats(3, 4), D=1)
+
+
+WINDOW = "def f(float(N) X, int16 len, uint8 s) -> (Y) { Y(i) = X(i*s) where i in 0:len }"
+
+
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("len", 300000, "len=300000: `int16` holds -32768 to 32767"), ("len", -32769, "len=-32769: `int16` holds"),
+    ("s", -1, "s=-1: `uint8` holds 0 to 255"), ("s", 256, "s=256: `uint8` holds 0 to 255"),
+])  # fmt: skip
+def test_a_scalar_by_name_is_of_its_type(name, value, said, tmp_path):
+    """Whatever takes sizes by name refuses a number that no call can pass; the ends of the type are numbers of it."""
+    f = tc.compile(WINDOW, allow="TC322").f
+    given = {"N": 10, "len": 3, "s": 1, name: value}
+    takers = [getattr(f, each) for each in ("cost", "shapes", "kernels", "resources", "default_schedule")]
+    takers += [partial(f.source, kind) for kind in ("loops", "c", "llvm", "cuda")]
+    takers += [partial(tc.view, f, "ranges"), partial(tc.view, f, "benchmark")]
+    takers.append(lambda **sizes: f.export(tmp_path / "x", like=[sizes]))
+    takers.append(lambda **sizes: tc.view(f, "benchmark", sweep={name: [sizes[name]]}))
+    for take in takers:
+        with pytest.raises(ValueError, match=re.escape(said)):
+            take(**given)
+    with pytest.raises(tc.CompileError, match="TC411") as caught:
+        f.schedule().bounds(**given)
+    assert said in str(caught.value)
+    assert f.shapes(N=32767, len=32767, s=1) == {"Y": (32767,)}
+    assert f.shapes(N=10**6, len=3, s=255) == {"Y": (3,)}
+
+
+def test_the_cost_of_a_call_that_is_refused_is_none():
+    with pytest.raises(tc.CallError, match="TC602"):
+        tc.compile(WINDOW, allow="TC322").f.cost(N=10, len=-3, s=1)
+
+
+def test_a_parameter_may_be_called_out():
+    """By name it is that argument; what is written into is `out=` only where the parameter has its argument already."""
+    f = tc.compile("def f(float(N) X, float(N) out) -> (Y) { Y(i) = 2 * out(i) + X(i) }").f
+    x, y = floats(3), floats(3) + 1
+    for call in (lambda: f(x, y), lambda: f(x, out=y), lambda: f(X=x, out=y)):
+        np.testing.assert_array_equal(call(), 2 * y + x)
+    written = np.zeros(3, np.float32)
+    assert f(x, y, out=written) is written
+    np.testing.assert_array_equal(written, 2 * y + x)
+    assert [*inspect.signature(f).parameters] == ["X", "out"]
+    with pytest.raises(tc.CallError, match=r"TC606.*`X` is missing"):
+        f(out=y)
 
 
 def test_a_size_is_not_fixed_to_a_negative_number():

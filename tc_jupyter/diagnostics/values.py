@@ -42,4 +42,19 @@ def one_or_more(given: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-__all__ = ["one_or_more", "shown_tensor", "shown_value"]
+def integers(pairs: Iterable[str]) -> dict[str, int]:
+    """The values of `N=64` and the like.
+
+    Raises:
+        ValueError: something is written otherwise.
+    """
+    found: dict[str, int] = {}
+    for pair in pairs:
+        match = re.fullmatch(r"([^=]+)=(-?)0*([0-9]+)", pair)
+        if match is None:
+            raise ValueError(f"{pair!r}: expected NAME=INTEGER")
+        found[match[1]] = int(match[2] + match[3][:30])  # Python reads no endless numbers
+    return found
+
+
+__all__ = ["integers", "one_or_more", "shown_tensor", "shown_value"]

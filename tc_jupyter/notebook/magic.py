@@ -24,6 +24,7 @@ from traitlets.config import Configurable
 from tc_jupyter.compiler import Analysis, allowed_codes, analyze, called_names, with_meanings
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Span, codes, explain
+from tc_jupyter.diagnostics.values import integers
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine, with_files
 from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
@@ -236,11 +237,10 @@ class TcMagics(Magics, Configurable):
     def _source(self, arguments: list[str]) -> None:
         function = self._function(arguments, "source")
         kinds = [word for word in arguments[1:] if "=" not in word] or ["cuda"]
-        sizes = _sizes(word for word in arguments[1:] if "=" in word)
         if kinds[0] not in SOURCE_KINDS:
             raise UsageError(f"%tc source: no kind {kinds[0]!r}; there are {', '.join(SOURCE_KINDS)}")
         try:
-            print(function.source(kinds[0], **sizes))
+            print(function.source(kinds[0], **integers(word for word in arguments[1:] if "=" in word)))
         except (ValueError, OpenRanks, RuntimeError, BackendError) as problem:
             raise UsageError(f"%tc source: {problem}") from None
 
@@ -300,16 +300,6 @@ def _allowed(language: str, allow: list[str]) -> tuple[str, ...]:
         return allowed_codes(allow)
     except ValueError as problem:
         raise UsageError(f"%%{language}: --{problem}") from None
-
-
-def _sizes(pairs: Any) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for pair in pairs:
-        name, _, value = pair.partition("=")
-        if not value.lstrip("-").isdigit():
-            raise UsageError(f"%tc source: {pair!r}: expected SIZE=INTEGER")
-        sizes[name] = int(value)
-    return sizes
 
 
 def _cache_line() -> str:

@@ -9,7 +9,7 @@ tensors `A, B, o` and one `Statement` with target `o`, operator `+`, indices `i`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
@@ -299,21 +299,22 @@ def _between(lower: Expr, index: IndexVar, upper: Expr) -> list[Expr]:
     return [test for test, moving in zip(tests, moves, strict=True) if moving]
 
 
-def as_size(name: str, value: object, *, signed: bool = False) -> int:
-    """The value that was given for a size, or for an integer scalar (`signed`).
+def as_size(name: str, value: object, scalar: DType | None = None) -> int:
+    """The value that was given for a size, or for an integer scalar of some type.
 
     Raises:
         TypeError: it is no integer.
-        ValueError: it is negative and not signed, or beyond 64 bits.
+        ValueError: it is negative or beyond 64 bits, or not of the type of the scalar.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
         raise TypeError(f"{name}={shown_value(value)}: a size is an integer")
     number = index(value)
-    if number < 0 and not signed:
+    low, high = (scalar or DType.INT64).limits
+    if scalar is None and number < 0:
         raise ValueError(f"{name}={shown_value(number)}: a size is not negative")
-    low, high = DType.INT64.limits
     if not low <= number <= high:
-        raise ValueError(f"{name}={shown_value(number)}: a size has at most 64 bits")
+        fits = "a size has at most 64 bits" if scalar is None else f"`{scalar.value}` holds {low} to {high}"
+        raise ValueError(f"{name}={shown_value(number)}: {fits}")
     return number
 
 
@@ -418,6 +419,20 @@ class Program:
         """The parameters without dimensions whose values may take part in ranges, in order of the signature."""
         inputs = (self.tensor(name) for name in self.parameters)
         return tuple(each.name for each in inputs if not each.rank and each.dtype.is_integer)
+
+    def numbers(self, given: Mapping[str, object]) -> dict[str, int]:
+        """Values that were given by name, for sizes and for integer scalars.
+
+        Raises:
+            TypeError: a value is no integer.
+            ValueError: there is no such size, or it does not have such a value.
+        """
+        scalars = {name: self.tensor(name).dtype for name in self.integer_scalars}
+        for name in given:
+            if name not in self.sizes and name not in scalars:
+                known = ", ".join((*self.sizes, *scalars))
+                raise ValueError(f"`{self.name}` has no size {name!r}; there are {known or 'none'}")
+        return {name: as_size(name, value, scalars.get(name)) for name, value in given.items()}
 
     @cached_property
     def _tensors(self) -> dict[str, Tensor]:

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes, shown_line
-from tc_jupyter.program import as_size
 from tc_jupyter.ranges import Extremum, SizeExpr, constant, infer_ranges, make_bind, preconditions, to_python
 
 from .exact_sets import ExactNeed, ExactSets
@@ -649,8 +648,7 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
     Source: TVM, "InferBound Pass".
     """
     given = dict(sizes or {})
-    scalars = graph.base.integer_scalars
-    known = (*graph.program.sizes, *scalars)
+    known = (*graph.program.sizes, *graph.base.integer_scalars)
     unknown = [name for name in given if name not in known]
     missing = [name for name in required_sizes(graph) if name not in given] if given else []
     help = "the sizes are " + (", ".join(f"`{name}`" for name in known) or "none")
@@ -658,7 +656,7 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
         if names:
             raise refuse(graph, codes.FOREIGN_SCHEDULE, None, f"`{names[0]}` {what}", help)
     try:
-        given = {name: as_size(name, value, signed=name in scalars) for name, value in given.items()}
+        given = graph.base.numbers(given)
     except (TypeError, ValueError) as wrong:
         raise refuse(graph, codes.FOREIGN_SCHEDULE, None, str(wrong), help) from None
     plain = inject_inline(graph)

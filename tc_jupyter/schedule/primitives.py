@@ -58,6 +58,7 @@ from .placement import (
     attach_points,
     attach_problem,
     attached_family,
+    final_users,
     graph_problem,
     inlined_family,
     readers_outside,
@@ -617,6 +618,8 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
     Source: TVM, "InferBound Pass", InferBound with compute_at; Halide, `compute_at`.
     """
     producer, user = find_stage(graph, stage), find_stage(graph, consumer)
+    if user.attach.kind == "inline" and producer.attach.kind != "inline":
+        raise _no_loops(graph, user, axis, _instead_of_inlined(graph, producer, user, axis))
     _leaf(graph, user, axis)
     problem = attach_problem(graph, producer, user, axis)
     if problem is not None:
@@ -626,29 +629,56 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
     return _valid(graph, attached_family(graph, producer, Attach("at", consumer, axis)), producer)
 
 
+def _instead_of_inlined(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> str:
+    """Where a stage may be computed if not at a loop of an inlined one: there when it is no more, or where that is computed."""
+    legal, ways = attach_points(graph, producer), list[str]()
+    alone = compute_root(graph, consumer.name)
+    user = alone.stage(consumer.name)
+    if axis in user.leaves and attach_problem(alone, alone.stage(producer.name), user, axis) is None:
+        ways.append(f'`compute_root("{consumer.name}")` first')
+    if "`" in legal:
+        ways.append("name a loop of a stage that it is computed in")
+    return "; ".join(filter(None, (", or ".join(ways), f"legal: {legal}")))
+
+
 def _readers_first(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> str:
     """What to do with the readers of a stage outside of a loop, so that it may be computed there; empty if nothing helps."""
+    found = [_moved_first(graph, producer, consumer, axis, inlined=inlined) for inlined in (True, False)]
+    ways = dict.fromkeys(each for each in found if each)
+    return ", or ".join(f"{way} first" for way in ways)
+
+
+def _moved_first(graph: StageGraph, producer: Stage, consumer: Stage, axis: str, *, inlined: bool) -> str:
+    """Steps for the readers outside of a loop, of which each is inlined, or moved into the loop, where both would do."""
     steps: list[str] = []
     outside = list(readers_outside(graph, producer, (consumer.name, axis)))
-    for reader in outside[:MOST_READERS]:
+    for reader in reversed(
+        outside[:MOST_READERS]
+    ):  # the last one first: the loops of those before are inside of its own
         if reader.name in (consumer.name, producer.name):
             continue
-        try:
-            graph = compute_inline(graph, reader.name)
-            steps.append(f'`compute_inline("{reader.name}")`')
-            continue
-        except CompileError:
-            pass
-        if attach_problem(graph, graph.stage(reader.name), graph.stage(consumer.name), axis) is not None:
-            continue  # a refusal would look for the readers of this reader, and so on
-        try:
-            graph = compute_at(graph, reader.name, consumer.name, axis)
-            steps.append(f'`compute_at("{reader.name}", "{consumer.name}", "{axis}")`')
-        except CompileError:
-            pass
+        for inline in (inlined, not inlined):
+            # a refusal would look for the readers of this reader, and so on
+            if (
+                not inline
+                and attach_problem(graph, graph.stage(reader.name), graph.stage(consumer.name), axis) is not None
+            ):
+                continue
+            try:
+                changed = (
+                    compute_inline(graph, reader.name)
+                    if inline
+                    else compute_at(graph, reader.name, consumer.name, axis)
+                )
+            except CompileError:
+                continue
+            graph = changed
+            place = "" if inline else f', "{consumer.name}", "{axis}"'
+            steps.append(f'`compute_{"inline" if inline else "at"}("{reader.name}"{place})`')
+            break
     if not steps or attach_problem(graph, graph.stage(producer.name), graph.stage(consumer.name), axis) is not None:
         return ""
-    return f"{' and '.join(steps)} first"
+    return " and ".join(steps)
 
 
 def compute_root(graph: StageGraph, stage: str) -> StageGraph:
@@ -2236,14 +2266,18 @@ def find_stage(graph: StageGraph, name: str) -> Stage:
 
 def _leaf(graph: StageGraph, stage: Stage, axis: str) -> None:
     if stage.attach.kind == "inline":
-        message = f"`{axis}` is no loop of `{stage.name}`, which is inlined and has none"
-        help = f'`compute_root("{stage.name}")` first, or change the loops of its readers'
-        raise refuse(graph, codes.UNKNOWN_AXIS, stage, message, help)
+        readers = ", ".join(f"`{each.name}`" for each in final_users(graph, stage.name))
+        raise _no_loops(graph, stage, axis, f'`compute_root("{stage.name}")` first, or change the loops of {readers}')
     if axis not in stage.leaves:
         state = "has been split or fused" if axis in stage.axes else "does not exist"
         message = f"`{axis}` is no loop of `{stage.name}`: it {state}"
         leaves = ", ".join(f"`{leaf}`" for leaf in stage.leaves)
         raise refuse(graph, codes.UNKNOWN_AXIS, stage, message, f"its loops are {leaves or 'none'}")
+
+
+def _no_loops(graph: StageGraph, stage: Stage, axis: str, help: str) -> CompileError:
+    message = f"`{axis}` is no loop of `{stage.name}`, which is inlined and has none"
+    return refuse(graph, codes.UNKNOWN_AXIS, stage, message, help)
 
 
 def _permuted(stage: Stage, axes: tuple[str, ...]) -> tuple[str, ...]:

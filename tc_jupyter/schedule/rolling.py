@@ -13,13 +13,13 @@ Source: Halide, sliding windows and storage folding (`store_at`, `fold_storage`)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tc_jupyter.ranges import SizeExpr, constant
+from tc_jupyter.ranges import Extremum, SizeExpr, of_atom
 
 from .exact_sets import ExactSets
 from .infer_bound import SymbolicBounds, variable
-from .padding import parts_of
 from .stage import Stage, children_of
 
 SCOPES = ("shared", "local", "register")
@@ -108,31 +108,63 @@ def _moving(bounds: SymbolicBounds, stage: Stage, consumer: Stage, leaf: str) ->
     (dimension,) = moved
     (low, extent), axis = box[dimension], outputs[dimension]
     loop = bounds[consumer.name].lineage.leaf(leaf)
-    step = low.substitute({name: constant(1)}) - low.substitute({name: constant(0)})
+    steps = _steps(low, name)
+    if steps == {0}:
+        return f"it begins at the same element at every visit along {place}"
+    if steps and max(steps) <= 0:
+        return f"it moves backwards along {place}"
+    if len(steps) != 1:
+        return f"it is not known to move evenly along {place}"
+    (step,) = steps
     length = _length(low, extent, name)
     if length is None:
-        return f"its length along {place} is not the same number at every visit"
-    if not step.is_constant or low != low.substitute({name: constant(0)}) + loop * step:
-        return f"it does not move evenly along {place}"
-    if step.constant <= 0:
-        return f"it moves backwards along {place}"
-    if step.constant >= length:
-        return f"it moves by {step.constant} along {place} and is {length} long, so no visit needs an element again"
+        alike = name not in extent.indices
+        known = "a number that is known before the call" if alike else "known to be the same number at every visit"
+        return f"its length along {place} is not {known}"
+    if step >= length:
+        return f"it moves by {step} along {place} and is {length} long, so no visit needs an element again"
     if bounds[stage.name].domain[axis] != box[dimension]:
         return f"its loop `{axis}` does not run over the window alone"
     if axis not in stage.leaves or axis in derived or stage.annotation(axis) is not None:
         return f"its loop `{axis}` is split, fused or annotated"
-    room = length + (step.constant if bounds.graph.scope(stage) == "shared" else 0)
-    return Window(dimension, axis, consumer.name, leaf, loop, step.constant, length, room)
+    room = length + (step if bounds.graph.scope(stage) == "shared" else 0)
+    return Window(dimension, axis, consumer.name, leaf, loop, step, length, room)
+
+
+def _steps(low: SizeExpr, loop: str) -> set[int]:
+    """By how much a window may move per iteration: several numbers where its begin is one of several values; none if unknown."""
+    line = low.linear_in(loop)
+    if line is not None:
+        return {line[0].constant} if line[0].is_constant else set()
+    values = [parts for parts in _extrema(low) if any(loop in part.indices for part in parts)]
+    found = [_steps(part, loop) for part in values[0]] if values else [set[int]()]
+    return set[int]().union(*found) if all(found) else set()
 
 
 def _length(low: SizeExpr, extent: SizeExpr, loop: str) -> int | None:
     """The elements of a window; it may be cut at an end that does not move."""
-    parts = parts_of(extent)
-    parts = parts[1:] or parts
-    constants = [part.constant for part in parts if part.is_constant]
-    moving = any(loop in (low + part).indices for part in parts if not part.is_constant)
-    return constants[0] if len(constants) == 1 and not moving else None
+    for parts in ((extent,), *_extrema(extent, "min")):
+        constants = [part.constant for part in parts if part.is_constant]
+        others = (part for part in parts if not part.is_constant)
+        if len(constants) == 1 and all(_stays(low + part, loop) for part in others):
+            return constants[0]
+    return None
+
+
+def _stays(end: SizeExpr, loop: str) -> bool:
+    """Whether a value is the same at every visit, also where that is seen only inside of a `min` or `max`."""
+    if loop not in end.indices:
+        return True
+    return any(all(_stays(part, loop) for part in parts) for parts in _extrema(end))
+
+
+def _extrema(value: SizeExpr, kind: str = "") -> Iterator[tuple[SizeExpr, ...]]:
+    """Of what a value is the smallest or largest: for each `min` or `max` in it, its arguments with the rest of the value added."""
+    for (atom, *others), factor in value.ordered():
+        if isinstance(atom, Extremum) and not others and abs(factor) == 1:
+            rest = value - of_atom(atom) * factor
+            if not kind or (atom.kind == kind) == (factor > 0):
+                yield tuple(argument * factor + rest for argument in atom.arguments)
 
 
 __all__ = ["Window", "window_of", "window_problem"]

@@ -1160,7 +1160,7 @@ def classify_number(word: str) -> tuple[str, tuple[str, str | None] | None]:
         return "ERROR", ("an exponent is written with `e`", re.sub("[dD]", "e", word))
     if not re.fullmatch(r"\w+", word, re.ASCII):
         return "ERROR", (f"`{_short(word)}` is no number", None)
-    if re.fullmatch(r"[0-9][0-9_]*", word):
+    if re.fullmatch(r"[0-9]+(?:_+[0-9]+)+", word):
         return "ERROR", ("digits are not grouped with `_`", word.replace("_", "").lstrip("0") or "0")
     if re.fullmatch(r"[0-9]+[uUlL]+", word):
         return "ERROR", (f"`{_short(word)}` has an unknown suffix: `u`, `l`, `ll`, `ul`, `ull` are known", None)

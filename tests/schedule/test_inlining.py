@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 
@@ -264,9 +265,43 @@ def test_a_place_that_readers_are_in_the_way_of():
         base.compute_at("A1", "C", "i.outer")
     (found,) = caught.value.diagnostics
     assert found.help is not None
-    assert found.help.startswith('`compute_inline("A2")` first; legal: root')
-    inlined = base.compute_inline("A2").compute_at("A1", "C", "i.outer")
-    assert inlined.graph.stage("A1").attach.axis == "i.outer"
+    assert found.help.startswith(
+        '`compute_inline("A2")` first, or `compute_at("A2", "C", "i.outer")` first; legal: root'
+    )
+    for first in (base.compute_inline("A2"), base.compute_at("A2", "C", "i.outer")):
+        assert first.compute_at("A1", "C", "i.outer").graph.stage("A1").attach.axis == "i.outer"
+
+
+def test_an_inlined_place_names_both_ways_that_work():
+    """The inlined stage gets loops of its own, or one of those takes it that it is computed in."""
+    base = default("def f(float(N) X) -> (C) { A(i) = 2 * X(i)  B(i) = A(i) + 1  C(i) = B(i) * 3 }").compute_inline("B")
+    with pytest.raises(CompileError) as caught:
+        base.compute_at("A", "B", "i")
+    (found,) = caught.value.diagnostics
+    assert (
+        found.help == '`compute_root("B")` first, or name a loop of a stage that it is computed in; legal: root, `C[i]`'
+    )
+    assert base.compute_at("A", "C", "i").graph.stage("A").attach.stage == "C"
+    assert base.compute_root("B").compute_at("A", "B", "i").graph.stage("A").attach.stage == "B"
+    with pytest.raises(CompileError) as caught:
+        base.split("B", "i", 2)
+    assert caught.value.diagnostics[0].help == '`compute_root("B")` first, or change the loops of `C`'
+
+
+def test_of_several_readers_in_the_way_each_has_a_step():
+    lines = "A(i) = 2 * X(i)  B(i) = A(i) + 1  D(i) = B(i) + A(i)  C(i) = D(i) * 3"
+    base = default(f"def f(float(N) X) -> (C) {{ {lines} }}")
+    with pytest.raises(CompileError) as caught:
+        base.compute_at("A", "C", "i")
+    (found,) = caught.value.diagnostics
+    assert found.help is not None
+    ways = found.help.split("; legal")[0].split(", or ")
+    assert [way.count("compute_") for way in ways] == [2, 2]
+    for way in ways:
+        schedule = base
+        for step in re.findall(r"`(.*?)`", way):
+            schedule = eval(f"schedule.{step}", {"schedule": schedule})
+        assert schedule.compute_at("A", "C", "i").graph.stage("A").attach.stage == "C"
 
 
 def test_a_place_where_readers_that_cannot_be_inlined_come_first():

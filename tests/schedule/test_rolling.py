@@ -92,10 +92,12 @@ def test_windows_of_tiles():
 
 
 @pytest.mark.parametrize(("reads", "end", "reason"), [
-    ("B(min(i,3)) + B(min(i,3)+1)", "N/3", "it does not move evenly along `C[i]`"),
+    ("B(min(i,3)) + B(min(i,3)+1)", "N/3", "it is not known to move evenly along `C[i]`"),
+    ("B(i) + B(min(i+1,N-1))", "N", "it is not known to move evenly along `C[i]`"),
+    ("B(i) + B(0)", "N", "it begins at the same element at every visit along `C[i]`"),
     ("B(2*i) + B(2*i+1)", "N/3", "it moves by 2 along `C[i]` and is 2 long"),
     ("B(N-1-i) + B(N-2-i)", "N-1", "it moves backwards along `C[i]`"),
-    ("B(i) + B(i+M-1)", "N-M", "its length along `C[i]` is not the same number"),
+    ("B(i) + B(i+M-1)", "N-M", "its length along `C[i]` is not a number that is known before"),
     ("B(3) + X(i)", "N", "no dimension of its box moves"),
 ])  # fmt: skip
 def test_windows_that_cannot_be_kept(reads, end, reason):
@@ -105,6 +107,37 @@ def test_windows_that_cannot_be_kept(reads, end, reason):
     with pytest.raises(CompileError, match="TC410") as caught:
         schedule.storage("B", rolling=True)
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(("tail", "leaf", "end", "reason"), [
+    (None, "i.inner", "N-2", "it moves backwards along `C[i.inner]`"),
+    (None, "i.outer", "min(N-2,M)", "it moves backwards along `C[i.outer]`"),
+    ("shift", "i.outer", "N-2", "it moves backwards along `C[i.outer]`"),
+])  # fmt: skip
+def test_a_window_that_moves_backwards_is_said_to(tail, leaf, end, reason):
+    """Also where the last tile is cut, or begins earlier."""
+    lines = f"B(i) = 2.0 * X(i) where i in 0:N  C(i) = W(0) * (B(N-1-i) + B(N-2-i)) where i in 0:{end}"
+    schedule = default(f"def f(float(N) X, float(M) W) -> (C) {{ {lines} }}").split("C", "i", 8, tail=tail)
+    with pytest.raises(CompileError, match="TC410") as caught:
+        schedule.compute_at("B", "C", leaf).storage("B", rolling=True)
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(("tail", "leaf", "end"), [
+    ("shift", "i.inner", "N-1"), ("shift", "i.inner", "min(N-1,M)"), (None, "i.outer", "max(0,min(M,N-1)-2)"),
+    (None, "i.inner", "max(0,min(M,N-1)-2)"), (None, "i.outer", "max(3,min(M,N-1)-2)"),
+])  # fmt: skip
+@pytest.mark.parametrize("storage", ["local", "shared"])
+def test_windows_that_an_end_of_several_values_cuts(tail, leaf, end, storage):
+    """Whichever value is the end, it does not move, and neither does it where the last tile begins earlier."""
+    lines = f"B(i) = 2 * X(i) where i in 0:N  C(i) = B(i) + B(i+1) where i in 0:{end}"
+    base = default(f"def f(int32(N) X, int32(M) W) -> (C) {{ {lines} }}").split("C", "i", 4, tail=tail)
+    schedule = base.compute_at("B", "C", leaf).storage("B", storage).storage("B", rolling=True)
+    assert window(schedule).length == (2 if leaf == "i.inner" else 5)
+    for n, m in ((23, 30), (23, 9), (8, 8)):
+        x = {"X": np.arange(n, dtype="int32") ** 2, "W": np.zeros(m, "int32")}
+        found, plain = (run(each, x, {"N": n, "M": m})["C"] for each in (schedule, base))
+        np.testing.assert_array_equal(found, plain)
 
 
 def test_two_dimensions_that_move():
@@ -174,7 +207,8 @@ def scheduled(random, schedule):
     *producers, last = schedule.stages
     for leaf in schedule.leaves(last):
         if random.random() < 0.5:
-            schedule = schedule.split(last, leaf, random.choice((2, 3, 5)))
+            tail = random.choice((None, None, "shift"))
+            schedule = schedule.split(last, leaf, random.choice((2, 3, 5)), tail=tail)
     readers = [*producers[1:], last]
     for producer, reader in reversed(list(zip(producers, readers, strict=True))):
         places = [(reader, leaf) for leaf in schedule.leaves(reader)]

@@ -22,7 +22,7 @@ from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.diagnostics import codes, shown_value
 from tc_jupyter.diagnostics.values import one_or_more
 from tc_jupyter.loops import Buffer
-from tc_jupyter.program import Program, as_size
+from tc_jupyter.program import Program
 from tc_jupyter.ranges import Fact
 from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import fail
@@ -176,7 +176,7 @@ def _layout(definition: Definition, call: Any, engine: str) -> Layout:
             raise ValueError(
                 f"like={dict(found)!r}: the sizes of `{definition.name}` are {', '.join(wanted) or 'none'}"
             )
-        sizes = {name: as_size(name, value, signed=True) for name, value in found.items()}
+        sizes = definition.program.numbers(found)
     else:
         sizes = definition.inputs(call if isinstance(call, (tuple, list)) else (call,)).sizes
     layout = definition.layout_at(sizes, definition.numbers_at(sizes), engine)

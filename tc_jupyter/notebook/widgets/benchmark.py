@@ -27,7 +27,7 @@ from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds
 from tc_jupyter.diagnostics import shown_value
 from tc_jupyter.diagnostics.values import one_or_more
 from tc_jupyter.function import Function, OpenRanks, gpu_available
-from tc_jupyter.program import DType, Program, as_size
+from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import cuda, libraries, peak
 from tc_jupyter.runtime.pairs import joined
@@ -130,7 +130,8 @@ class BenchmarkView(BackgroundPicture):
         assert self.known is not None
         if name not in self.known.names:
             raise ValueError(f"no size {name!r}; there are {', '.join(self.known.names)}")
-        self.swept, self.values = name, tuple(as_size(name, value) for value in one_or_more(values))
+        program = self.known.found.program
+        self.swept, self.values = name, tuple(program.numbers({name: value})[name] for value in one_or_more(values))
         if self.values:
             self.sizes[name], self.to, self.steps = self.values[0], self.values[-1], len(self.values)
 
@@ -144,7 +145,7 @@ class BenchmarkView(BackgroundPicture):
         self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
         if values.get("sweep") in ("", *self.known.names):
             self.swept, self.values = str(values["sweep"]), ()
-            self.to = min(LARGEST, 16 * max(1, self.sizes.get(self.swept, 1)))
+            self.to = min(self._most_swept(), 16 * max(1, self.sizes.get(self.swept, 1)))
         self._read_sweep(values)
         if values.get("metric") in METRICS:
             self.metric = str(values["metric"])
@@ -154,7 +155,7 @@ class BenchmarkView(BackgroundPicture):
 
     def _read_sweep(self, values: Mapping[str, Any]) -> None:
         """The end and the number of steps; wrong numbers change nothing and are told."""
-        for name, lowest, highest in (("to", 0, LARGEST), ("steps", 2, _MOST_STEPS)):
+        for name, lowest, highest in (("to", 0, self._most_swept()), ("steps", 2, _MOST_STEPS)):
             if name not in values:
                 continue
             number = as_integer(values[name])
@@ -165,6 +166,9 @@ class BenchmarkView(BackgroundPicture):
                 self.values = ()
         if self.swept and f"size:{self.swept}" in values:
             self.values = ()
+
+    def _most_swept(self) -> int:
+        return self.known.ends(self.swept)[1] if self.known is not None and self.swept else LARGEST
 
     def sweep(self) -> tuple[int, ...]:
         """The values of the swept size: those given, or `steps` values from the size to `to`, in equal ratios."""

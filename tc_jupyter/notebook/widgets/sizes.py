@@ -55,15 +55,20 @@ class SizeNames:
                 known[name] = value.evaluate(known)
         return known
 
+    def ends(self, name: str, present: int = 0) -> tuple[int, int]:
+        """The least and the largest number that a control may send for a name; Python may have given one further out."""
+        program, most = self.found.program, max(LARGEST, abs(present))
+        low, high = (0, most) if name in program.sizes else program.tensor(name).dtype.limits
+        return max(low, -most), min(high, most)
+
     def controls(self, sizes: Mapping[str, int]) -> tuple[Control, ...]:
         """One slider per name."""
         high = 32 if len(self.names) <= 3 else 16
-        return tuple(
-            Control(
-                f"size:{name}", "size", name, sizes[name], high=max(high, sizes[name], min(sizes[name] * 2, LARGEST))
-            )
-            for name in self.names
-        )
+        found: list[Control] = []
+        for name in self.names:
+            size, most = sizes[name], self.ends(name, sizes[name])[1]
+            found.append(Control(f"size:{name}", "size", name, size, high=min(most, max(high, size * 2))))
+        return tuple(found)
 
 
 def size_names(found: FunctionAnalysis) -> SizeNames:
@@ -96,7 +101,9 @@ def realistic_sizes(known: SizeNames, given: Mapping[str, int] | None = None) ->
     found = example_sizes(known, given)
     cost = cost_of(known.found.program, known.found.ranges)
     for _ in range(_MOST_DOUBLED):
-        larger = {name: value if name in fixed else 2 * value for name, value in found.items()}
+        larger = {
+            name: value if name in fixed else min(2 * value, known.ends(name)[1]) for name, value in found.items()
+        }
         if larger == found or known.problem(larger) is not None:
             return found
         try:
@@ -126,8 +133,7 @@ def read_sizes(known: SizeNames, present: Mapping[str, int], values: Mapping[str
         if f"size:{name}" not in values:
             continue
         number = as_integer(values[f"size:{name}"])
-        highest = max(LARGEST, abs(present[name]))  # which Python may have given
-        lowest = 0 if name in known.found.program.sizes else -highest
+        lowest, highest = known.ends(name, present[name])
         if number is None or not lowest <= number <= highest:
             wrong = refused_number(f"`{name}`", lowest, highest, values[f"size:{name}"])
         else:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any
 
-from tc_jupyter.function import Function, OpenRanks, checked_sizes
+from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.program import Program
 
 from .benchmark import BenchmarkView
@@ -53,7 +53,7 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
     parameters = signature(VIEWS[name]).parameters.values()
     others = options.keys() - {each.name for each in parameters if each.kind is not Parameter.VAR_KEYWORD}
     if others:
-        options |= checked_sizes(_program_of(function, name, options), {name: options[name] for name in sorted(others)})
+        options |= _program_of(function, name, options).numbers({name: options[name] for name in sorted(others)})
     return Shown(VIEWS[name](function, **options))
 
 
