@@ -215,7 +215,7 @@ def test_what_needs_no_step_is_one_product_before_the_loop():
     assert "R[1, B, H]" in loops  # of a temporary of the loop, one step is kept
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(12)
 @pytest.mark.parametrize("sizes", [(3, 1, 2, 5), (2, 5, 3, 17), (3, 13, 20, 70), (1, 64, 1, 1)])
 @pytest.mark.parametrize("name", ["rnn", "double", "lstm"])
 def test_products_in_steps_are_tiles_of_an_operand_that_is_packed_once(name, sizes):

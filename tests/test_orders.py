@@ -11,7 +11,7 @@ import pytest
 import tc_jupyter as tc
 from tests.orders import compare, drawn, simulated
 
-MANY, VALUES, SIMULATED = 400, 24, 6
+MANY, VALUES, SIMULATED = 150, 10, 4
 """How many a test looks at; the slow ones look at ten times as many."""
 
 

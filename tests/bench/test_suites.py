@@ -69,7 +69,7 @@ def small(sizes):
     return {name: value if name in ("KH", "KW") else min(value, CAP) for name, value in sizes.items()}
 
 
-@pytest.mark.some(9)
+@pytest.mark.some(25)
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
 def test_workloads_agree_with_their_peers_and_with_double_precision(workload):
     pytest.importorskip("llvmlite")

@@ -29,6 +29,7 @@ def rows(dtype: str, n: int, rng: Any) -> Any:
     return x
 
 
+@pytest.mark.some(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16", "uint8"])
 @pytest.mark.parametrize("kind", ["argmax", "argmin"])

@@ -129,7 +129,7 @@ def test_sums_of_values_have_vectors_along_the_elements(statement, isa):
     assert f"vector of {target.vector_bits // 32}" in source.text
 
 
-@pytest.mark.some(10, ci=2)
+@pytest.mark.some(30, ci=2)
 @pytest.mark.parametrize("statement", SUMS)
 @pytest.mark.parametrize("dtype", ["float", "double", "int32", "uint8", "float16"])
 def test_sums_of_values(statement, dtype):

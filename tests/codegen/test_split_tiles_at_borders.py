@@ -70,7 +70,7 @@ def wanted(name: str, x: Any, k: Any, mode: str) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.some(7)
+@pytest.mark.some(11)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("mode", MODES)
 def test_values_are_those_of_padded_arrays(name: str, mode: str) -> None:

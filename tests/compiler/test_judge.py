@@ -547,6 +547,7 @@ IN_TURNS = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", IN_TURNS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_is_made_in_turns(name, dtype):

@@ -503,6 +503,7 @@ def test_a_cell_calls_derivatives(module):
     assert tc.compile(text, known=dict(module)).step.callees == {"conv": module.conv}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("times", [5, 9, 5000])
 def test_many_derivatives_of_one_def_end(times):
     """Each is several times as long as the one before."""

@@ -68,7 +68,7 @@ def test_there_may_be_nothing_to_keep(text):
     assert halves(text) is None
 
 
-@pytest.mark.some(12, ci=2)
+@pytest.mark.some(30, ci=2)
 @pytest.mark.parametrize(("title", "text"), PROGRAMS, ids=TITLES)
 def test_results_and_derivatives_are_the_same(title, text):
     for given in defs_of(title, in_doubles(text)):

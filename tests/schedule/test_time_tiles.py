@@ -122,6 +122,7 @@ BLOCKS = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("text", BLOCKS.values(), ids=BLOCKS)
 def test_steps_of_blocks(text):
     for target in ("interpreter", "cpu"):

@@ -10,7 +10,7 @@ import tc_jupyter as tc
 from tests.orders import compare, simulated
 from tests.schedule.wavefronts import nest, recurrence
 
-MANY, VALUES, SIMULATED = 60, 10, 3
+MANY, VALUES, SIMULATED = 24, 5, 2
 """How many a test looks at; the slow ones look at nine times as many, or more."""
 LARGEST = 6
 """The largest size of brute force: more than two tiles."""
