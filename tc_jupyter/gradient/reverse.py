@@ -72,7 +72,7 @@ def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = (), 
     Raises:
         CompileError: TC250, a function without a derivative, or an order that cannot be turned around.
     """
-    return _Reverse(shared(about), wrt, saved, ties).run(name)
+    return _Reverse(shared(about, active_tensors(about, wrt)), wrt, saved, ties).run(name)
 
 
 class _Reverse:

@@ -76,7 +76,7 @@ def default_schedule(
 
 
 def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
-    schedule = windows.copied(prologues.computed_once(schedule, facts))
+    schedule = pixels.in_planes(windows.copied(prologues.computed_once(schedule, facts)), facts)
     names = schedule.stages
     in_order = {name for name in names if ordered.is_ordered(schedule.graph.stage(name))}
     for name in (name for name in names if name not in in_order):
