@@ -40,22 +40,34 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         facts: of the sizes of a call.
     """
     stage = schedule.graph.stage(name)
-    if stage.statement.operator != "=" or not target.free_masks:
-        return None
-    roles = _mixed(stage) or _planes(schedule, stage)
-    reads = dict.fromkeys(read for read in stage.statement.reads() if read.indices)
-    if not roles or not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
+    roles = _roles(schedule, stage, target, facts)
+    if roles is None:
         return None
     place, *values = roles
-    length = extent_of(stage, place, facts)
-    if length is not None and length.typical < tuning.FEW:
-        return None
     rest = [leaf for leaf in stage.leaves if leaf not in roles]
     schedule = schedule.split(name, place, lanes_of(schedule, stage, target))
     schedule = schedule.reorder(name, *rest, f"{place}.outer", *values, f"{place}.inner")
     schedule = schedule.parallel(name, *rest, f"{place}.outer")
     schedule = schedule.unroll(name, *values)
     return schedule.vectorize(name, f"{place}.inner")
+
+
+def _roles(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> tuple[str, ...] | None:
+    """Indices of elements, of which there are some, and of their values; `None` if it has none, or its operands are not even."""
+    if stage.statement.operator != "=" or not target.free_masks:
+        return None
+    roles = _mixed(stage) or _planes(schedule, stage)
+    reads = dict.fromkeys(read for read in stage.statement.reads() if read.indices)
+    if not roles or not all(_is_even(schedule, stage, read, roles[0]) for read in reads):
+        return None
+    length = extent_of(stage, roles[0], facts)
+    return None if length is not None and length.typical < tuning.FEW else roles
+
+
+def mixes_values(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> bool:
+    """Whether a statement has the values of an element last, and reads others for each: vectors run over elements."""
+    roles = _roles(schedule, stage, target, facts)
+    return roles is not None and roles == tuple(root.name for root in stage.roots[-2:])
 
 
 def in_planes(schedule: Schedule, facts: Facts) -> Schedule:
