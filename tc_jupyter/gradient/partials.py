@@ -162,7 +162,7 @@ def _of_operator(expr: Binary, active: Active) -> Iterator[Factor]:
             yield from _of_product(expr, active)
         case "/":
             yield left, (), lambda bar: over(bar, right)
-            yield right, (), lambda bar: negative(over(times(bar, expr), right))
+            yield right, (), lambda bar: negative(times(over(bar, right), expr))
         case "%":
             yield left, (), _same
             yield right, (), lambda bar: negative(times(bar, called("floor", over(left, right))))
@@ -252,6 +252,12 @@ def called_test(function: str, x: Expr) -> Expr:
 
 _STEPS = frozenset({"sign", "ceil", "floor", "round", "trunc", "logb", "isnan", "isinf", "isfinite"})
 """Functions that are constant between jumps."""
+
+
+CHEAP_SLOPES = _STEPS | {"abs", "fabs", "copysign", "fdim", "fma", "fmax", "fmin", "nextafter", "relu", "rounded"}
+"""Functions whose derivative is a choice of numbers, or of what is there."""
+SLOPES_OF_VALUES = frozenset({"exp", "exp2", "exp10", "tanh", "tan", "sigmoid"})
+"""Functions whose derivative follows from the value by products."""
 
 
 def _scaled(value: float, x: Expr) -> Expr:

@@ -5,7 +5,7 @@ Worked example: of `Y(i) = sin(X(i))` it is `dX(i) = dY(i) * cos(X(i))`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tc_jupyter.program import (
@@ -24,11 +24,12 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.ranges import nonnegative, to_expr
 
-from .arithmetic import both, cast, compared, either, is_number, number, plus, shifted, times
+from .arithmetic import both, cast, compared, either, number, plus, shifted, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, Ties, at_left, factor_of, found, product_of
 from .invariance import active_tensors
 from .partials import MOST_TERMS, Part, Underivable, depends, parts
+from .places import by_number, by_place, decided, places_of
 from .residues import Residue, Stride, residues, stride_of
 from .sharing import shared
 from .steps import Array, Point, Step, Steps, circles, refuse, root, version
@@ -71,7 +72,7 @@ def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = (), 
     Raises:
         CompileError: TC250, a function without a derivative, or an order that cannot be turned around.
     """
-    return _Reverse(shared(about), wrt, saved, ties).run(name)
+    return _Reverse(shared(about, active_tensors(about, wrt)), wrt, saved, ties).run(name)
 
 
 class _Reverse:
@@ -154,7 +155,8 @@ class _Reverse:
         for step, plan in zip(steps, plans, strict=True):
             for part in plan.parts:
                 if part.read.tensor not in self.inner:
-                    self.share(step, part, plan.where)
+                    for own in decided(step, part) if plan.where is None else [(step, part)]:
+                        self.share(*own, plan.where)
                 elif circle[0].block:
                     self.share_outside(step, part, next(each for each in steps if each.target == part.read.tensor))
 
@@ -177,7 +179,7 @@ class _Reverse:
 
     def written(self, name: str) -> str:
         """The array of the derivative of a tensor, which is complete now: one that is there as it stands, or the sum."""
-        pending = self.pending.pop(name)
+        pending = self.at_places(name, self.pending.pop(name))
         if len(pending.bases) == 1 and not pending.terms:
             return pending.bases[0]
         return self.summed(name, pending)
@@ -188,6 +190,44 @@ class _Reverse:
         own = self.draft.array(f"d{name}", array.dtype.compute, array.box)
         self.emit(own, pending, declared=False)
         return own
+
+    def at_places(self, name: str, pending: _Pending) -> _Pending:
+        """The same with what goes to fixed places of short dimensions as values for each element; sums are arrays of their own."""
+        array, others = self.about.arrays[name], list[Term]()
+        groups: dict[tuple[int, ...], dict[tuple[int, ...], list[Term]]] = {}
+        for term in pending.terms:
+            found = places_of(term, array)
+            if found is None:
+                others.append(term)
+            else:
+                groups.setdefault(tuple(found), {}).setdefault(tuple(found.values()), []).append(term)
+        for dimensions, places in groups.items():
+            points, left = self.draft.indices_of(array.box)
+            values = {
+                place: self.at_place(array, left, dict(zip(dimensions, place, strict=True)), terms)
+                for place, terms in places.items()
+            }
+            for turn in range(max(map(len, values.values()))):
+                each = {place: some[turn] for place, some in values.items() if turn < len(some)}
+                others.append(Term(points, left, (), by_place(left, array.box, dimensions, each)))
+        return _Pending(pending.bases, others)
+
+    def at_place(
+        self, array: Array, left: tuple[Expr, ...], place: Mapping[int, int], terms: Sequence[Term]
+    ) -> list[Expr]:
+        """What the elements of one place get, in sums of some terms."""
+        dimensions = [dimension for dimension in range(len(left)) if dimension not in place]
+        terms = [replace(term, left=tuple(term.left[each] for each in dimensions)) for term in terms]
+        sums = [term for term in terms if term.reduced]
+        whole: list[str | Term] = [term for term in terms if not term.reduced]
+        if sums:
+            box = tuple(array.box[each] for each in dimensions)
+            wish = "_".join([f"d{array.name}", *map(str, place.values())])
+            own = self.draft.array(wish, array.dtype.compute, box)
+            self.emit(own, _Pending([], sums), declared=False)
+            whole.append(own)
+        at = tuple(left[each] for each in dimensions)
+        return [self.combined(some, at) for some in in_parts(whole)]
 
     def parts(self, step: Step, bar: Expr, first: tuple[Expr, ...] = ()) -> list[Part]:
         """What each read of the value gets."""
@@ -474,7 +514,7 @@ class _Reverse:
         """The derivative by a parameter."""
         array = self.about.arrays[name]
         own = self.draft.array(f"d{name}", array.dtype, array.box, array.pairs)
-        pending = self.pending.pop(name, _Pending())
+        pending = self.at_places(name, self.pending.pop(name, _Pending()))
         if array.dtype.compute is array.dtype:
             self.emit(own, pending, declared=True)
             return own
@@ -553,12 +593,9 @@ class _Reverse:
     def plain(self, own: str, array: Array, whole: Sequence[str | Term]) -> list[Step]:
         """Statements that begin a derivative with what is known of each element."""
         steps: list[Step] = []
-        for start in range(0, len(whole), MOST_TERMS):
-            some = whole[start : start + MOST_TERMS]
-            terms = [each for each in some if isinstance(each, Term)]
-            points, left = self.names_of(array, terms)
-            total = self.combined(_Pending([each for each in some if isinstance(each, str)], terms), left)
-            steps.append(Step(own, "=", False, points, left, total))
+        for some in in_parts(whole):
+            points, left = self.names_of(array, some.terms)
+            steps.append(Step(own, "=", False, points, left, self.combined(some, left)))
         return steps
 
     def names_of(self, array: Array, plain: Sequence[Term]) -> tuple[tuple[Point, ...], tuple[Expr, ...]]:
@@ -577,12 +614,16 @@ def divided(left: tuple[Expr, ...], stride: Stride) -> tuple[Expr, ...]:
 
 def by_residue(left: tuple[Expr, ...], stride: Stride, values: Sequence[Expr]) -> Expr:
     """The value that belongs to the residue of an element."""
-    remainder = Binary("%", left[stride.dimension], int64(stride.step), DType.INT64)
-    total = values[-1]
-    for place, value in reversed(list(enumerate(values[:-1]))):
-        if not (is_number(value, 0) and is_number(total, 0)):
-            total = Select(compared("==", remainder, int64(place)), value, total, value.dtype)
-    return total
+    return by_number(Binary("%", left[stride.dimension], int64(stride.step), DType.INT64), 0, values)
+
+
+def in_parts(whole: Sequence[str | Term]) -> Iterator[_Pending]:
+    """What is known of each element of a derivative, in sums of some terms."""
+    for start in range(0, len(whole), MOST_TERMS):
+        some = whole[start : start + MOST_TERMS]
+        yield _Pending(
+            [each for each in some if isinstance(each, str)], [each for each in some if isinstance(each, Term)]
+        )
 
 
 def put(term: Term, left: Sequence[Expr]) -> Expr:

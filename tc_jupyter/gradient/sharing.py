@@ -4,19 +4,23 @@ Worked example: `Y(i) = g(exp(X(i)), exp(X(i)))` is `V(i) = exp(X(i))  Y(i) = g(
 derivative instead of two. Complex functions have dozens of such places, one inside the other: a quotient names its divisor eight
 times. Short values stay as they are: what is written by hand is read again in the derivative.
 
+Backwards, a divisor of several active elements is named, too: `O(i, j) = I(i, j) / (P(i) + Q(j))` gives `dP` and `dQ` a sum of what
+the divisor gets, which is divided once. So is the operand of a function that takes long.
+
 A part becomes a temporary only where it is computed at every point and where no subscript leaves its array at any.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
-from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, Select, children, rebuild, walk
+from tc_jupyter.program import Binary, Call, Const, Expr, IndexVar, Read, Select, children, rebuild, walk
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import constant, nonnegative
 
+from .partials import CHEAP_SLOPES, SLOPES_OF_VALUES, depends
 from .steps import Array, Bounds, Step, Steps, root, version
 
 LONG = 150
@@ -25,11 +29,16 @@ WORTH = 6
 """Nodes of a part: fewer are as short as its name."""
 
 
-def shared(about: Steps) -> Steps:
-    """The steps with temporaries for what long values have several times."""
+def shared(about: Steps, active: Container[str] = ()) -> Steps:
+    """The steps with temporaries for what long values have several times.
+
+    Args:
+        active: tensors whose derivatives a slope is to be found for once, if it takes long.
+    """
     arrays, last, steps = dict(about.arrays), dict(about.last), list[Step]()
     for step in about.steps:
-        for part in _named(step, arrays) if _is_long(step) else (step,):
+        steep = _steep(step.value, active) if active and _is_plain(step) else frozenset[Expr]()
+        for part in _named(step, arrays, steep) if steep or _is_long(step) else (step,):
             if part is not step and root(part.target) != root(step.target):
                 name = root(part.target)
                 arrays[name] = Array(name, part.value.dtype, tuple(point.bounds for point in part.points))
@@ -38,14 +47,36 @@ def shared(about: Steps) -> Steps:
     return about if len(steps) == len(about.steps) else replace(about, arrays=arrays, last=last, steps=tuple(steps))
 
 
+def _is_plain(step: Step) -> bool:
+    return not (step.order or step.block or step.conditions) and step.operator in ("=", "+")
+
+
 def _is_long(step: Step) -> bool:
-    plain = not (step.order or step.block or step.conditions) and step.operator in ("=", "+")
-    return plain and sum(1 for _ in walk(step.value)) >= LONG
+    return _is_plain(step) and sum(1 for _ in walk(step.value)) >= LONG
 
 
-def _named(step: Step, arrays: Mapping[str, Array]) -> Iterator[Step]:
+def _steep(value: Expr, active: Container[str]) -> frozenset[Expr]:
+    """The operands of several active elements whose slope is a division, or a function that the value does not tell."""
+
+    def several(operand: Expr) -> bool:
+        reads = {node for node in walk(operand) if isinstance(node, Read) and root(node.tensor) in active}
+        return len(reads) > 1 and depends(operand, lambda read: root(read.tensor) in active)
+
+    found = set[Expr]()
+    for node in walk(value):
+        match node:
+            case Binary(op="/", right=right, dtype=dtype) if dtype.is_float:
+                found.add(right)
+            case Call(function=name, arguments=arguments) if node is not value or name not in SLOPES_OF_VALUES:
+                found.update(arguments if name not in CHEAP_SLOPES else ())
+            case _:
+                pass
+    return frozenset(each for each in found if several(each))
+
+
+def _named(step: Step, arrays: Mapping[str, Array], steep: Container[Expr]) -> Iterator[Step]:
     """The steps of temporaries, and the step that reads them."""
-    always, uses = _always(step.value), _uses(step.value)
+    always, uses, long = _always(step.value), _uses(step.value), _is_long(step)
     taken = {*arrays}
     names: dict[Expr, Expr] = {}
     made: list[Step] = []
@@ -56,7 +87,8 @@ def _named(step: Step, arrays: Mapping[str, Array]) -> Iterator[Step]:
             return found
         below = children(node)
         new = rebuild(node, tuple([visit(child) for child in below])) if below else node
-        if uses[node] > 1 and node in always and _is_worth_a_name(node, step, arrays):
+        again = long and uses[node] > 1 and sum(1 for _ in walk(node)) >= WORTH
+        if (again or node in steep) and node in always and _may_have_a_name(node, step, arrays):
             points = tuple(point for point in step.points if point.name in index_names(node))
             name = next(each for k in range(1, len(uses) + 1) if (each := f"{root(step.target)}.v{k}") not in taken)
             taken.add(name)
@@ -115,10 +147,10 @@ def _inside(node: Expr, chosen: frozenset[str]) -> Iterator[tuple[Expr, frozense
         yield each, chosen
 
 
-def _is_worth_a_name(node: Expr, step: Step, arrays: Mapping[str, Array]) -> bool:
-    nodes = list(walk(node))
-    reads = [each for each in nodes if isinstance(each, Read)]
-    if not node.dtype.is_float or isinstance(node, Read) or len(nodes) < WORTH or not reads:
+def _may_have_a_name(node: Expr, step: Step, arrays: Mapping[str, Array]) -> bool:
+    """Whether a part is a float as large as another array, whose subscripts stay inside."""
+    reads = [each for each in walk(node) if isinstance(each, Read)]
+    if not node.dtype.is_float or isinstance(node, Read) or not reads:
         return False
     names, ranges = index_names(node), {point.name: point.bounds for point in step.points}
     indices = [{at.name for at in read.indices if isinstance(at, IndexVar)} for read in reads]

@@ -984,6 +984,7 @@ def cache_read(
     reindex: bool = False,
     value: bool = False,
     only: int | None = None,
+    order: tuple[int, ...] | None = None,
 ) -> tuple[StageGraph, str]:
     """Add a stage that copies `tensor` for the stages that read it; it has loops of its own and moves like any stage.
 
@@ -1017,6 +1018,7 @@ def cache_read(
         value: let the copy hold what the consumer computes from the element alone, `exp(A(i, k))` or `A(i, k) / S(i)`: the largest
             expression around the access that has no other indices. For one consumer, which has no moves yet.
         only: of different accesses of one consumer to the tensor, the number of the one that reads the copy: 0 is the first one.
+        order: the dimensions of the tensor in the order of the copy: with `(1, 0)`, `A.cache(c, i)` is `A(i, c)`.
 
     Returns:
         The new graph and the name of the new stage (`A.cache`, `A.cache#2`, ...).
@@ -1026,11 +1028,11 @@ def cache_read(
             of sums of its indices; nothing is computed from it alone; there is no such access).
     """
     chosen = [name for name, given in (("reindex", reindex), ("value", value), ("only", only is not None)) if given]
-    if chosen and (others or widen or (chosen[1:] and reindex)):
-        if others or widen:
+    if chosen and (others or widen or order or (chosen[1:] and reindex)):
+        if others or widen or order:
             message, help = (
-                f"`{chosen[0]}` is for one consumer, and keeps the type",
-                "leave out the other consumers and `widen`",
+                f"`{chosen[0]}` is for one consumer, and keeps the type and the order of dimensions",
+                "leave out the other consumers, `widen` and `order`",
             )
         else:
             message, help = f"`reindex` does not go with `{chosen[1]}`", f"leave out `{chosen[1]}`"
@@ -1052,17 +1054,19 @@ def cache_read(
     source = graph.program.tensor(tensor)
     name = _fresh(graph, f"{tensor}.cache")
     wide = _wide_type(graph, user, tensor, widen)
-    box = graph.boxes[tensor]
-    names = _copy_indices(reads[0], len(box.bounds), graph)
-    read = Read(tensor, tuple(IndexVar(index) for index in names), source.dtype)
-    text = f"{name}({', '.join(names)}) = {tensor}({', '.join(names)})"
+    places = _order_of_copy(graph, user, order, source.rank)
+    box = Box(tuple(graph.boxes[tensor].bounds[place] for place in places))
+    inside = _copy_indices(reads[0], source.rank, graph)
+    names = tuple(inside[place] for place in places)
+    read = Read(tensor, tuple(map(IndexVar, inside)), source.dtype)
+    text = f"{name}({', '.join(names)}) = {tensor}({', '.join(inside)})"
     copy = _copy(name, names, box, cast(read, wide or source.dtype.compute), text, user)
     dtype = wide or source.dtype
     cached = Tensor(name, dtype, source.rank, "temporary")
 
     def redirect(expr: Expr) -> Expr | None:
         if isinstance(expr, Read) and expr.tensor == tensor and (only is None or expr == reads[0]):
-            return replace(expr, tensor=name, dtype=dtype)
+            return replace(expr, tensor=name, dtype=dtype, indices=tuple(expr.indices[place] for place in places))
         if isinstance(expr, Cast) and isinstance(expr.operand, Read) and expr.operand.tensor == name:
             return cast(expr.operand, expr.dtype)
         return None
@@ -1075,6 +1079,19 @@ def cache_read(
     if producers and producers[-1].attach.kind == "at":
         stage = replace(stage, attach=producers[-1].attach)
     return _valid(graph, _insert(graph, _before_loops(graph, users, writers), stage, cached, box), user), name
+
+
+def _order_of_copy(graph: StageGraph, user: Stage, order: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    """The dimensions of a tensor in the order of a copy.
+
+    Raises:
+        CompileError: TC401 (a dimension is missing).
+    """
+    places = tuple(range(rank)) if order is None else tuple(order)
+    if sorted(places) != list(range(rank)):
+        message = f"`order` has to name each of the {rank} dimensions once"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, f"such as `{tuple(range(rank))[::-1]}`")
+    return places
 
 
 def _before_loops(graph: StageGraph, users: Sequence[Stage], writers: Sequence[str]) -> str:

@@ -161,8 +161,9 @@ class Schedule:
         reindex: bool = False,
         value: bool = False,
         only: int | None = None,
+        order: tuple[int, ...] | None = None,
     ) -> Schedule:
-        flags = {"widen": widen, "reindex": reindex, "value": value}
+        flags = {"widen": widen, "reindex": reindex, "value": value, "order": order}
         given: dict[str, Any] = {key: flag for key, flag in flags.items() if flag}
         if only is not None:
             given["only"] = only

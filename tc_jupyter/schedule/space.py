@@ -76,7 +76,7 @@ def default_schedule(
 
 
 def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
-    schedule = windows.copied(prologues.computed_once(schedule, facts))
+    schedule = pixels.in_planes(windows.copied(prologues.computed_once(schedule, facts)), facts)
     names = schedule.stages
     in_order = {name for name in names if ordered.is_ordered(schedule.graph.stage(name))}
     for name in (name for name in names if name not in in_order):
@@ -86,7 +86,7 @@ def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
         schedule = schedule if found is None else found
     taken = {name for name in schedule.stages if _has_loops_of_its_own(schedule.graph.stage(name))}
     schedule = rows.fuse_rows(schedule, reduction.short_rows(schedule, facts))
-    schedule = rows.fuse_pieces(schedule, target, taken)
+    schedule = rows.fuse_pieces(schedule, target, facts, taken)
     for name in names:
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in taken:

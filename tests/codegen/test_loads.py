@@ -1,5 +1,7 @@
 """How lanes are read: rows that are shorter than a vector and wrap around in it, more than once."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -32,3 +34,26 @@ def test_remainders_by_a_number_wrap_around_in_a_vector(period):
         b = numbers.integers(-5, 6, length).astype(np.int32)
         at = (np.arange(length) - np.arange(40)[:, None]) % period
         np.testing.assert_array_equal(f(a, b), (a[at] * b).max(axis=1))
+
+
+def masks(text):
+    """The names of the masks of what is read, but of those that only say where a row ends."""
+    found = tc.compile(text, target="cpu").f.source("llvm")
+    return set(re.findall(r"@llvm\.masked\.load.*<\d+ x i1> %([a-z]+)", found)) - {"inside"}
+
+
+CHOICE = "X(i, j) > B(j) ? X(i, j)*{at} + X(i, j)*X(i, j)*C(j)*C(j) + sqrt(C(j)) / B(j) : 0"
+
+
+def test_a_choice_between_what_is_there_reads_without_a_mask():
+    """Where lanes choose for themselves a mask saves no work."""
+    head = "def f(float(N, M) X, float(M) B, float(M) C) -> (Y) { Y(i) +=! "
+    assert not masks(f"{head}{CHOICE.format(at='C(j)')} }}")
+    assert masks(f"{head}j > 0 && {CHOICE.format(at='C(j - 1)')} }}")
+
+
+def test_what_was_not_chosen_changes_nothing():
+    f = tc.compile(f"def f(float(N, M) X, float(M) B, float(M) C) -> (Y) {{ Y(i) +=! {CHOICE.format(at='C(j)')} }}").f
+    x, b, c = np.ones((3, 100), "f"), np.zeros(100, "f"), np.ones(100, "f")
+    b[::2], c[1::2], x[:, 1::2] = 0.5, -1, -1
+    np.testing.assert_array_equal(f(x, b, c), [200] * 3)

@@ -269,3 +269,26 @@ def test_few_elements_in_a_row_are_another_class():
             x, w = np.full((5, count, values), 3, np.uint8), np.arange(values, dtype=np.uint8)
             for _ in range(3):
                 np.testing.assert_array_equal(function(x, w), x * w)
+
+
+BOXES = """def f(float(N, 4) A, float(M, 4) B) -> (O, S) {
+    O(i, j) = min(A(i, 2), B(j, 2)) - max(A(i, 0), B(j, 0))
+    S(j) +=! A(i, 1) * B(j, 3) - min(A(i, 3), B(j, 1)) * O(i, j)
+}"""
+
+
+def test_values_with_names_that_are_read_again_are_planes_of_one_copy():
+    f = tc.compile(BOXES).f
+    assert str(f.default_schedule().to_python()).count("order=(1, 0)") == 1
+    random = np.random.default_rng(1)
+    a, b = (random.uniform(-1, 1, (rows, 4)).astype("f") for rows in (50, 70))
+    overlap = np.minimum(a[:, None, 2], b[None, :, 2]) - np.maximum(a[:, None, 0], b[None, :, 0])
+    sums = (a[:, None, 1] * b[None, :, 3] - np.minimum(a[:, None, 3], b[None, :, 1]) * overlap).sum(axis=0)
+    for found, expected in zip(f(a, b), (overlap, sums), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", ["B(i, 0) * B(i, 1)", "A(i) * B(i, 3)", "B(i, 0)"])
+def test_values_that_are_read_once_are_not_copied(value):
+    f = tc.compile(f"def f(float(N) A, float(N, 4) B) -> (O) {{ O(i) = {value} }}").f
+    assert "order=" not in str(f.default_schedule().to_python())

@@ -74,3 +74,30 @@ def test_the_text_grows_with_the_value():
     """It was twice as long for every part more."""
     short, long = (len(tc.compile(chain(length), target="interpreter").f.vjp().text) for length in (6, 12))
     assert long < 2.5 * short
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("2/(B(j) + A(i)*C(j))", "V = B(j) + A(i) * C(j)"),
+        ("B(j) + 2*log(A(i) + B(j))", "V = A(i) + B(j)"),
+        ("sqrt(A(i) - B(j))", "V = A(i) - B(j)"),
+        ("exp(A(i) - B(j))", ""),  # its slope is its value
+        ("max(A(i) - B(j), 0)", ""),
+        ("(A(i) - B(j))/C(j)", ""),
+        ("(A(i) > 0 ? A(i)/(A(i) + B(j)) : 0)", ""),  # not divided at every point
+    ],
+)
+def test_a_slope_that_takes_long_is_found_once_for_several_elements(value, named):
+    """The sums for `A` and `B` have what the divisor gets, and divide nothing."""
+    text = f"def f(double(N) A, double(M) B, double(M) C) -> (Y) {{ Y(i, j) = {value} }}"
+    f = tc.compile(text, target="interpreter").f
+    found = f.vjp().text
+    lines = [line.strip() for line in found.splitlines() if line.strip().startswith("Y_v1(i, j)")]
+    assert lines == ([named.replace("V =", "Y_v1(i, j) =")] if named else [])
+    sums = [line for line in found.splitlines() if "+=!" in line]
+    assert not named or not any("/" in line for line in sums)
+    random = np.random.default_rng(4)
+    a, b, c = random.uniform(2, 3, 3), random.uniform(0.3, 0.9, 4), random.uniform(0.3, 0.9, 4)
+    for place, each in enumerate(f.vjp()(a, b, c, np.ones((3, 4)))):
+        np.testing.assert_allclose(each, differences(f, [a, b, c], place), rtol=1e-6, atol=1e-8)

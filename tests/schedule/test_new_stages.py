@@ -303,6 +303,17 @@ def test_several_stages_read_one_copy():
     np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 5})["O"], 10 * x)
 
 
+def test_a_copy_may_have_its_dimensions_in_another_order():
+    text = "def f(float(2:N + 2, M, 3) X) -> (O) { O(i, j) = X(i, j, 2) + X(i, j, 0) }"
+    schedule = default(text).cache_read("X", "O", order=(2, 0, 1))
+    assert [str(read.indices[0].value) for read in schedule.graph.stage("O").statement.reads()] == ["2", "0"]
+    x = np.arange(24, dtype="float32").reshape(4, 2, 3)
+    np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 4, "M": 2})["O"], x[..., 2] + x[..., 0])
+    said = refused(default(text).cache_read, "X", "O", order=(0, 2, 2))
+    assert (said.code.number, said.help) == ("TC401", "such as `(2, 1, 0)`")
+    assert "keeps the type" in refused(default(text).cache_read, "X", "O", only=0, order=(2, 0, 1)).message
+
+
 WRAPPED = "def f(float(N) X, float(K) F) -> (Y) { Y(i) +=! X((i+k)%N) * F(k) where i in 0:N }"
 BORDERED = (
     "def f(float(H,W) X, float(3,3) F) -> (Y) "

@@ -35,7 +35,7 @@ from tc_jupyter.program import (
     on_data,
     walk,
 )
-from tc_jupyter.program.integers import conjunction, has_read, maximum, minimum, plus
+from tc_jupyter.program.integers import conjunction, has_read, maximum, minimum, plus, reads_elements
 from tc_jupyter.schedule import tuning
 
 from . import arith
@@ -68,6 +68,11 @@ def _is_narrow(expr: Expr) -> bool:
             return small and _is_narrow(left) and _is_narrow(right)
         case _:
             return all(_is_narrow(child) for child in children(expr))
+
+
+def reads_by_elements(expr: Expr) -> bool:
+    """Whether elements say what is read."""
+    return any(isinstance(node, Read) and any(map(reads_elements, node.indices)) for node in walk(expr))
 
 
 def _number(expr: Expr) -> float | None:
@@ -399,11 +404,14 @@ class Values(Counters, ABC):
                 return False
 
     def costs_nothing(self, condition: Expr, then: Expr, otherwise: Expr) -> bool:
-        """Whether both sides of a choice are computed in all lanes: they read nothing, or little that is there in any case."""
+        """Whether both sides of a choice are computed in all lanes: they read nothing, or what is there in any case."""
         if self.needs(then) is not None and self.needs(otherwise) is not None:
             return True
-        there = self.vector is not None and self.kernel.unguarded and on_data(condition)
-        return there and is_cheap(then) and is_cheap(otherwise)
+        if self.vector is None or not self.kernel.unguarded or not on_data(condition):
+            return False
+        if self.varies(condition):  # a mask saves no work, but perhaps reads that are anywhere
+            return not any(map(reads_by_elements, (then, otherwise)))
+        return is_cheap(then) and is_cheap(otherwise)
 
     def in_lanes(self, condition: Expr, lanes: int) -> Value:
         """A condition with one answer per lane; that on elements is asked in all lanes, as a choice between vectors by one
