@@ -57,3 +57,20 @@ def test_what_was_not_chosen_changes_nothing():
     x, b, c = np.ones((3, 100), "f"), np.zeros(100, "f"), np.ones(100, "f")
     b[::2], c[1::2], x[:, 1::2] = 0.5, -1, -1
     np.testing.assert_array_equal(f(x, b, c), [200] * 3)
+
+
+@pytest.mark.parametrize("divisor", [2, 3, 5, 7, 8, 100])
+@pytest.mark.parametrize("weight", [1, 2, 3, 5, -2])
+@pytest.mark.parametrize("op", ["/", "%"])
+def test_sums_read_at_quotients_and_remainders_in_vectors(op, weight, divisor):
+    """Also of positions that fall, or grow by more than the divisor."""
+    shift = max(0, -200 * weight)
+    place = f"({weight}*i + {shift}) {op} {divisor}"
+    f = tc.compile(f"def f(int32(N) A, int32(M) B) -> (S) {{ S +=! A(i) * B({place}) where i in 0:N }}").f
+    numbers = np.random.default_rng(0)
+    b = numbers.integers(-5, 6, 1001).astype(np.int32)
+    for length in (1, 9, 64, 200):
+        a = numbers.integers(-5, 6, length).astype(np.int32)
+        at = weight * np.arange(length) + shift
+        at = at // divisor if op == "/" else at % divisor
+        assert f(a, b) == (a * b[at]).sum()

@@ -92,3 +92,22 @@ def test_short_rows_are_turned_too(columns: int) -> None:
         (source,) = sources(text, AVX512, (columns, 300))
         assert "%turn" in source.text
         assert "masked.gather" not in source.text
+
+
+@pytest.mark.parametrize(
+    ("place", "at"),
+    [
+        ("2*j, i + j", lambda i, j: (2 * j, i + j)),
+        ("j, i - j + 70", lambda i, j: (j, i - j + 70)),
+        ("2*j + 1, 200 - i - 2*j", lambda i, j: (2 * j + 1, 200 - i - 2 * j)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float", "double", "uint8"])
+def test_pieces_of_rows_that_begin_beside_each_other_are_turned(place, at, dtype):
+    """Whole pieces of rows are read, and nothing is gathered where tiles are full."""
+    text = f"def f({dtype}(N,M) X, {dtype}(P) Z) -> (Y) {{ Y(i,j) = X({place}) + Z(i) where i in 0:P, j in 0:70 }}"
+    f = tc.compile(text).f
+    x = np.random.default_rng(0).integers(0, 100, (141, 220)).astype({"float": "f4", "double": "f8"}.get(dtype, dtype))
+    for rows in (1, 16, 37, 61):
+        z = np.arange(rows).astype(x.dtype)
+        np.testing.assert_array_equal(f(x, z), x[at(np.arange(rows)[:, None], np.arange(70))] + z[:, None])

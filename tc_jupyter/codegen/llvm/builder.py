@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -103,6 +103,11 @@ def constant(value: float | bool, dtype: DType, lanes: int = 1) -> Value:
     """A constant, the same in all lanes."""
     text = literal(value, dtype)
     return Value(text if lanes == 1 else f"splat ({register_type(dtype)} {text})", dtype, lanes)
+
+
+def numbers(lanes: Iterable[int], kind: str = "i32") -> str:
+    """A constant with a number of its own in each lane, without its type."""
+    return f"<{', '.join(f'{kind} {number}' for number in lanes)}>"
 
 
 def index(value: int) -> Value:

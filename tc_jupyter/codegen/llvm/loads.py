@@ -20,7 +20,7 @@ from tc_jupyter.program.integers import maximum, plus
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
-from .builder import Value, constant, index, mangle, memory_type, vector_type
+from .builder import Value, constant, index, mangle, memory_type, numbers, vector_type
 from .fetches import Fetches
 from .pieces import Pieces, Rows, along_rows, in_pieces, wrapped
 from .polynomial import Polynomial, add, as_expr, constant_value, step
@@ -290,9 +290,8 @@ class Loads(Fetches):
         self.b.branch_if(arith.compare(self.b, ">=", wrap.size, index(lanes)), twice, often)
         self.b.label(twice)
         kind, left = DType.INT32, arith.binary(self.b, "-", wrap.size, wrap.first)
-        numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
         counts = arith.broadcast(self.b, arith.cast(self.b, left, kind, self.f16c), lanes)
-        before = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, lanes, "before")
+        before = self.b.op(f"icmp sgt {counts.typed}, {numbers(range(lanes))}", DType.BOOL, lanes, "before")
         parts: list[Value] = []
         for first, inside in ((wrap.first, before), (arith.negate(self.b, left), arith.invert(self.b, before))):
             both = inside if mask is None else arith.logical(self.b, "and", *arith.same_lanes(self.b, inside, mask))
@@ -328,8 +327,7 @@ class Loads(Fetches):
         )
         turns = self.b.op(f"fptosi {times.typed} to <{lanes} x i32>", kind, lanes, "turns")
         whole = arith.binary(self.b, "*", turns, size)
-        numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
-        lane = self.b.op(f"sub <{lanes} x i32> <{numbers}>, {whole.text}", kind, lanes, "lane")
+        lane = self.b.op(f"sub <{lanes} x i32> {numbers(range(lanes))}, {whole.text}", kind, lanes, "lane")
         where = arith.binary(self.b, "+", first, lane)
         less = arith.binary(self.b, "-", where, size)
         where = arith.select(self.b, arith.compare(self.b, ">=", where, size), less, where)

@@ -13,7 +13,7 @@ from tc_jupyter.program.integers import plus
 
 from . import arith
 from .addresses import Addresses
-from .builder import Builder, Value, constant, mangle, memory_type, vector_type
+from .builder import Builder, Value, constant, mangle, memory_type, numbers, vector_type
 from .polynomial import Polynomial, add, mentions, polynomial
 from .storage import Storage, element_count
 
@@ -57,8 +57,8 @@ class Memory(Addresses):
 
     def reverse(self, value: Value) -> Value:
         """Lanes in the opposite order."""
-        picks = ", ".join(f"i32 {lane}" for lane in reversed(range(value.lanes)))
-        text = f"shufflevector {value.typed}, {value.type} poison, <{value.lanes} x i32> <{picks}>"
+        picks = numbers(reversed(range(value.lanes)))
+        text = f"shufflevector {value.typed}, {value.type} poison, <{value.lanes} x i32> {picks}"
         return self.b.op(text, value.dtype, value.lanes, "reversed")
 
     def strided_load(self, storage: Storage, start: Polynomial, apart: int, mask: Value | None) -> Value:
@@ -68,10 +68,10 @@ class Memory(Addresses):
         """
         assert self.vector is not None
         gain = self.vector.lanes - 1
-        places = (add(start, Polynomial((((), by),) if by else ())) for by in range(0, apart * gain, gain))
-        vectors = [self.neighbours(storage, at, mask, k * gain, apart) for k, at in enumerate(places)]
-        numbers = ((apart * lane, min(apart * lane // gain, apart - 1)) for lane in range(gain + 1))
-        return arith.picked(self.b, vectors, [(k, number - k * gain) for number, k in numbers], "apart")
+        starts = (add(start, Polynomial((((), by),) if by else ())) for by in range(0, apart * gain, gain))
+        vectors = [self.neighbours(storage, at, mask, k * gain, apart) for k, at in enumerate(starts)]
+        places = ((apart * lane, min(apart * lane // gain, apart - 1)) for lane in range(gain + 1))
+        return arith.picked(self.b, vectors, [(k, number - k * gain) for number, k in places], "apart")
 
     def neighbours(self, storage: Storage, start: Polynomial, mask: Value | None, first: int, apart: int) -> Value:
         """As many neighbours as there are lanes; the first one is element `first`, and lane `k` needs element `apart * k`."""
@@ -157,8 +157,8 @@ def lane_multiple(b: Builder, count: Value, factor: int) -> Value:
 
 def below(b: Builder, end: Value, first: int, lanes: int) -> Value:
     """Which of `lanes` neighbours from number `first` on are before number `end`."""
-    numbers = ", ".join(f"i32 {number}" for number in range(first, first + lanes))
-    return b.op(f"icmp sgt {arith.broadcast(b, end, lanes).typed}, <{numbers}>", DType.BOOL, lanes, "needed")
+    places = numbers(range(first, first + lanes))
+    return b.op(f"icmp sgt {arith.broadcast(b, end, lanes).typed}, {places}", DType.BOOL, lanes, "needed")
 
 
 # Note [Masked loads stay masked]

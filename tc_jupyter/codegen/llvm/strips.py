@@ -299,7 +299,7 @@ def _worth_while(loop: For, flat: Flat, far: bool = False) -> bool:
                 if isinstance(node, Call) and not is_inline(node.function):
                     return False
                 if isinstance(node, Read) and not (
-                    computes or in_order(node, loop.var, flat) or (far and _is_far(node, loop.var))
+                    computes or in_order(node, loop.var, flat) or (far and _is_known(node))
                 ):
                     return False
                 if (
@@ -312,9 +312,9 @@ def _worth_while(loop: For, flat: Flat, far: bool = False) -> bool:
     return True
 
 
-def _is_far(read: Read, var: str) -> bool:
-    """Whether neighbouring iterations read at a distance that only the call knows, and that is the same for all."""
-    return not any(map(has_read, read.indices)) and any(mentions(where, var) for where in read.indices[:-1])
+def _is_known(read: Read) -> bool:
+    """Whether what neighbouring iterations read is known without reading: far apart, or in any order among few elements."""
+    return not any(map(has_read, read.indices))
 
 
 def in_order(read: Read, var: str, flat: Flat) -> bool:

@@ -183,6 +183,7 @@ def _single(stmt: Stmt) -> For | None:
 def crossing_reads(inner: For, var: str, buffers: Mapping[str, Buffer]) -> Iterator[Read]:
     """Unconditional reads of contiguous buffers whose last index is `var + ...` and whose row is chosen by the vectorised loop.
 
+    The pieces of the rows may begin beside each other, as on a diagonal.
     The buffer is an input, or memory of the task that the loop does not write to.
     """
     written = {stmt.buffer for stmt in walk_statements(inner.body) if isinstance(stmt, Store)}
@@ -222,7 +223,7 @@ def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
     rows = [step(polynomial(_without_last(where, lane)), lane) for where in read.indices[:-1]]
     last = polynomial(read.indices[-1])
     linear = all(constant for _, constant in rows) and any(change != 0 for change, _ in rows)
-    return linear and step(last, var) == (1, True) and step(last, lane) == (0, True)
+    return linear and step(last, var) == (1, True) and step(last, lane)[1]
 
 
 def _without_last(where: Expr, lane: str) -> Expr:

@@ -39,7 +39,7 @@ from tc_jupyter.program.integers import conjunction, has_read, maximum, minimum,
 from tc_jupyter.schedule import tuning
 
 from . import arith
-from .builder import Value, constant, index, register_type
+from .builder import Value, constant, index, numbers, register_type
 from .counters import Counters
 from .division import divide, has_reciprocal
 from .limits import largest
@@ -200,11 +200,9 @@ class Values(Counters, ABC):
         """A quotient or remainder of positions; what is known of the divisor saves tests, or the division."""
         if expr.op == "%" and isinstance(expr.right, Size) and (once := self.wraps_once(expr)) is not None:
             return once
-        size = expr.right.value if isinstance(expr.right, Const) else 0
-        if expr.op == "%" and self.vector is not None and 0 < size <= MOST_WEIGHT // 2 and not has_read(expr.left):
-            rest = self.remainders(polynomial(expr.left), int(size)) if self.varies(expr.left) else None
-            if rest is not None:
-                return arith.cast(self.b, rest, expr.dtype, self.f16c)
+        lanes = self.divided_lanes(expr) if self.varies(expr) and not has_read(expr.left) else None
+        if lanes is not None:
+            return arith.cast(self.b, lanes, expr.dtype, self.f16c)
         left, right = self.value(expr.left), self.value(expr.right)
         match expr.right:
             case Size():
@@ -293,35 +291,42 @@ class Values(Counters, ABC):
     def remainders_compared(self, expr: Binary) -> Value | None:
         """A comparison of the remainders of neighbours by a number with a number: `j % 3 == 0`."""
         match expr:
-            case Binary(left=Binary(op="%", left=place, right=Const(value=size)), right=Const(value=limit)):
-                moves = 0 < size <= MOST_WEIGHT // 2 and abs(limit) < MOST_WEIGHT
-                rest = self.remainders(polynomial(place), int(size)) if moves else None
+            case Binary(left=Binary(op="%") as rests, right=Const(value=limit)):
+                rest = self.divided_lanes(rests) if abs(limit) < MOST_WEIGHT else None
                 return None if rest is None else arith.compare(self.b, expr.op, rest, constant(limit, rest.dtype))
             case _:
                 return None
 
-    def remainders(self, place: Polynomial, size: int) -> Value | None:
-        """The remainders of positions that move evenly from lane to lane: that of the first one and a number, less the size or not.
+    def divided_lanes(self, expr: Binary) -> Value | None:
+        """Quotients or remainders, by a number, of positions that move evenly from lane to lane; `None` for others.
 
-        The lanes are narrow, and nothing is divided but the first position.
+        Nothing is divided but the first position. What it leaves, and a number for each lane, is less than twice the divisor. The
+        lanes of that are narrow.
         """
         assert self.vector is not None
+        size = int(expr.right.value) if isinstance(expr.right, Const) else 0
+        power = size & (size - 1) == 0
+        if not 0 < size <= MOST_WEIGHT // 2 or (power and expr.op == "//"):
+            return None
+        place, lanes = polynomial(expr.left), self.vector.lanes
         change, linear = step(place, self.vector.var)
         if not change or not linear:
             return None
-        lanes = self.vector.lanes
-        first = self.value(Binary("%", as_expr(self.first_lane(place)), int64(size), DType.INT64))
-        numbers = ", ".join(f"i32 {change * lane % size}" for lane in range(lanes))
-        start = arith.broadcast(self.b, arith.cast(self.b, first, DType.INT32, self.f16c), lanes)
-        found = self.b.op(f"add {start.typed}, <{numbers}>", DType.INT32, lanes, "rest")
-        if size & (size - 1) == 0:
-            return self.b.op(
-                f"and {found.typed}, {constant(size - 1, DType.INT32, lanes).text}", DType.INT32, lanes, "rest"
-            )
+        first = as_expr(self.first_lane(place))
+        quotients, rests = zip(*(divmod(change * lane, size) for lane in range(lanes)), strict=True)
+        start = self.value(Binary("%", first, int64(size), DType.INT64))
+        start = arith.broadcast(self.b, arith.cast(self.b, start, DType.INT32, self.f16c), lanes)
+        rest = self.b.op(f"add {start.typed}, {numbers(rests)}", DType.INT32, lanes, "rest")
+        if power:
+            mask = constant(size - 1, DType.INT32, lanes)
+            return self.b.op(f"and {rest.typed}, {mask.text}", DType.INT32, lanes, "rest")
         number = constant(size, DType.INT32)
-        return arith.select(
-            self.b, arith.compare(self.b, ">=", found, number), arith.binary(self.b, "-", found, number), found
-        )
+        over = arith.compare(self.b, ">=", rest, number)
+        if expr.op == "%":
+            return arith.select(self.b, over, arith.binary(self.b, "-", rest, number), rest)
+        start = arith.broadcast(self.b, self.value(Binary("//", first, int64(size), DType.INT64)), lanes)
+        quotient = self.b.op(f"add {start.typed}, {numbers(quotients, 'i64')}", DType.INT64, lanes, "quotient")
+        return arith.binary(self.b, "+", quotient, arith.cast(self.b, over, DType.INT64, self.f16c))
 
     def lanes_below(self, place: Polynomial, end: int) -> Value:
         """Which lanes have a position below an end; it grows by one from lane to lane, so narrow numbers are compared."""
@@ -337,8 +342,7 @@ class Values(Counters, ABC):
         lanes = self.vector.lanes
         number = minimum(int64(lanes), maximum(int64(-1), as_expr(scaled(self.first_lane(place), -1))))
         lane = arith.broadcast(self.b, arith.cast(self.b, self.value(number), DType.INT32, self.f16c), lanes)
-        numbers = ", ".join(f"i32 {each}" for each in range(lanes))
-        return self.b.op(f"icmp eq {lane.typed}, <{numbers}>", DType.BOOL, lanes, "here")
+        return self.b.op(f"icmp eq {lane.typed}, {numbers(range(lanes))}", DType.BOOL, lanes, "here")
 
     def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Value:
         """`condition ? then : otherwise`; a side with reads is printed under its condition."""
@@ -453,10 +457,8 @@ class Values(Counters, ABC):
         if key not in memo:
             with self.at(vector.level):
                 first = arith.broadcast(self.b, self.value(vector.first), vector.lanes)
-                numbers = ", ".join(f"i64 {lane}" for lane in range(vector.lanes))
-                memo[key] = self.b.op(
-                    f"add {first.type} {first.text}, <{numbers}>", DType.INT64, vector.lanes, vector.var
-                )
+                lanes = numbers(range(vector.lanes), "i64")
+                memo[key] = self.b.op(f"add {first.typed}, {lanes}", DType.INT64, vector.lanes, vector.var)
         return memo[key]
 
     def first_lane(self, offset: Polynomial) -> Polynomial:
@@ -478,8 +480,7 @@ class Values(Counters, ABC):
             with nullcontext() if names is None else self.at(level):
                 # The narrower the numbers, the fewer registers the comparison takes.
                 narrow = DType.INT32 if limit <= 64 else DType.INT16
-                kind = register_type(narrow)
-                numbers = ", ".join(f"{kind} {lane}" for lane in range(limit))
+                lanes = numbers(range(limit), register_type(narrow))
                 counts = arith.broadcast(self.b, arith.cast(self.b, count, narrow, self.f16c), limit)
-                memo[key] = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, limit, "inside")
+                memo[key] = self.b.op(f"icmp sgt {counts.typed}, {lanes}", DType.BOOL, limit, "inside")
         return memo[key]

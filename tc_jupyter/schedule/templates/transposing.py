@@ -37,7 +37,7 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
         return None  # of rows that never fill a vector gathers take longer than single elements
     for read in stage.statement.reads():
         moves = [from_expr(index) for index in read.indices]
-        if not moves or step_of(moves[-1], last) != 0 or all(step_of(move, last) == 0 for move in moves):
+        if not moves or step_of(moves[-1], last) is None or all(step_of(move, last) == 0 for move in moves[:-1]):
             continue
         inner = next((index for index in outputs[:-1] if step_of(moves[-1], index) in (1, -1)), None)
         if inner is not None:
