@@ -76,7 +76,7 @@ from .build import Build, build
 from .call_numbers import CallNumbers
 from .derivatives import Derivation, Kind, checked, derivation, differentiable, remembering, worth_saving
 from .function_analysis import FunctionAnalysis
-from .stored_builds import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
+from .stored_builds import KernelPlan, identity, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,8 @@ class Definition:
         self._backwards: dict[tuple[tuple[int, ...], bool], autograd.Backward] = {}
         self.rule: Definition | None = None if options.rule is None else options.rule.definition()
         self._lock = threading.Lock()
-        self.key = autograd.known(self, f"{options}")
+        chosen = f"{options.target} {options.check} {options.specialize} {options.tf32}"
+        self.key = autograd.known(self, identity(self.program, chosen, "" if self.rule is None else self.rule.key))
 
     @property
     def name(self) -> str:

@@ -41,7 +41,7 @@ from tc_jupyter.schedule import Step, Target, steps_to_data
 
 from .build import Build, schedule_store, tuning_key
 
-_FOLDERS = ("program", "ranges", "schedule", "loops", "codegen", "compiler", "runtime")
+_FOLDERS = ("program", "ranges", "gradient", "schedule", "loops", "codegen", "compiler", "runtime")
 """Of the package: what code depends on beside the program."""
 
 
@@ -135,11 +135,11 @@ def plan_key(program: Program, layout: Layout, target: Target, steps: tuple[Step
         schedule = json.dumps([kind, steps_to_data(steps)], default=operator.index)
     except TypeError:
         return ""
-    values = [_text(program), _text(layout), _text(target), schedule, str(checked)]
+    values = [whole_text(program), whole_text(layout), whole_text(target), schedule, str(checked)]
     return key_of("plan", *values, jit.version(), jit.host_feature_string(), _PACKAGE)
 
 
-def _text(value: Any) -> str:
+def whole_text(value: Any) -> str:
     """All fields of a frozen value; the same in every process."""
     content = [getattr(value, each.name) for each in fields(value)]
     return repr([sorted(each) if isinstance(each, frozenset) else each for each in content])
@@ -162,6 +162,14 @@ def _package() -> str:
 
 _PACKAGE = _package()
 """Looked at when the package is imported: what is edited later is not what runs."""
+
+
+def identity(program: Program, *others: str) -> str:
+    """What a call and its derivatives depend on beside the arguments: the def, the other texts, and this package.
+
+    PyTorch keeps compiled graphs on disk, which another process takes for equal defs alone.
+    """
+    return key_of("def", whole_text(program), *others, _PACKAGE)
 
 
 def keep(key: str, plans: Sequence[KernelPlan], store: DiskCache) -> None:

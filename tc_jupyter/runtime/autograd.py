@@ -7,7 +7,6 @@ Worked example: after `y = f(x)` with `x.requires_grad`, `y.sum().backward()` ca
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,13 +63,12 @@ KNOWN: WeakValueDictionary[str, Any] = WeakValueDictionary()
 """Defs by what names them inside `torch.compile`."""
 
 
-def known(about: object, text: str) -> str:
-    """A key for a def, which follows from its text as long as there is one such def."""
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    key, number = digest, 1
+def known(about: object, identity: str) -> str:
+    """A key for a def, which follows from all that it depends on as long as there is one such def."""
+    key, number = identity[:16], 1
     while key in KNOWN:
         number += 1
-        key = f"{digest}_{number}"
+        key = f"{identity[:16]}_{number}"
     KNOWN[key] = about
     return key
 

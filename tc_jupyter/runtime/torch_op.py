@@ -2,8 +2,11 @@
 
 It is imported by the first call that PyTorch traces, and is no part of a call that PyTorch does not.
 
+The derivative of a def is told by the key of the def and the places of the parameters by which it derives: PyTorch keeps graphs on
+disk, and a process that takes one from there has compiled the def, but has not derived it.
+
 Worked example: with `g = torch.compile(lambda x: f(x).sin(), fullgraph=True)`, `g(x)` calls
-`torch.ops.tc_jupyter.call([x], key, [], [])`.
+`torch.ops.tc_jupyter.call([x], "1f0c:t", [], [])`, where `1f0c` is the key of `f`. Backwards, `"1f0c>0:tt"` is called.
 """
 
 from __future__ import annotations
@@ -40,7 +43,20 @@ def _arguments(tensors: Sequence[Any], key: str, integers: Sequence[int], floats
 
 
 def _known(key: str) -> Traceable:
-    return KNOWN[key.partition(":")[0]]
+    base, *derived = _named(key).split(">")
+    about: Traceable | None = KNOWN.get(base)
+    if about is None:
+        raise RuntimeError(
+            "a graph of PyTorch calls a def that is not compiled here: run its cell or `tc.compile` first"
+        )
+    for places in derived:
+        about = about.backward_of(tuple(map(int, places.split(","))))[0].about
+    return about
+
+
+def _named(key: str) -> str:
+    """What names the def, without the kinds of the arguments."""
+    return key.partition(":")[0]
 
 
 @torch.library.custom_op("tc_jupyter::call", mutates_args=())
@@ -71,7 +87,8 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
     tensors, results = saved[: ctx.count], saved[ctx.count :]
     at = [place for place, kind in enumerate(ctx.key.partition(":")[2]) if kind == "t"]
     wanted = [number for number, needed in enumerate(ctx.needs_input_grad[0]) if needed]
-    back, places = about.backward_of(tuple(at[number] for number in wanted))
+    by = tuple(at[number] for number in wanted)
+    back, places = about.backward_of(by)
     arguments = _arguments(tensors, ctx.key, ctx.integers, ctx.floats)
     cotangents = [
         torch.zeros_like(result) if grad is None else grad
@@ -79,7 +96,7 @@ def _backwards(ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
         if is_float
     ]
     kept = [*(arguments[place] for place in back.takes), *(results[place] for place in back.saved)]
-    found = _call(back.about.key, [*kept, *cotangents])
+    found = _call(f"{_named(ctx.key)}>{','.join(map(str, by))}", [*kept, *cotangents])
     answer: list[Any] = [None] * ctx.count
     for place, value in zip(places, found, strict=True):
         if place in at and at.index(place) in wanted:

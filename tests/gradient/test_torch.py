@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -226,3 +229,28 @@ def test_an_exported_program_calls_defs(module):
     x = leaf(3, 4).detach()
     program = torch.export.export(Model(), (x,))
     torch.testing.assert_close(program.module()(x), torch.softmax(x, 1) + 1)
+
+
+AGAIN = """
+import sys, torch, tc_jupyter as tc
+texts = ["def f(float(N) X, float(N) W) -> (Y) { Y(i) = sin(X(i))*W(i) }", "def g(float(N) X, float(N) W) -> (Y) { Y(i) = W(i) - X(i) }"]
+order = [0, 1] if sys.argv[1] == "first" else [1, 0]
+cell = tc.compile(" ".join(texts[each] for each in order), target="cpu")
+graph = torch.compile(lambda x, w: cell.f(x, w).sum() + 2 * cell.g(x, w).sum(), fullgraph=True, dynamic=True)
+x, w = (torch.rand(7, requires_grad=True) for _ in range(2))
+graph(x, w).backward()
+torch.testing.assert_close(x.grad, torch.cos(x) * w - 2)
+torch.testing.assert_close(w.grad, torch.sin(x) + 2)
+"""
+
+
+@pytest.mark.slow
+def test_another_process_takes_the_graph_from_the_disk(tmp_path):
+    """It has not derived the defs, and has made them in another order."""
+    script = tmp_path / "again.py"
+    script.write_text(AGAIN)
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "graphs")}
+    for run in ("first", "first", "second"):
+        done = subprocess.run([sys.executable, script, run], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert any((tmp_path / "graphs").rglob("*"))
