@@ -3032,6 +3032,8 @@ class _StatementChecker:
                 fix = None  # `+=!` would read its own target, too
             elif (axis := self.expressions.along_axis(reduction)) is not None:
                 help, fix = axis
+            elif (extreme := self.extreme_meant(reduction)) is not None:
+                help, fix = extreme
             elif self.filters and not self.names.left:  # one element may be meant, as the last one that fulfils them
                 fix, help = None, "`+=!` adds the values that fulfil the condition, `max=!` takes the largest one"
             elif node.indices is None and self.owner.elements.is_read_beside(node, tuple(reduction)):
@@ -3052,6 +3054,17 @@ class _StatementChecker:
                 help=f"it starts from the identity: say so with `{node.operator}!`{other}",
                 fix=fix,
             )
+
+    def extreme_meant(self, reduction: Collection[str]) -> tuple[str, Fix] | None:
+        """`Y(i) = max(X(i, j), 0)` takes the largest value over `j`, or 0: a sum of maxima is never what it says."""
+        match self.node.value:
+            case tree.Apply(tree.Name("max" | "min" as name), [_, _, *_]):
+                which = "largest" if name == "max" else "smallest"
+                over = _listed([f"`{index}`" for index in reduction])
+                help = f"`{name}` compares its arguments at one point; `{name}=!` takes the {which} value over {over}"
+                return help, Fix(f"replace `=` by `{name}=!`", (Edit(self.node.operator_span, f"{name}=!"),))
+            case _:
+                return None
 
     def as_operator(self, written: WrittenOut) -> tuple[str, Fix | None]:
         """How an accumulation is said that is written out."""
