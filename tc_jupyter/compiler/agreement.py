@@ -111,6 +111,8 @@ def _close(number: int, expected: Any, found: Any, judge: Judge | None) -> bool:
         if first.shape != second.shape:
             return False
         dtype = judge.dtype(number) if judge else DType(first.dtype.name)
+        if not dtype.is_float and _is_rounded(first, second):
+            return False
         pair = _Floats(dtype, first, second) if dtype.is_float else _Whole(first, second)
     except (ArgumentProblem, TypeError, ValueError):
         return False
@@ -167,6 +169,17 @@ class _Whole:
     def usual(self) -> bool:
         """Whether they agree where nothing is known about the def."""
         return not self.open.size
+
+
+def _is_rounded(first: Array, second: Array) -> bool:
+    """Whether an integer of 64 bits is near a float that it does not equal: NumPy rounds it to compare them."""
+    same = first == second
+    for whole, other in ((first, second), (second, first)):
+        if whole.dtype.kind in "iu" and other.dtype.kind == "f":
+            inside = same & (other < float(np.iinfo(whole.dtype).max) + 1)
+            exact = np.where(inside, other, 0).astype(whole.dtype) == whole
+            return bool((same & ~(inside & exact)).any())
+    return False
 
 
 def _apart(first: Array, second: Array) -> tuple[Array, Array]:

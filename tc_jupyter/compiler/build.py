@@ -12,34 +12,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import AlikePrinter, emit_as_twin, show_passes
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.loops import (
-    Block,
-    Check,
-    If,
-    Kernel,
-    PointCheck,
-    lower,
-    lower_later,
-    simplify,
-    simplify_expr,
-    walk_statements,
-    with_points,
-    without_empty_rounds,
-)
-from tc_jupyter.program import Binary, DType, Expr, Program, Size, int64, walk
-from tc_jupyter.ranges import Ranges, to_expr
+from tc_jupyter.loops import Kernel, PointCheck, lower, lower_later, simplify, with_points, without_empty_rounds
+from tc_jupyter.program import Program
+from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.cache import default_folder, key_of
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.schedule import (
     Schedule,
     ScheduleStore,
-    Stage,
     StageGraph,
     StoreKey,
     SymbolicBounds,
@@ -135,7 +120,6 @@ def build(
         kernel = simplify(_fitted(later[number](), layout))
         if layout.empty:
             kernel = without_empty_rounds(with_points(kernel, checks is not None, zeros=True))
-            kernel = _if_read(kernel, bounds.graph, bounds.graph.roots[number])
         elif target.kind != "interpreter":
             kernel = simplify(with_points(kernel, checks is not None))
         return replace(kernel, facts=known)
@@ -156,32 +140,6 @@ def _inlined(checks: Sequence[PointCheck], graph: StageGraph) -> tuple[PointChec
         condition, *values = expressions_inlined(graph, (check.condition, *check.values))
         found.append(replace(check, condition=condition, values=tuple(values)))
     return tuple(found)
-
-
-def _if_read(kernel: Kernel, graph: StageGraph, stage: Stage) -> Kernel:
-    """The kernel of a temporary, run where a statement that reads it has points: empty ranges leave some without.
-
-    One that looks at data runs in any case.
-    """
-    if stage.name in graph.outputs or any(isinstance(each, Check) for each in walk_statements(kernel.body)):
-        return kernel
-    tests = [_has_points(user) for user in graph.consumers(stage.name)]
-    known = [test for test in tests if test is not None]
-    if not tests or len(known) < len(tests):
-        return kernel
-    some = simplify_expr(reduce(lambda left, right: Binary("||", left, right, DType.BOOL), known))
-    asked = {node.name for node in walk(some) if isinstance(node, Size)}.union(kernel.sizes)
-    sizes = dict.fromkeys((*(name for name in graph.program.sizes if name in asked), *kernel.sizes))
-    return replace(kernel, sizes=tuple(sizes), body=Block((If(some, kernel.body),)))
-
-
-def _has_points(stage: Stage) -> Expr | None:
-    """Whether all ranges of a stage have elements; `None` if this is not told by sizes."""
-    extents = [root.extent for root in stage.roots]
-    if any(extent.indices for extent in extents):
-        return None
-    tests = [Binary(">", to_expr(extent), int64(0), DType.BOOL) for extent in extents if not extent.is_constant]
-    return reduce(lambda left, right: Binary("&&", left, right, DType.BOOL), tests) if tests else None
 
 
 def tuning_key(program: Program, target: Target, layout: Layout) -> StoreKey:

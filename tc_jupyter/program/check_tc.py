@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, elsewhere, in_order, is_own, tree
+from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, elsewhere, expression_text, in_order, is_own, tree
 
 from . import complexes, constants, extremes, logsums, orders
 from .accumulations import WrittenOut
@@ -2454,7 +2454,7 @@ class _StatementChecker:
     def how_many(self, number: int, dtype: DType) -> None:
         """TC315: values of data would decide how large the target is."""
         name, index, rank = self.named, self.left_nodes[number], self.rank - bool(self.part)
-        text = self.scope.source.slice(index.span)
+        text = expression_text(index)
         result = next((each for each in self.owner.node.results if each.name.name == name), None)
         fix = None
         if result is not None and result.type is None and rank == 1:

@@ -158,18 +158,14 @@ _ATOMIC = {"atomicAdd": "+=", "atomicMax": "max=", "atomicMin": "min=", "atomic_
 
 
 def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
-    """`atomicAdd(&h[x[i]], 1)`, `tl.atomic_add(h + x(i), 1)` and `np.add.at(h, x, 1)` become statements, each after a message."""
+    """`atomicAdd(&h[x[i]], 1)`, `np.add.at(h, x, 1)`, `h.at[x].add(1)` and others become statements, each after a message."""
     pairs, edits = closers(tokens), list[Edit]()
     for i, token in enumerate(tokens):
         if i + 1 not in pairs or not i:
             continue
-        start, close = _with_module(tokens, i), pairs[i + 1]
-        operator = _ATOMIC.get(token.text) if token.text != "at" else _ATOMIC_AT.get(tokens[max(i - 2, 0)].text)
-        if operator is None or not start or tokens[start - 1].type in _OPERATORS:
-            continue
-        parts = split_commas(tokens[i + 2 : close])
-        edited = _at_places(tokens[:i], parts, operator) if token.text == "at" else _at_address(parts, operator)
-        if not edited:
+        close = pairs[i + 1]
+        start, operator, edited = _atomic(tokens, i, pairs)
+        if not edited or not start or tokens[start - 1].type in _OPERATORS:
             continue
         first, last = edited[0].span.start, edited[-1].span.end
         own = [
@@ -186,7 +182,38 @@ def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
 
 
-_ATOMIC_AT = {"add": "+=", "multiply": "*=", "maximum": "max=", "minimum": "min="}
+_ATOMIC_AT = {"add": "+=", "multiply": "*=", "maximum": "max=", "minimum": "min=", "max": "max=", "min": "min="}
+_ADDS_AT = frozenset({"index_add_", "index_add", "scatter_add_", "scatter_add"})
+
+
+def _atomic(tokens: list[Token], i: int, pairs: dict[int, int]) -> tuple[int, str, list[Edit]]:
+    """Where the call of a name begins that adds at places, the operator, and the edits; there are none for other calls."""
+    name, start = tokens[i].text, _with_module(tokens, i)
+    is_method = i > 2 and tokens[i - 1].type == "DOT"
+    if name not in _ATOMIC and not is_method:
+        return start, "", []
+    parts, module = split_commas(tokens[i + 2 : pairs[i + 1]]), tokens[max(i - 2, 0)].text
+    if name == "at":
+        operator = _ATOMIC_AT.get(module, "")
+        return start, operator, _at_places(tokens[:i], parts, operator) if operator else []
+    if name in _ATOMIC:
+        return start, _ATOMIC[name], _at_address(parts, _ATOMIC[name])
+    operator = _ATOMIC_AT.get(name, "")
+    if module == "atomic" and operator:
+        return start, operator, _at_places(tokens[:i], parts, operator)
+    if name in _ADDS_AT and start == i - 2 and len(parts) == 3 and [each.text for each in parts[0]] == ["0"]:
+        return _assigned(tokens, start), "+=", _at_places(tokens[:i], [[tokens[start]], *parts[1:]], "+=")
+    opened = next((k for k, end in pairs.items() if end == i - 2), 0) if operator and module == "]" else 0
+    if opened > 2 and [each.text for each in tokens[opened - 2 : opened]] == [".", "at"]:
+        target, places = tokens[opened - 3], tokens[opened + 1 : i - 2]
+        return _assigned(tokens, opened - 3), operator, _at_places(tokens[:i], [[target], places, *parts], operator)
+    return start, "", []
+
+
+def _assigned(tokens: list[Token], i: int) -> int:
+    """Where `H = H.at[x]` begins; of a method alone, its tensor."""
+    again = i > 1 and tokens[i - 1].text == "=" and tokens[i - 2].text == tokens[i].text
+    return i - 2 if again else i
 
 
 def _with_module(tokens: list[Token], i: int) -> int:
@@ -209,21 +236,23 @@ def _at_address(parts: list[list[Token]], operator: str) -> list[Edit]:
 
 
 def _at_places(before: list[Token], parts: list[list[Token]], operator: str) -> list[Edit]:
-    """The same for the arrays of `np.add.at(h, x, v)`, which are vectors; `v` may be a number."""
+    """The same for a target, places and values: elements, or vectors as those of `np.add.at(h, x, v)`; `v` may be a number."""
     begin = next((k for k in range(len(before) - 1, -1, -1) if before[k].type == "DEF"), 0)
     types, words = parameters(before[begin:]), {token.text for token in before}
     index = next((each for each in _LETTERS if each not in words), None)
-    if len(parts) != 3 or any(len(each) != 1 for each in parts) or index is None:
+    if len(parts) != 3 or not all(parts) or len(parts[0]) != 1 or parts[0][0].type != "NAME" or index is None:
         return []
-    (target,), (places,), (value,) = parts
-    rank = types.get(value.text, ("", 0))[1] if value.type == "NAME" else 0
-    if target.type != "NAME" or types.get(places.text, ("", 0))[1] != 1 or rank > 1:
+    (target,), places, value = parts
+    ranks = [types.get(each[0].text, ("", 0))[1] if len(each) == 1 else 0 for each in (places, value)]
+    if max(ranks) > 1 or ranks[0] < ranks[1]:
         return []
+    is_tuple = closers(places).get(0) == len(places) - 1
+    places = places[1:-1] if is_tuple and places[0].text == "(" else places
     return [
         Edit(Span(target.start, target.start), ""),
-        Edit(Span(target.end, places.start), "("),
-        Edit(Span(places.end, value.start), f"({index})) {operator} "),
-        Edit(Span(value.end, value.end), f"({index})" * rank),
+        Edit(Span(target.end, places[0].start), "("),
+        Edit(Span(places[-1].end, value[0].start), f"{f'({index})' * ranks[0]}) {operator} "),
+        Edit(Span(value[-1].end, value[-1].end), f"({index})" * ranks[1]),
     ]
 
 

@@ -562,3 +562,18 @@ def test_what_is_made_in_turns(name, dtype):
     wrong = found.copy()
     wrong[77, 3] += dtype(1e-3)
     assert not judge(found, wrong)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+@pytest.mark.parametrize("peer", [np.float64, np.float32])
+def test_integers_of_64_bits_are_not_rounded_to_those_of_a_peer(kind, peer):
+    f = tc.compile(f"def f({kind}(N) X) -> (Y) {{ Y(i) = X(i) * 1 }}").f
+    top = np.iinfo(kind).max
+    for large in (2**53 + 1, 2**60 + 1, top):
+        x = np.array([3, large, 0], kind)
+        judge, right = f.judge(x), f(x)
+        assert judge(right, right)
+        assert not judge(right, right.astype(peer))
+        assert not judge(right.astype(peer), right)
+    even = np.array([3, 2**60, 0], kind)
+    assert f.judge(even)(f(even), f(even).astype(peer))
