@@ -238,7 +238,7 @@ def _at_address(parts: list[list[Token]], operator: str) -> list[Edit]:
 def _at_places(before: list[Token], parts: list[list[Token]], operator: str) -> list[Edit]:
     """The same for a target, places and values: elements, or vectors as those of `np.add.at(h, x, v)`; `v` may be a number."""
     begin = next((k for k in range(len(before) - 1, -1, -1) if before[k].type == "DEF"), 0)
-    types, words = parameters(before[begin:]), {token.text for token in before}
+    types, words = parameters(before[begin:]), {token.text for token in before[begin:]}
     index = next((each for each in _LETTERS if each not in words), None)
     if len(parts) != 3 or not all(parts) or len(parts[0]) != 1 or parts[0][0].type != "NAME" or index is None:
         return []
