@@ -135,11 +135,11 @@ def plan_key(program: Program, layout: Layout, target: Target, steps: tuple[Step
         schedule = json.dumps([kind, steps_to_data(steps)], default=operator.index)
     except TypeError:
         return ""
-    values = [whole_text(program), whole_text(layout), whole_text(target), schedule, str(checked)]
+    values = [_text(program), _text(layout), _text(target), schedule, str(checked)]
     return key_of("plan", *values, jit.version(), jit.host_feature_string(), _PACKAGE)
 
 
-def whole_text(value: Any) -> str:
+def _text(value: Any) -> str:
     """All fields of a frozen value; the same in every process."""
     content = [getattr(value, each.name) for each in fields(value)]
     return repr([sorted(each) if isinstance(each, frozenset) else each for each in content])
@@ -169,7 +169,7 @@ def identity(program: Program, *others: str) -> str:
 
     PyTorch keeps compiled graphs on disk, which another process takes for equal defs alone.
     """
-    return key_of("def", whole_text(program), *others, _PACKAGE)
+    return key_of("def", _text(program), *others, _PACKAGE)
 
 
 def keep(key: str, plans: Sequence[KernelPlan], store: DiskCache) -> None:

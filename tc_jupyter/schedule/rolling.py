@@ -155,7 +155,8 @@ def _stays(end: SizeExpr, loop: str) -> bool:
     """Whether a value is the same at every visit, also where that is seen only inside of a `min` or `max`."""
     if loop not in end.indices:
         return True
-    return any(all(_stays(part, loop) for part in parts) for parts in _extrema(end))
+    parts = next(_extrema(end), ())
+    return bool(parts) and all(_stays(part, loop) for part in parts)
 
 
 def _extrema(value: SizeExpr, kind: str = "") -> Iterator[tuple[SizeExpr, ...]]:
