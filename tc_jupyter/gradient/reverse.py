@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from tc_jupyter.program import (
     Binary,
@@ -24,6 +25,7 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.ranges import nonnegative, to_expr
 
+from . import borders
 from .arithmetic import both, cast, compared, either, number, plus, shifted, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, Ties, at_left, factor_of, found, product_of
@@ -41,10 +43,17 @@ SHORT = 8
 
 @dataclass
 class _Pending:
-    """What is known of a derivative: arrays that are added as they are, and terms."""
+    """What is known of a derivative: arrays that are added as they are, and terms.
+
+    Attributes:
+        wide: by the kinds of their borders, what goes to elements beyond the ends.
+    """
 
     bases: list[str] = field(default_factory=list[str])
     terms: list[Term] = field(default_factory=list[Term])
+    wide: dict[tuple[str, ...], list[tuple[Step, borders.Wide]]] = field(
+        default_factory=dict[tuple[str, ...], list[tuple[Step, borders.Wide]]]
+    )
 
 
 @dataclass
@@ -179,7 +188,7 @@ class _Reverse:
 
     def written(self, name: str) -> str:
         """The array of the derivative of a tensor, which is complete now: one that is there as it stands, or the sum."""
-        pending = self.at_places(name, self.pending.pop(name))
+        pending = self.at_places(name, self.folded(name, self.pending.pop(name)))
         if len(pending.bases) == 1 and not pending.terms:
             return pending.bases[0]
         return self.summed(name, pending)
@@ -190,6 +199,19 @@ class _Reverse:
         own = self.draft.array(f"d{name}", array.dtype.compute, array.box)
         self.emit(own, pending, declared=False)
         return own
+
+    def folded(self, name: str, pending: _Pending) -> _Pending:
+        """The same with what goes beyond the ends as sums in arrays of their own, and from there to the elements."""
+        array, terms = self.about.arrays[name], [*pending.terms]
+        for kinds, members in pending.wide.items():
+            box = borders.around([each.box for _, each in members])
+            own = self.draft.array(f"d{name}_wide", array.dtype.compute, box)
+            sums = [self.term(step, each.part, replace(array, box=box)) for step, each in members]
+            self.emit(own, _Pending([], sums), declared=False)
+            _, left = self.draft.indices_of(box)
+            names = [as_index(at).name for at in left]
+            terms += borders.folded(Read(own, left, array.dtype.compute), kinds, box, array, names)
+        return _Pending(pending.bases, terms)
 
     def at_places(self, name: str, pending: _Pending) -> _Pending:
         """The same with what goes to fixed places of short dimensions as values for each element; sums are arrays of their own."""
@@ -346,14 +368,17 @@ class _Reverse:
         name = root(part.read.tensor)
         array = self.about.arrays[name]
         term = self.term(step, part, array)
-        plain = step.indices is not None  # else the left side does not say which element a point belongs to
-        if (
-            where is not None
-            and where.here
-            and where.ties is None
-            and plain
-            and not (term.is_gather and all(map(is_short, term.reduced)))
-        ):
+        wide = None if term.is_gather else borders.widened(step, part, array, self.about.size)
+        if wide is not None:
+            whole = replace(array, box=wide.box)
+            found = transposed(step, wide.part, whole, self.about.size, self.draft.index)
+            solved = found.is_gather or (
+                where is None and stride_of(step, wide.part, whole, self.about.size) is not None
+            )
+            if solved and not is_one_point(where, step, found):
+                self.of(name).wide.setdefault(wide.kinds, []).append((step, wide))
+                return
+        if is_one_point(where, step, term):
             at, own = at_point(step, part, where)
             term = transposed(at, own, array, self.about.size, self.draft.index)
         self.of(name).terms.append(term)
@@ -514,7 +539,7 @@ class _Reverse:
         """The derivative by a parameter."""
         array = self.about.arrays[name]
         own = self.draft.array(f"d{name}", array.dtype, array.box, array.pairs)
-        pending = self.at_places(name, self.pending.pop(name, _Pending()))
+        pending = self.at_places(name, self.folded(name, self.pending.pop(name, _Pending())))
         if array.dtype.compute is array.dtype:
             self.emit(own, pending, declared=True)
             return own
@@ -672,6 +697,14 @@ def renamed_left(term: Term, left: Sequence[Expr], fresh: Callable[[], str]) -> 
     for name in sorted(free):
         names[name] = fresh()
     return term.renamed(names)
+
+
+def is_one_point(where: Found | None, step: Step, term: Term) -> TypeGuard[Found]:
+    """Whether the point with the extreme value gives all there is, and looking for it costs less than a sum over all points."""
+    if where is None or not where.here or where.ties is not None:
+        return False
+    plain = step.indices is not None  # else the left side does not say which element a point belongs to
+    return plain and not (term.is_gather and all(map(is_short, term.reduced)))
 
 
 def at_point(step: Step, part: Part, where: Found) -> tuple[Step, Part]:

@@ -6,7 +6,7 @@ element, it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -43,7 +43,7 @@ from tc_jupyter.ranges import (
     to_expr,
 )
 from tc_jupyter.ranges import index as index_name
-from tc_jupyter.ranges.size_expr import has_data, is_known_at_call
+from tc_jupyter.ranges.size_expr import is_known_at_call
 
 from .arithmetic import cast, compared, guarded, is_number, times
 from .partials import Part
@@ -99,7 +99,7 @@ def transposed(
     array: Array,
     size: Callable[[Expr], SizeExpr],
     fresh: Callable[[], str],
-    plain: Container[int] = (),
+    plain: Collection[int] = (),
 ) -> Term:
     """What a read of a step adds to the derivative of its tensor.
 
@@ -120,7 +120,7 @@ class _Solving:
         array: Array,
         size: Callable[[Expr], SizeExpr],
         fresh: Callable[[], str],
-        plain: Container[int],
+        plain: Collection[int],
     ) -> None:
         self.step, self.part, self.array, self.size, self.fresh, self.kept = step, part, array, size, fresh, plain
         self.ranges = {point.name: point.bounds for point in step.points}
@@ -231,12 +231,10 @@ class _Solving:
         given = [test for each in self.part.conditions for test in conjuncts(self.replaced(each))]
         conditions = self.shown([*conditions, *given])
         left, points = list[Expr](), list[Point]()
-        unsolved = [at for dimension, at in enumerate(self.part.read.indices) if dimension not in self.pivots]
-        scattered = not self.kept and all(map(self.is_scattered, unsolved))
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
             subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
-            if name is None and ((conditions and not scattered) or dimension in self.kept):
+            if name is None and (dimension in self.kept or (self.kept and conditions)):
                 name = self.fresh()
                 conditions.append(compared("==", cast(subscript, DType.INT64), IndexVar(name)))
                 subscript = IndexVar(name)
@@ -254,11 +252,6 @@ class _Solving:
         if is_number(value, 0):  # no condition stands before it
             conditions, others = [], [each for each in others if each.name in _names(left)]
         return Term((*points, *others), tuple(left), tuple(conditions), value)
-
-    def is_scattered(self, at: Expr) -> bool:
-        """Whether a subscript has elements, or is the same at all points: few elements of the tensor are read."""
-        size = self.size(at)
-        return has_data(size) or not size.indices
 
     def shown(self, tests: Iterable[Expr]) -> list[Expr]:
         """Tests in few words, without those that are certain, each once."""
