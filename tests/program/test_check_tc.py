@@ -624,3 +624,30 @@ def test_powers_of_powers_are_written_while_they_are_short():
         power = f"pow({power}, 4)"
     value = check(f"def f(float(N) X) -> (Y) {{ Y(i) = {power} }}").programs["f"].statements[0].value
     assert len(list(walk(value))) < 1000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Y(i) = X(i)  Y(i) = 0 where m > 0",
+        "Y(i) = X(i)  Y(i) = 0 where X(i) > 0, m > 0",
+        "Y(i) = X(i) where exists m",
+        "Y(i) = X(i) where exists X(m)",
+        "Y(i) = v where v = X(i) + m",
+        "Y(i) +=! X(k) where i in 0:N, k in m(i):m",
+        "Y(i) +=! X(k) where i in 0:N, k in min(m, 0):m(i)",
+        "Y(i) argmax=! X(k) at m where i in 0:N",
+        "Y(i) = (X(i + 1) else m) where i in 0:N",
+        "Y(i) = X(i)  Y(i) = 0 where i in 0:N, X(m) > X(i)",
+        "Y(m + i) +=! X(i)",
+    ],
+)
+def test_an_array_without_indices_is_told_of_wherever_it_stands(body: str) -> None:
+    """Else the statement is left out without a word. The fix, where there is one, is right."""
+    text = f"def f(float(N) X, int(N) m) -> (float(N) Y) {{ {body} }}"
+    messages = [each for each in check(text).diagnostics if each.code.number == "TC202"]
+    assert len(messages) == 1
+    if (fix := messages[0].fix) is not None:
+        for edit in sorted(fix.edits, key=lambda each: -each.span.start):
+            text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+        assert not {"TC202", "TC305"} & set(found(text)), text
