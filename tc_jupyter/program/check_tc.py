@@ -971,19 +971,20 @@ class _DefChecker:
 
     def value_of(self, node: tree.Comprehension) -> Typed | None:
         """The value of a statement with its type, as far as one can say; no message is given."""
-        scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
-        read = {info.name for info in scope.tensors.values() if info.read}
+        tensors = self.scope.tensors
+        read = {info.name for info in tensors.values() if info.read}
         other = _StatementChecker(self, node)
         other.names.settles = True
-        other.left()
-        other.lets()
-        value = other.expressions.value(node.value)
-        wrong = any(item.is_error for item in scope.diagnostics[count:])
-        del scope.diagnostics[count:]
-        scope.suggestions.left = asked
-        for info in scope.tensors.values():
+
+        def checked() -> Typed | None:
+            other.left()
+            other.lets()
+            return other.expressions.value(node.value)
+
+        value = self.scope.silently(checked)
+        for info in tensors.values():
             info.read = info.name in read
-        if value is None or wrong:
+        if value is None:
             return None
         found = value if value.weak else settle(value)
         counts = found.dtype is BOOL and other.operator in ("+", "*")
@@ -1041,7 +1042,10 @@ class _DefChecker:
             scope.report(codes.CHECKED_AT_CALL, node.value.span, message, help=help, fix=fix)
         target = self.scope.tensors.get(node.target.name)
         written = [node.target] if target is not None and target.written else []
-        first, *others = [*found.arrays, *written]
+        known = [each for each in (*found.arrays, *written) if self.scope.tensors[each.name].has_dims]
+        if not known:
+            return found.node
+        first, *others = known
         one = self.scope.tensors[first.name]
         for name in others:
             other = self.scope.tensors[name.name]
@@ -2537,16 +2541,17 @@ class _StatementChecker:
 
     def tried(self, info: TensorInfo, literal: Typed | None, dtype: DType, settles: bool = False) -> DType | None:
         """The type of the value if what it reads of its target were this; `None` where it has a mistake then."""
-        scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
         info.literal, info.dtype, read = literal, dtype, info.read
         other = _StatementChecker(self.owner, self.node)
         other.names.left, other.names.settles = self.names.left, settles
-        other.lets()
-        value = other.expressions.value(self.node.value)
-        wrong = any(item.is_error for item in scope.diagnostics[count:])
-        del scope.diagnostics[count:]
-        scope.suggestions.left, info.read = asked, read
-        if value is None or wrong:
+
+        def checked() -> Typed | None:
+            other.lets()
+            return other.expressions.value(self.node.value)
+
+        value = self.scope.silently(checked)
+        info.read = read
+        if value is None:
             return None
         own = settle(value).dtype
         return INT32 if own is BOOL and self.operator in ("+", "*") else own
