@@ -1325,7 +1325,8 @@ class _DefChecker:
         """The indices of all elements of a target whose left side may hold expressions."""
         if node.indices is None:
             return None
-        names = [index.name for index in statement.output_indices][-len(node.indices) :]
+        names = [index.name for index in statement.output_indices]
+        names = names[len(names) - len(node.indices) :]  # behind the parts of a complex number
         return tuple(tree.Name(name, index.span) for index, name in zip(node.indices, names, strict=True))
 
     def checked(

@@ -675,3 +675,8 @@ def test_an_unknown_name_is_told_of_though_its_type_was_looked_for(body: str) ->
 )
 def test_whole_arrays_of_which_one_has_a_mistake_are_told_of_once(body: str) -> None:
     assert found(f"def f(float(N) U, float(N) V) -> (W) {{ {body} }}").count("TC202") == 1
+
+
+@pytest.mark.parametrize("left", ["B()", "B"])
+def test_a_product_of_complex_numbers_has_the_indices_of_its_target(left: str) -> None:
+    assert "TC202" in found(f"def f(complex64(N) X, double(N) D) -> (B) {{ B(i) = X(i)  {left} *= D(i) }}")
