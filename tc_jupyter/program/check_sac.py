@@ -673,12 +673,12 @@ class _Checker:
             function = FUNCTIONS[word]
             if given != function.arity and not (function.variadic and given >= function.arity):
                 wanted = several(function.arity, "argument") + (" or more" if function.variadic else "")
-                self.say(
-                    codes.ARGUMENT_COUNT,
-                    node.span,
-                    f"`{word}` takes {wanted}, {given} are given",
-                    help=f"`{function.signature}`",
-                )
+                help, fix = f"`{function.signature}`", None
+                if word in ("min", "max") and given == 1:
+                    help = f"the elements of one array are compared by `{word}val(a)`"
+                    fix = Fix(f"write `{word}val`", (Edit(node.function.span, f"{word}val"),))
+                message = f"`{word}` takes {wanted}, {given} {'is' if given == 1 else 'are'} given"
+                self.say(codes.ARGUMENT_COUNT, node.span, message, help=help, fix=fix)
             return
         wanted = (1,) if word in BASES or word in CASTS else arities(word)
         if given not in wanted:

@@ -971,19 +971,20 @@ class _DefChecker:
 
     def value_of(self, node: tree.Comprehension) -> Typed | None:
         """The value of a statement with its type, as far as one can say; no message is given."""
-        scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
-        read = {info.name for info in scope.tensors.values() if info.read}
+        tensors = self.scope.tensors
+        read = {info.name for info in tensors.values() if info.read}
         other = _StatementChecker(self, node)
         other.names.settles = True
-        other.left()
-        other.lets()
-        value = other.expressions.value(node.value)
-        wrong = any(item.is_error for item in scope.diagnostics[count:])
-        del scope.diagnostics[count:]
-        scope.suggestions.left = asked
-        for info in scope.tensors.values():
+
+        def checked() -> Typed | None:
+            other.left()
+            other.lets()
+            return other.expressions.value(node.value)
+
+        value = self.scope.silently(checked)
+        for info in tensors.values():
             info.read = info.name in read
-        if value is None or wrong:
+        if value is None:
             return None
         found = value if value.weak else settle(value)
         counts = found.dtype is BOOL and other.operator in ("+", "*")
@@ -1041,7 +1042,10 @@ class _DefChecker:
             scope.report(codes.CHECKED_AT_CALL, node.value.span, message, help=help, fix=fix)
         target = self.scope.tensors.get(node.target.name)
         written = [node.target] if target is not None and target.written else []
-        first, *others = [*found.arrays, *written]
+        known = [each for each in (*found.arrays, *written) if self.scope.tensors[each.name].has_dims]
+        if not known:
+            return found.node
+        first, *others = known
         one = self.scope.tensors[first.name]
         for name in others:
             other = self.scope.tensors[name.name]
@@ -1321,7 +1325,8 @@ class _DefChecker:
         """The indices of all elements of a target whose left side may hold expressions."""
         if node.indices is None:
             return None
-        names = [index.name for index in statement.output_indices][-len(node.indices) :]
+        names = [index.name for index in statement.output_indices]
+        names = names[len(names) - len(node.indices) :]  # behind the parts of a complex number
         return tuple(tree.Name(name, index.span) for index, name in zip(node.indices, names, strict=True))
 
     def checked(
@@ -2121,12 +2126,12 @@ class _StatementChecker:
         self.computed = {k: self.expressions.left_subscript(index) for k, index in self.left_nodes.items()}
         values = [self.expressions.value(each) for each in (self.node.value, *self.node.rest)]
         value = values[0] if self.reducer is None else self.of_reducer(values, self.reducer)
-        self.whole_arrays(count)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
         if self.part:  # each is a value at one component only, and all of them say where the points are
             exists += [None if each is None else settle(each).expr for each in values]
         filters = [self.filter(clause) for clause in self.node.clauses if isinstance(clause, tree.Filter)]
         bounds = self.ranges()
+        self.whole_arrays(count)
         self.owner.mentioned |= self.names.mentioned
         self.unused_lets()
         if self.node.matched is not None:
@@ -2206,7 +2211,8 @@ class _StatementChecker:
         is_one = node.operator.endswith("!") and not (stated and stated[1])  # it combines all elements
         fix = None
         fits = len(scope.diagnostics) == count and (not in_block or all(info.is_input for info, _ in whole))
-        at = {info.name: self.indices_by_size(info) for info, _ in whole}
+        ranged = {each.index.name for each in node.clauses if isinstance(each, tree.Where) and _holds(each.span, whole)}
+        at = {info.name: self.indices_by_size(info, ranged) for info, _ in whole}
         if fits and written and all(at.values()):
             edits = [Edit(Span(span.end, span.end), f"({', '.join(at[info.name])})") for info, span in whole]
             fix = Fix("read elements", tuple(edits))
@@ -2229,8 +2235,11 @@ class _StatementChecker:
             help = "inside of a block, expressions have their indices, as in `Q(i, j) = 2*P(i, j)`"
         scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
 
-    def indices_by_size(self, info: TensorInfo) -> list[str]:
-        """For each dimension an index over one of the same size in the statement, or in another one with its left side."""
+    def indices_by_size(self, info: TensorInfo, ranged: Collection[str]) -> list[str]:
+        """For each dimension an index over one of the same size in the statement, or in another one with its left side.
+
+        An index of `ranged` has a range that is made of the element.
+        """
         known: list[tuple[Expr, str]] = []
         alike = (each for each in self.owner.node.statements if isinstance(each, tree.Comprehension))
         values = [each.value for each in alike if (each.target, each.indices) == (self.node.target, self.node.indices)]
@@ -2238,7 +2247,8 @@ class _StatementChecker:
             other = self.scope.tensors.get(node.function.name) if isinstance(node, tree.Apply) else None
             if other is not None and isinstance(node, tree.Apply):
                 pairs = zip(other.dims, node.arguments, strict=False)
-                known += [(dim, at.name) for dim, at in pairs if isinstance(at, tree.Name) and self.is_index(at.name)]
+                names = ((dim, at.name) for dim, at in pairs if isinstance(at, tree.Name))
+                known += [(dim, name) for dim, name in names if self.is_index(name) and name not in ranged]
         found: list[str] = []
         for dim in info.dims:
             fitting = (name for size, name in known if size == dim and name not in found)
@@ -2532,16 +2542,17 @@ class _StatementChecker:
 
     def tried(self, info: TensorInfo, literal: Typed | None, dtype: DType, settles: bool = False) -> DType | None:
         """The type of the value if what it reads of its target were this; `None` where it has a mistake then."""
-        scope, count, asked = self.scope, len(self.scope.diagnostics), self.scope.suggestions.left
         info.literal, info.dtype, read = literal, dtype, info.read
         other = _StatementChecker(self.owner, self.node)
         other.names.left, other.names.settles = self.names.left, settles
-        other.lets()
-        value = other.expressions.value(self.node.value)
-        wrong = any(item.is_error for item in scope.diagnostics[count:])
-        del scope.diagnostics[count:]
-        scope.suggestions.left, info.read = asked, read
-        if value is None or wrong:
+
+        def checked() -> Typed | None:
+            other.lets()
+            return other.expressions.value(self.node.value)
+
+        value = self.scope.silently(checked)
+        info.read = read
+        if value is None:
             return None
         own = settle(value).dtype
         return INT32 if own is BOOL and self.operator in ("+", "*") else own
@@ -3423,6 +3434,11 @@ def _comprehensions(statements: Sequence[tree.TcStatement]) -> Iterator[tree.Com
 def _begins_at_zero(starts: Sequence[Expr | None]) -> bool:
     """Whether the first indices of a tensor, as far as they are stated, are 0."""
     return all(start is None or (isinstance(start, Const) and start.value == 0) for start in starts)
+
+
+def _holds(span: Span, places: Iterable[tuple[TensorInfo, Span]]) -> bool:
+    """Whether one of the places is inside of `span`."""
+    return any(span.start <= place.start and place.end <= span.end for _, place in places)
 
 
 def _plain_extent(extent: Expr) -> str | None:

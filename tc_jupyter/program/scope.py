@@ -6,7 +6,7 @@ Worked example: after `def f(float(N) X) -> (Y)` the scope knows the size `N` an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -55,6 +55,11 @@ class TensorInfo:
     def is_input(self) -> bool:
         """Whether it is a parameter."""
         return self.kind == "parameter"
+
+    @property
+    def has_dims(self) -> bool:
+        """Whether its extents are known; not where the statement that makes it has a mistake."""
+        return self.rank == len(self.dims)
 
 
 @dataclass(slots=True)
@@ -128,6 +133,15 @@ class Scope:
                 return
             self.unknown.add(name)
         self.diagnostics.append(Diagnostic(code, span, message, label, labels, help, fix))
+
+    def silently(self, check: Callable[[], Typed | None]) -> Typed | None:
+        """The value of `check`; `None` if it has a mistake. No message is given, and what was told of stays as it was."""
+        count, asked, unknown = len(self.diagnostics), self.suggestions.left, set(self.unknown)
+        value = check()
+        wrong = any(item.is_error for item in self.diagnostics[count:])
+        del self.diagnostics[count:]
+        self.suggestions.left, self.unknown = asked, unknown
+        return None if wrong else value
 
     def told(self, code: codes.Code, span: Span) -> bool:
         """Whether there is a message of a kind at a place."""

@@ -64,6 +64,16 @@ def change(piece: list[Token]) -> Change | None:
     return None
 
 
+def changes(piece: list[Token]) -> list[Change]:
+    """What a statement does to numbers: `a, b = b, a + b` replaces two."""
+    assign = next((i for i, token in enumerate(piece) if token.type == "ASSIGN"), 0)
+    lefts = split_commas(piece[:assign])
+    if len(lefts) > 1 and all([token.type for token in left] == ["NAME"] for left in lefts):
+        return [Change(left[0].text, "", tuple(piece[assign + 1 :])) for left in lefts]
+    found = change(piece)
+    return [] if found is None else [found]
+
+
 def carried(statements: list[list[Token]], heads: list[Token]) -> list[str]:
     """The numbers that a turn of a loop needs from the turn before it; those that are only added to, or only multiplied, are none.
 
@@ -71,20 +81,20 @@ def carried(statements: list[list[Token]], heads: list[Token]) -> list[str]:
         statements: those of the body.
         heads: the tokens in the heads of the loops and conditions of the body.
     """
-    changes: dict[str, list[tuple[int, str]]] = {}
+    changed: dict[str, list[tuple[int, str]]] = {}
     reads: dict[str, int] = {}  # the first place
     for token in heads:
         reads[token.text] = min(token.start, reads.get(token.text, token.start))
     for piece in statements:
         if is_type(piece[0]) and all(token.type not in ("ASSIGN", "UPDATE") for token in piece):
             continue  # `float t` reads nothing
-        found = change(piece)
-        if found is not None:
-            changes.setdefault(found.name, []).append((piece[-1].end, found.operator))
-        for token in piece[1:] if found is None else found.value:
+        found = changes(piece)
+        for each in found:
+            changed.setdefault(each.name, []).append((piece[-1].end, each.operator))
+        for token in found[0].value if found else piece[1:]:
             reads[token.text] = min(piece[0].start, reads.get(token.text, piece[0].start))
     carrying: list[str] = []
-    for name, each in changes.items():
+    for name, each in changed.items():
         place, operator = each[0]
         is_set_first = not operator and reads.get(name, place) >= place
         if not is_set_first and (name in reads or not operator or len({kind for _, kind in each}) > 1):

@@ -5,7 +5,7 @@ Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
@@ -570,9 +570,20 @@ def paired(piece: list[Token]) -> tuple[tuple[str, ...], Diagnostic] | None:
             f"{text_of(left)} {operator} {text_of(value)}{clauses}" for left, value in zip(lefts, values, strict=True)
         ]
         fix = Fix("write one statement for each", (Edit(Span(piece[0].start, piece[-1].end), "  ".join(texts)),))
+        early = next(_written_early(lefts, values), None)
+        if early is not None:
+            fix, help = None, f"statements run one after the other: keep the old `{early}` under another name first"
     comma = next(token for token in piece[len(lefts[0]) :] if token.type == "COMMA")
     found = Diagnostic(codes.SYNTAX_ERROR, comma.span, "a statement writes one tensor", help=help, fix=fix)
     return tuple(each[0].text for each in lefts), found
+
+
+def _written_early(lefts: Sequence[Sequence[Token]], values: Sequence[Sequence[Token]]) -> Iterator[str]:
+    """Targets that a later value reads: in `a, b = b, a + b` all values are those from before."""
+    written = set[str]()
+    for left, value in zip(lefts, values, strict=True):
+        yield from (token.text for token in value if token.text in written)
+        written.add(left[0].text)
 
 
 def subscripted(piece: list[Token], results: AbstractSet[str], known: AbstractSet[str]) -> Diagnostic | None:

@@ -387,6 +387,14 @@ class _Parser:
             return self.next()
         self.fail(f"expected `{text}` {after}, found {self.found()}", help=help or f"add `{text}`")
 
+    def end_of_value(self, text: str, after: str, help: str | None = None) -> _Token:
+        """What stands behind a value. A `=` there is meant as a comparison."""
+        if self.is_at("="):
+            place = self.token.span
+            fix = Fix("write `==`", (Edit(place, "=="),))
+            self.fail("`=` compares nothing", span=place, help="a comparison is written `==`", fix=fix)
+        return self.expect(text, after, help)
+
     def more(self, begun: bool, close: str) -> bool:
         """Whether another item of a list follows; eats the comma before it, and refuses one before `close`."""
         if not begun:
@@ -834,6 +842,9 @@ class _Parser:
                 return self.do_loop()
             case _:
                 found = self.assign()
+                if self.is_at("="):
+                    help = "every variable has a statement of its own; a comparison is written `==`"
+                    self.fail("a second `=` in one statement", help=help)
                 self.expect(";", "after the expression", help=self.end_help())
                 return replace(found, span=found.span | self.last.span)
 
@@ -877,7 +888,7 @@ class _Parser:
             return found
         self.expect("(", f"after `{word}`", help=f"write `{word} (condition)`")
         found = self.whole()
-        self.expect(")", f"after the condition of `{word}`", help=self.condition_help())
+        self.end_of_value(")", f"after the condition of `{word}`")
         self.no_colon(word)
         return found
 
@@ -895,9 +906,6 @@ class _Parser:
             message = f"no `{self.token.text}` stands behind `{word}`"
             self.say(codes.SYNTAX_ERROR, self.next().span, message, help=_BLOCKS, fix=fix)
             self.spoiled = True
-
-    def condition_help(self) -> str | None:
-        return "a comparison is written `==`" if self.is_at("=") else None
 
     def choice(self) -> If:
         """`if (c) { .. } else { .. }`."""
@@ -945,7 +953,7 @@ class _Parser:
         start = self.steps(";")
         self.expect(";", "after the start of `for`", help=form)
         condition = self.whole()
-        self.expect(";", "after the condition of `for`", help=self.condition_help() or form)
+        self.end_of_value(";", "after the condition of `for`", help=form)
         step = self.steps(")")
         self.expect(")", "after the step of `for`", help=form)
         head = begin | self.last.span
@@ -1047,7 +1055,7 @@ class _Parser:
         last = self.next().span
         condition = self.condition("while")
         head = last | self.last.span
-        self.expect(";", "after the condition of `while`", help="end the statement with `;`")
+        self.end_of_value(";", "after the condition of `while`", help="end the statement with `;`")
         return Loop("do", (), condition, (), body, begin | self.last.span, head)
 
     def assign(self) -> Assign | Unpack | BrokenAssign:
@@ -1284,8 +1292,8 @@ class _Parser:
         while self.accept(","):
             found.append(self.whole())
         if listed:
-            self.expect(")", "after the results")
-        self.expect(";", "after the results", help=self.end_help())
+            self.end_of_value(")", "after the results")
+        self.end_of_value(";", "after the results", help=self.end_help())
         return tuple(found), begin | self.last.span
 
     def _closes_statement(self) -> bool:
@@ -1465,7 +1473,7 @@ class _Parser:
             inner = self.expression()
             if self.is_at(","):
                 return self.tuple_of(token, inner)
-            self.expect(")", "to close the bracket")
+            self.end_of_value(")", "to close the bracket")
             self.closed.add(inner.span)
             return inner
         if self.accept("["):
@@ -1481,7 +1489,7 @@ class _Parser:
         elements = [first]
         while self.accept(","):
             elements.append(self.expression())
-        closing = self.expect(")", "to close the bracket")
+        closing = self.end_of_value(")", "to close the bracket")
         span, fix = begin.span | closing.span, Fix("write `[..]`", (Edit(begin.span, "["), Edit(closing.span, "]")))
         message, help = "several values stand in parentheses", "an array is written `[a, b]`"
         self.say(codes.SYNTAX_ERROR, span, message, help=help, fix=fix)
@@ -1567,7 +1575,7 @@ class _Parser:
             self.without_dot()
         if token.text not in STATEMENT_WORDS and self.accept("("):
             arguments = self.arguments(token)
-            self.expect(")", f"after the arguments of `{token.text}`")
+            self.end_of_value(")", f"after the arguments of `{token.text}`")
             return Apply(name, tuple(arguments), token.span | self.last.span)
         if token.text in ("and", "or", "not"):
             good = {"and": "&&", "or": "||", "not": "!"}[token.text]
@@ -1737,7 +1745,7 @@ class _Parser:
             found.append(self.partition())
             if not self.accept(";"):
                 break
-        self.expect(
+        self.end_of_value(
             "}",
             "after the partitions of a comprehension",
             help="partitions are separated by `;`, a generator stands behind `|`",
@@ -2090,7 +2098,7 @@ class _Parser:
         arguments = [self.expression()]
         if token.text == "genarray" and self.accept(","):
             arguments.append(self.expression())
-        self.expect(")", f"after the arguments of `{token.text}`")
+        self.end_of_value(")", f"after the arguments of `{token.text}`")
         return WithLoop(generators, token.text, function, tuple(arguments), begin | self.last.span)
 
     def fold_function(self) -> Name:

@@ -141,6 +141,7 @@ _DIRECTION = re.compile(r"\s*-?\s*[A-Za-z_][A-Za-z0-9_]*\b(?!\s*[(=])", re.ASCII
 _BLOCK = re.compile(r"\s*-?\s*[A-Za-z_][A-Za-z0-9_]*\s+in\b", re.ASCII)
 """What stands behind `along` where it begins a block."""
 _REDUCER = re.compile(r"\breduce\s+([A-Za-z_]\w*)\s*\(", re.ASCII)
+_CONTROL = re.compile(r"[ \t]*(?:for|while|do|if)\b")  # words of loops and conditions of other languages
 _RANGE = re.compile(r"\s*[A-Za-z_]\w*\s+in\s+\S", re.ASCII)
 """The range of an index, which begins no statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
@@ -398,7 +399,8 @@ class _Scanner:
                 self.report(codes.UNKNOWN_CHARACTER, start, end, message, fix=fix)
                 self.add("COMMA", ",", start, end)
             case "semicolon":
-                fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
+                line = "\n" if _CONTROL.match(self.text, end) else ""  # at whose start alone such a word is known
+                fix = Fix("delete `;`", (Edit(Span(start, end), line),))
                 self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)
                 self.first = True
             case "bits":

@@ -624,3 +624,59 @@ def test_powers_of_powers_are_written_while_they_are_short():
         power = f"pow({power}, 4)"
     value = check(f"def f(float(N) X) -> (Y) {{ Y(i) = {power} }}").programs["f"].statements[0].value
     assert len(list(walk(value))) < 1000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Y(i) = X(i)  Y(i) = 0 where m > 0",
+        "Y(i) = X(i)  Y(i) = 0 where X(i) > 0, m > 0",
+        "Y(i) = X(i) where exists m",
+        "Y(i) = X(i) where exists X(m)",
+        "Y(i) = v where v = X(i) + m",
+        "Y(i) +=! X(k) where i in 0:N, k in m(i):m",
+        "Y(i) +=! X(k) where i in 0:N, k in min(m, 0):m(i)",
+        "Y(i) argmax=! X(k) at m where i in 0:N",
+        "Y(i) = (X(i + 1) else m) where i in 0:N",
+        "Y(i) = X(i)  Y(i) = 0 where i in 0:N, X(m) > X(i)",
+        "Y(m + i) +=! X(i)",
+    ],
+)
+def test_an_array_without_indices_is_told_of_wherever_it_stands(body: str) -> None:
+    """Else the statement is left out without a word. The fix, where there is one, is right."""
+    text = f"def f(float(N) X, int(N) m) -> (float(N) Y) {{ {body} }}"
+    messages = [each for each in check(text).diagnostics if each.code.number == "TC202"]
+    assert len(messages) == 1
+    if (fix := messages[0].fix) is not None:
+        for edit in sorted(fix.edits, key=lambda each: -each.span.start):
+            text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+        assert not {"TC202", "TC305"} & set(found(text)), text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Y(i) = foo(i) + X(i) along i",
+        "Y(i) = (foo(i - 1) else 0) + X(i) along i",
+        "Y(i) = (i > 0 ? foo(i - 1) : 0) + (Y(i - 1) else 0) along i",
+        "Y(i) +=! foo(i, k) + (Y(i - 1) else 0) where i in 0:N, k in 0:3 along i",
+        "along t in 0:N { Y(t) = foo(t) + (Y(t - 1) else 0) }",
+        "along t in 0:N { Z = foo(t)  Y(t) = Z + (Y(t - 1) else 0) }",
+        "Y(i) = 0 where i in 0:N  Y(i) = foo(i)",
+    ],
+)
+def test_an_unknown_name_is_told_of_though_its_type_was_looked_for(body: str) -> None:
+    """What is tried without a message must not count as told: the statement was left out without a word."""
+    assert found(f"def f(float(N) X) -> (Y) {{ {body} }}").count("TC201") == 1
+
+
+@pytest.mark.parametrize(
+    "body", ["W(i) = U  W = V", "D(i) = U(i)  E(i) = U + U(i + 1)  W = D + E", "E(i) = U  W = E + V"]
+)
+def test_whole_arrays_of_which_one_has_a_mistake_are_told_of_once(body: str) -> None:
+    assert found(f"def f(float(N) U, float(N) V) -> (W) {{ {body} }}").count("TC202") == 1
+
+
+@pytest.mark.parametrize("left", ["B()", "B"])
+def test_a_product_of_complex_numbers_has_the_indices_of_its_target(left: str) -> None:
+    assert "TC202" in found(f"def f(complex64(N) X, double(N) D) -> (B) {{ B(i) = X(i)  {left} *= D(i) }}")

@@ -111,3 +111,16 @@ def test_capital_letters_stay_capital():
     (found,) = tc.analyze("def f(float(N) \u0416) -> (Y) { Y(i) = \u0416(i) }").diagnostics
     assert found.fix is not None
     assert {edit.text for edit in found.fix.edits} == {"Zh"}
+
+
+@pytest.mark.parametrize("loop", ["for (int i = 1; i < N; i++) Y(i) = X(i)", "for i in range(1, N): Y(i) = 2*X(i)"])
+def test_a_semicolon_before_a_loop_becomes_the_end_of_a_line(loop):
+    """Without a sign between them, `X(0) for` would be no end of a statement, and the loop be unknown."""
+
+    def told(text):
+        return {each.message for each in tc.analyze(text).diagnostics if each.is_error and "`;`" not in each.message}
+
+    text = f"def f(float(N) X) -> (float(N) Y) {{ Y(0) = X(0); {loop} }}"
+    fix = next(each.fix for each in tc.analyze(text).diagnostics if "`;`" in each.message)
+    (edit,) = fix.edits
+    assert told(text[: edit.span.start] + edit.text + text[edit.span.end :]) == told(text)
