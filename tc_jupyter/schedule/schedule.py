@@ -219,7 +219,7 @@ class Schedule:
             sizes: values of all sizes, for numbers; none for expressions.
 
         Raises:
-            CompileError: TC411 when only some sizes are given, or one is unknown.
+            CompileError: TC614, some but not all sizes are given; TC411, one is unknown, or is no size.
         """
         return infer_bound(self.graph, sizes)
 
