@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from inspect import signature
-from itertools import product
+from itertools import product, takewhile
 from math import prod
 from operator import index as whole_number
 from typing import Any
@@ -2090,9 +2090,9 @@ def check_kinds(graph: StageGraph, primitive: str, arguments: Sequence[Any], opt
         CompileError: TC411.
     """
     kinds = dict(_kinds(primitive))
-    names = [name for name in kinds if not name.startswith("*")]
-    names += [name for name in kinds if name.startswith("*")] * (len(arguments) - len(names))
-    for name, value in (*zip(names, arguments, strict=False), *options.items()):
+    names = [*takewhile(lambda name: not name.startswith("*"), kinds)]
+    others = [name for name in kinds if name.startswith("*")] * len(arguments)
+    for name, value in (*zip((*names, *others), arguments, strict=False), *options.items()):
         match kinds.get(name):
             case "str" if not isinstance(value, str):
                 wanted = "a name"

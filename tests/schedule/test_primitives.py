@@ -149,5 +149,8 @@ def test_flags_are_true_or_false_and_loops_are_those_of_a_stage():
     assert "help: give `True` or `False`" in str(caught.value)
     with pytest.raises(CompileError, match=r"TC411.*`\['i'\]` is no `axis` of `split`"):
         s.split("B", ["i"], 4)
+    with pytest.raises(CompileError, match=r"TC411.*`1` is no `others` of `cache_read`"):
+        s.cache_read("A", "B", "B", 1)
+    assert s.cache_read("A", "B", "B", "B").stages == ("A.cache", "B")
     with pytest.raises(CompileError, match=r"TC411.*has no stage `E`"):
         s.parallel("E")
