@@ -17,8 +17,7 @@ import hashlib
 import inspect
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -940,8 +939,7 @@ class Function:
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
-        with _all_given(definition.program):
-            numbers = definition.numbers_at(self._sizes(arrays, sizes))
+        numbers = definition.numbers_at(self._sizes(arrays, sizes))
         tensors = (definition.program.tensor(name) for name in definition.program.results)
         return {each.name: tuple(numbers.shapes[each.name][: each.written_rank]) for each in tensors}
 
@@ -982,7 +980,8 @@ class Function:
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
         if kind in ("c", "numba"):
-            self._known(arrays).program.numbers(sizes)
+            if sizes:
+                self._sizes(arrays, sizes)
             return (plain_c if kind == "c" else plain_numba)(self._known(arrays).found).text
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays, sizes)
@@ -1028,9 +1027,9 @@ class Function:
         Raises:
             CallError: TC660, there is no such processor or device; TC661, the folder cannot be written, or the C compiler fails;
                 TC663, this system or function has no libraries; TC687, a file would be overwritten that no export has left so; or
-                the arguments of a call of `like` do not fit.
+                the arguments of a call of `like` do not fit, or TC614, a size is missing.
             TypeError: the name is no text.
-            ValueError: sizes of `like` are not all sizes of the function; or one of `ranks` is no rank from 0 to 8.
+            TypeError, ValueError: `like` has no size, or one that there is not; or one of `ranks` is no rank from 0 to 8.
 
         Warns:
             DiagnosticWarning: TC662, there is no C compiler, so that no library is made of the files.
@@ -1127,9 +1126,7 @@ class Function:
         return self._known(even[: len(self.analysis.program.parameters)]).alternating(even, odd)
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
-        definition = self._known(arrays)
-        with _all_given(definition.program):
-            return definition.numbers_at(self._sizes(arrays, sizes)).sizes
+        return self._known(arrays).numbers_at(self._sizes(arrays, sizes)).sizes
 
     def _build(self, target: Target, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Build:
         """Every stage for a call with these arrays, else for row-major ones of these sizes, else for those of any size.
@@ -1139,23 +1136,23 @@ class Function:
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
-        given = definition.program.numbers(sizes)
+        if not arrays and not sizes:
+            return definition.build(target)
+        given = self._sizes(arrays, sizes)
+        numbers = definition.numbers_at(given)
         if arrays:
             inputs = definition.inputs(arrays)
-            numbers = definition.numbers_at({**inputs.sizes, **given})
             made = definition.build(target, definition.layout(inputs, {}, numbers, target.kind))
             return for_call(made, numbers.sizes, inputs.arrays)
-        if not given:
-            return definition.build(target)
-        with _all_given(definition.program):
-            numbers = definition.numbers_at(given)
         made = definition.build(target, definition.layout_at(given, numbers, target.kind))
         return for_call(made, numbers.sizes)
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
+        """The values of all sizes: those of a call with these arrays, and those that are given by name."""
         definition = self._known(arrays)
-        given = definition.program.numbers(sizes)
-        return dict(definition.inputs(arrays).sizes) | given if arrays else given
+        if not arrays:
+            return definition.sizes_by_name(sizes)
+        return dict(definition.inputs(arrays).sizes) | definition.program.numbers(sizes)
 
     def _arguments(self, method: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in their order; sizes by name, which other methods take, are told."""
@@ -1177,15 +1174,16 @@ class Function:
 
         Args:
             arrays: the arguments of a call, for whose sizes tiles are chosen; without them, for large ones.
-            sizes: instead, sizes by name; some or all.
+            sizes: instead, all sizes by name.
 
         Raises:
-            CallError: the arrays do not fit.
+            CallError: the arrays do not fit, or TC614, some but not all sizes are given.
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
         target = target_of(engine_of(self._options.target, "cpu"))
-        return default_schedule(definition.program, definition.found.ranges, target, self._sizes(arrays, sizes))
+        known = self._sizes(arrays, sizes) if arrays or sizes else None
+        return default_schedule(definition.program, definition.found.ranges, target, known)
 
     def on(self, target: str) -> Function:
         """The same function on another engine: `cpu`, `cuda` or `interpreter`.
@@ -1395,8 +1393,7 @@ def export(
     Raises:
         CallError: as `Function.export`.
         TypeError: something is no function, `like` does not say of which function the calls are, or the name is no text.
-        ValueError: there is no function, `like` names another one, sizes in it are not all sizes of the function, or one of
-            `ranks` is no rank.
+        ValueError: there is no function, `like` names another one or a size that it does not have, or one of `ranks` is no rank.
     """
     from tc_jupyter.compiler import library  # noqa: PLC0415  (few functions are exported)
 
@@ -1574,21 +1571,6 @@ def checked_rank(function: Function, rank: object) -> None:
         raise ValueError(f"rank={rank!r}: `{function.written_name}` declares all ranks")
     if not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank <= MOST_RANK:
         raise ValueError(f"rank={rank!r}: a rank is a whole number from 0 to {MOST_RANK}")
-
-
-@contextmanager
-def _all_given(program: Program) -> Generator[None]:
-    """A size, or an integer scalar, that is looked for inside and missing is TC614."""
-    try:
-        yield
-    except KeyError as missing:
-        name, scalars = missing.args[0], program.integer_scalars
-        if name not in program.sizes and name not in scalars:
-            raise
-        known = ", ".join(f"`{each}`" for each in (*program.sizes, *scalars))
-        message = f"`{name}` is not given"
-        help = f"the sizes are {known}: give all of them, or the arrays of a call"
-        fail(codes.SIZE_MISSING, message, program.source, program.span, help=help)
 
 
 def rewrites_text(found: Rewrites) -> str:

@@ -480,11 +480,22 @@ def test_wrong_values_are_told_in_a_sentence(module, use, error, said):
     assert str(caught.value).startswith(said)
 
 
-@pytest.mark.parametrize("method", ["cost", "shapes", "kernels"])
-def test_a_size_that_is_missing_is_told_with_those_there_are(module, method):
-    with pytest.raises(tc.CallError, match=r"TC614.*`R` is not given") as caught:
-        getattr(module.mv, method)(C=3)
-    assert "the sizes are `R`, `C`" in str(caught.value)
+@pytest.mark.parametrize("take", [
+    "cost", "shapes", "kernels", "resources", "default_schedule", "bounds", "loops", "c", "numba", "llvm", "cuda", "like",
+])  # fmt: skip
+@pytest.mark.parametrize("given", [{"C": 3}, {"s": 1, "C": 3}, {"R": 2, "C": 3}])
+def test_a_size_that_is_missing_is_told_with_those_there_are(take, given, tmp_path):
+    """Whatever takes sizes by name takes all of them, integer scalars among them, or none."""
+    f = tc.compile("def f(float(R, C) A, int32 s) -> (o) { o(i) +=! A(i, j) where j in 0:s }", allow="TC322").f
+    takes = {
+        "bounds": f.schedule().bounds,
+        "like": lambda **sizes: f.export(tmp_path / "x", like=[sizes]),
+        **{kind: partial(f.source, kind) for kind in ("loops", "c", "numba", "llvm", "cuda")},
+    }
+    missing = next(name for name in ("R", "C", "s") if name not in given)
+    with pytest.raises((tc.CallError, tc.CompileError), match=rf"TC614.*`{missing}` is not given") as caught:
+        (takes.get(take) or getattr(f, take))(**given)
+    assert "the sizes are `R`, `C`, `s`" in str(caught.value)
 
 
 def test_the_cost_of_a_call(module):

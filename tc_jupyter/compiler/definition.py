@@ -218,6 +218,22 @@ class Definition:
         """
         return read_inputs(self.program, self.written, self.positional(values, {}))
 
+    def sizes_by_name(self, given: Mapping[str, object]) -> dict[str, int]:
+        """The values of all sizes and integer scalars, which are given by name.
+
+        Raises:
+            CallError: TC614, one is not given.
+            TypeError, ValueError: a value is no size, or there is no such size.
+        """
+        program = self.program
+        found = program.numbers(given)
+        for name in self.numbers.numbers.names:
+            if name not in found:
+                known = ", ".join(f"`{each}`" for each in (*program.sizes, *program.integer_scalars))
+                help = f"the sizes are {known}: give all of them, or the arrays of a call"
+                fail(codes.SIZE_MISSING, f"`{name}` is not given", program.source, program.span, help=help)
+        return found
+
     def verify(self, inputs: Inputs) -> None:
         """Look at what is asked of calls beside the conditions of the def.
 

@@ -159,6 +159,16 @@ class _UnitChecker:
         self.def_spans = {name: item.name.span for name, item in self.defs.items()}
         self.callable_names = frozenset(self.defs) | frozenset(known)
 
+    def ranks_of(self, name: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The ranks of the parameters and results of a def that is checked already, or of an earlier cell."""
+        found = self.programs.get(name) or self.known.get(name)
+        if not isinstance(found, Program):
+            return None
+        parameters, results = (
+            [found.tensor(each).written_rank for each in names] for names in (found.parameters, found.results)
+        )
+        return tuple(parameters), tuple(results)
+
     @cached_property
     def free_name(self) -> str:
         """A name for a new tensor that stands nowhere in the cell, for later statements must not mean it."""
@@ -356,6 +366,7 @@ class _DefChecker:
     def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
+        self.scope.ranks_of = unit.ranks_of
         if node.params:
             self.scope.behind = Span(node.params[-1].span.end, node.params[-1].span.end)
         callees = (
@@ -1516,7 +1527,8 @@ class _DefChecker:
                 message = f"a def is called with whole arrays and numbers; `{written}` has an index"
                 name = applied.function.name
                 help = f"pass the array, and read elements of what `{name}` gives in a statement behind it"
-                self.scope.report(codes.SYNTAX_ERROR, argument.span, message, help=help)
+                fix = self.scope.whole_arguments(applied)
+                self.scope.report(codes.SYNTAX_ERROR, argument.span, message, help=None if fix else help, fix=fix)
                 return None
             names.append(argument)
         for each in nested.statements:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
-from tc_jupyter.syntax import elsewhere
+from tc_jupyter.syntax import elsewhere, tree
 
 from .expr import Binary, DType, Expr, Size, int64
 from .extents import difference, sum_of
@@ -90,6 +90,7 @@ class Scope:
         results: names of results, written or not.
         later: names that some statement of the def writes.
         behind: where another parameter would stand; `None` if there is none before it.
+        ranks_of: the ranks of the parameters and of the results of a def, if they are known.
     """
 
     source: SourceText
@@ -107,6 +108,28 @@ class Scope:
     used_sizes: set[str] = field(default_factory=set[str])
     unknown: set[str] = field(default_factory=set[str])
     behind: Span | None = None
+    ranks_of: Callable[[str], tuple[tuple[int, ...], tuple[int, ...]] | None] = lambda _: None
+
+    def whole_arguments(self, called: tree.Apply[tree.Expression], gives_number: bool = False) -> Fix | None:
+        """A fix that passes `x`, where `x(i)` stands for a parameter of its rank; `None` where that is not meant.
+
+        Args:
+            gives_number: the call stands where it has to give one number.
+        """
+        ranks, edits = self.ranks_of(called.function.name), list[Edit]()
+        if ranks is None or len(ranks[0]) != len(called.arguments) or (gives_number and ranks[1] != (0,)):
+            return None
+        for rank, argument in zip(ranks[0], called.arguments, strict=True):
+            if not any(isinstance(node, tree.Apply) for node in tree.walk(argument)):
+                continue
+            if not isinstance(argument, tree.Apply) or argument.function.name not in self.tensors:
+                return None
+            names = {each.name for each in argument.arguments if isinstance(each, tree.Name)}
+            indices = names - self.sizes.keys() - self.tensors.keys()
+            if not rank == len(indices) == len(argument.arguments) == self.tensors[argument.function.name].rank:
+                return None
+            edits.append(Edit(argument.span, argument.function.name))
+        return Fix("pass whole arrays", tuple(edits)) if edits else None
 
     def as_parameter(self, name: str) -> tuple[str, Fix | None]:
         """Help and fix that make an integer of a name a parameter; there is one fix in a def."""

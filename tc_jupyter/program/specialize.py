@@ -10,6 +10,7 @@ and the statement `result(i0, i1) = A(i0, i1) + 1 where i0 in 0:A_0, i1 in 0:A_1
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -374,12 +375,12 @@ class _Specializer(Loops):
         """A scalar truth value; `choice` is the `c ? a : b` whose condition it is."""
         condition = self.scalar_of(self.expr(node, env, context), node, context, *self.chosen_by_element(choice))
         if condition.kind is not DType.BOOL:
-            self.refuse(
-                codes.TYPE_MISMATCH,
-                node.span,
-                f"the condition is `{kind_text(condition.kind)}`, not `bool`",
-                help="compare, for example `x != 0`",
-            )
+            place = closed(self.cell.source, node.span)
+            number = self.text(place)
+            text = f"({number}) != 0" if re.search("[?&|=<>]", number) else f"{number} != 0"
+            message = f"the condition is `{kind_text(condition.kind)}`, not `bool`"
+            fix = Fix(f"write `{text}`", (Edit(place, text),))
+            self.refuse(codes.TYPE_MISMATCH, node.span, message, fix=fix)
         assert condition.expr is not None
         known = constant(condition.expr)
         return condition.expr if known is None else Const(bool(known), DType.BOOL)

@@ -1091,7 +1091,13 @@ class ExpressionChecker:
             if self.names.left and any(isinstance(each, tree.Apply) for each in node.arguments):
                 first = self.names.left[0]
                 help = f"a def is called in a statement of its own, with whole arrays: write what it computes for each `{first}`"
-            scope.report(codes.UNSUPPORTED, span, f"the def `{name}` is called inside an expression", help=help)
+            message, fix = (
+                f"the def `{name}` is called inside an expression",
+                scope.whole_arguments(node, gives_number=True),
+            )
+            if fix is not None:
+                message, help = f"`{name}` takes whole arrays, and elements are passed", None
+            scope.report(codes.UNSUPPORTED, span, message, help=help, fix=fix)
         elif name in _LATER_SPELLINGS:
             help, fix = self._instead(node, values)
             message = f"`{name}` is not part of this version"

@@ -643,7 +643,7 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
             expressions.
 
     Raises:
-        CompileError: TC411 when some but not all sizes are given, one is unknown, or one is no size.
+        CompileError: TC614, some but not all sizes are given; TC411, one is unknown, or is no size.
 
     Source: TVM, "InferBound Pass".
     """
@@ -652,9 +652,10 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
     unknown = [name for name in given if name not in known]
     missing = [name for name in required_sizes(graph) if name not in given] if given else []
     help = "the sizes are " + (", ".join(f"`{name}`" for name in known) or "none")
-    for names, what in ((unknown, "is no size of this def"), (missing, "is not given")):
+    wrong = ((unknown, codes.FOREIGN_SCHEDULE, "is no size of this def"), (missing, codes.SIZE_MISSING, "is not given"))
+    for names, code, what in wrong:
         if names:
-            raise refuse(graph, codes.FOREIGN_SCHEDULE, None, f"`{names[0]}` {what}", help)
+            raise refuse(graph, code, None, f"`{names[0]}` {what}", help)
     try:
         given = graph.base.numbers(given)
     except (TypeError, ValueError) as wrong:

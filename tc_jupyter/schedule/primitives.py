@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from functools import cache
+from inspect import signature
+from itertools import product, takewhile
 from math import prod
+from operator import index as whole_number
 from typing import Any
 
 from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render, shown_line, shown_value
@@ -1028,8 +1031,9 @@ def cache_read(
             of sums of its indices; nothing is computed from it alone; there is no such access).
     """
     chosen = [name for name, given in (("reindex", reindex), ("value", value), ("only", only is not None)) if given]
-    if chosen and (others or widen or order or (chosen[1:] and reindex)):
-        if others or widen or order:
+    reordered = order is not None
+    if chosen and (others or widen or reordered or (chosen[1:] and reindex)):
+        if others or widen or reordered:
             message, help = (
                 f"`{chosen[0]}` is for one consumer, and keeps the type and the order of dimensions",
                 "leave out the other consumers, `widen` and `order`",
@@ -1087,10 +1091,11 @@ def _order_of_copy(graph: StageGraph, user: Stage, order: tuple[int, ...] | None
     Raises:
         CompileError: TC401 (a dimension is missing).
     """
-    places = tuple(range(rank)) if order is None else tuple(order)
-    if sorted(places) != list(range(rank)):
-        message = f"`order` has to name each of the {rank} dimensions once"
-        raise refuse(graph, codes.BAD_ATTACH, user, message, f"such as `{tuple(range(rank))[::-1]}`")
+    usual = tuple(range(rank))
+    places = tuple(map(_as_integer, order)) if isinstance(order, tuple) else usual if order is None else ()
+    if any(type(each) is not int for each in places) or tuple(sorted(places)) != usual or (rank and not places):
+        message = f"`order` has to name each of the {rank} dimensions once, and `{shown_value(order)}` does not"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, f"such as `{usual[::-1]}`")
     return places
 
 
@@ -1130,8 +1135,9 @@ def _chosen_reads(graph: StageGraph, tensor: str, user: Stage, only: int | None)
     reads = list(dict.fromkeys(read for read in user.statement.reads() if read.tensor == tensor))
     if only is None:
         return reads
-    if not 0 <= only < len(reads):
-        message = f"`{user.name}` has no access number {only} to `{tensor}`"
+    only = _as_integer(only)
+    if type(only) is not int or not 0 <= only < len(reads):
+        message = f"`{user.name}` has no access number {shown_value(only)} to `{tensor}`"
         raise refuse(
             graph, codes.BAD_ATTACH, user, message, f"`only` is less than {len(reads)}, and 0 for the first access"
         )
@@ -2068,7 +2074,41 @@ def check_grid(old: StageGraph, new: StageGraph) -> None:
         raise refuse(old, codes.BAD_ATTACH, known, f"`{name}` cannot run there: {reason}", help)
 
 
-def check_taken(graph: StageGraph, primitive: str, names: tuple[Any, ...]) -> None:
+@cache
+def _kinds(primitive: str) -> tuple[tuple[str, str], ...]:
+    """The parameters of a primitive behind the graph, and what each is annotated with; `*names` is for all others."""
+    parameters = [*signature(globals()[primitive]).parameters.values()][1:]
+    return tuple(
+        (("*" if each.kind is each.VAR_POSITIONAL else "") + each.name, each.annotation) for each in parameters
+    )
+
+
+def check_kinds(graph: StageGraph, primitive: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Refuse a name that is no text, and a flag that is neither `True` nor `False`.
+
+    Raises:
+        CompileError: TC411.
+    """
+    kinds = dict(_kinds(primitive))
+    names = [*takewhile(lambda name: not name.startswith("*"), kinds)]
+    others = [name for name in kinds if name.startswith("*")] * len(arguments)
+    for name, value in (*zip((*names, *others), arguments, strict=False), *options.items()):
+        match kinds.get(name):
+            case "str" if not isinstance(value, str):
+                wanted = "a name"
+            case "str | None" if not isinstance(value, str | None):
+                wanted = "a name"
+            case "bool" | "bool | None" if not isinstance(value, bool | None):
+                wanted = "`True` or `False`"
+            case "bool | str" if not isinstance(value, bool | str):
+                wanted = "`True`, `False` or the name of a type"
+            case _:
+                continue
+        message = f"`{shown_value(value)}` is no `{name.removeprefix('*')}` of `{primitive}`"
+        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"give {wanted}")
+
+
+def check_taken(graph: StageGraph, primitive: str, names: tuple[str, ...]) -> None:
     """Refuse what a stage with an order cannot be made of; see `orders.refused`.
 
     Raises:
@@ -2251,9 +2291,9 @@ def _option_problem(new: Storage) -> tuple[str, str] | None:
             f"`{shown_value(new.swizzle)}` is no swizzle",
             "a swizzle is a pair (shift, mask) of numbers of 0 or more",
         )
-    flags: tuple[Any, ...] = (new.padded, new.whole, new.rolling, new.masked)
-    if not all(isinstance(flag, bool) for flag in flags):
-        return "`padded`, `masked`, `whole` and `rolling` are not all `True` or `False`", "give `True` or leave it out"
+    clamped: Any = new.clamped
+    if not isinstance(clamped, tuple) or not all(isinstance(each, str) for each in tuple[Any, ...](clamped)):
+        return f"`{shown_value(new.clamped)}` is no `clamped`", 'name indices of the left side, as in `("i",)`'
     return None
 
 
@@ -2337,7 +2377,10 @@ def _free(graph: StageGraph, stage: Stage, axis: str, action: str) -> None:
 
 def _as_integer(value: Any) -> Any:
     """A NumPy integer as one of Python; anything else as it is."""
-    return int(value) if hasattr(value, "__index__") and not isinstance(value, bool | int) else value
+    try:
+        return value if isinstance(value, bool) else whole_number(value)
+    except TypeError:
+        return value
 
 
 def _not_tensorized(graph: StageGraph, stage: Stage, action: str) -> None:

@@ -163,10 +163,11 @@ class Schedule:
         only: int | None = None,
         order: tuple[int, ...] | None = None,
     ) -> Schedule:
-        flags = {"widen": widen, "reindex": reindex, "value": value, "order": order}
-        given: dict[str, Any] = {key: flag for key, flag in flags.items() if flag}
-        if only is not None:
-            given["only"] = only
+        order = tuple(order) if isinstance(order, list) else order
+        options = {"widen": widen, "reindex": reindex, "value": value, "only": only, "order": order}
+        given: dict[str, Any] = {
+            key: option for key, option in options.items() if option is not None and option is not False
+        }
         return self._do("cache_read", tensor, consumer, *others, **given)
 
     @documented
@@ -183,7 +184,7 @@ class Schedule:
 
     @documented
     def cache_write(self, stage: str, factors: bool = False) -> Schedule:
-        return self._do("cache_write", stage, **({"factors": True} if factors else {}))
+        return self._do("cache_write", stage, **({} if factors is False else {"factors": factors}))
 
     @documented
     def rebias(self, stage: str, tensor: str) -> Schedule:
@@ -219,7 +220,7 @@ class Schedule:
             sizes: values of all sizes, for numbers; none for expressions.
 
         Raises:
-            CompileError: TC411 when only some sizes are given, or one is unknown.
+            CompileError: TC614, some but not all sizes are given; TC411, one is unknown, or is no size.
         """
         return infer_bound(self.graph, sizes)
 
@@ -275,6 +276,8 @@ class Schedule:
 
     def _each(self, primitive: str, stage: str, axes: Iterable[str]) -> Schedule:
         """One step for every loop."""
+        primitives.check_kinds(self.graph, primitive, (stage,), {})
+        primitives.find_stage(self.graph, stage)
         made = self
         for axis in axes:
             made = made._do(primitive, stage, axis)
@@ -282,7 +285,8 @@ class Schedule:
 
     def _do(self, name: str, *arguments: Any, **keywords: Any) -> Schedule:
         primitive: Callable[..., Any] = getattr(primitives, name)
-        primitives.check_taken(self.graph, name, arguments)
+        primitives.check_kinds(self.graph, name, arguments, keywords)
+        primitives.check_taken(self.graph, name, tuple(each for each in arguments if isinstance(each, str)))
         result = primitive(self.graph, *arguments, **keywords)
         graph = result[0] if isinstance(result, tuple) else result
         primitives.check_grid(self.graph, graph)

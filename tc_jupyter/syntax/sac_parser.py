@@ -134,6 +134,7 @@ _OF_LOOPS = (_IN_PLACE, _DECLARED)
 
 _BLOCKS = "a choice is `if (c) { .. } else if (d) { .. } else { .. }`"
 
+_QUALIFIERS = frozenset({"const", "restrict", "__restrict__", "__restrict", "volatile"})
 _MOST_DIAGNOSTICS = 100
 _DEEPEST = 100
 _DEEPEST_BLOCKS = 20
@@ -711,13 +712,40 @@ class _Parser:
             help = f"write it before the name, as in `double[*] {name.name}`"
             self.say(codes.BAD_TYPE, begin, f"the parameter `{name.name}` has no type", help=help)
             return SacParam(None, name, begin)
+        words = self.qualifiers()
         type_, pointers = self.type(), 0
+        words += self.qualifiers()
         while self.accept("*"):
             pointers += 1
+            words += self.qualifiers()
         name = self.name("after the type of a parameter")
         if pointers or self.is_at("["):
             type_ = self.axes_of_c(type_, name, pointers, begin)
+        elif words:
+            self.say_qualifier(words[0])
         return SacParam(type_, name, begin | self.last.span)
+
+    def qualifiers(self) -> list[_Token]:
+        """The words of C around the type of a parameter, as in `const float * __restrict__ a`, which change nothing here."""
+        found: list[_Token] = []
+        while self.token.text in _QUALIFIERS:
+            after = self.tokens[self.at + 1]
+            if after.kind != "name" and after.text != "*":
+                break
+            found.append(self.next())
+        return found
+
+    def say_qualifier(self, word: _Token) -> None:
+        message, fix = (
+            f"`{word.text}` is no part of a type",
+            Fix("delete it: nothing is changed", (self.without(word),)),
+        )
+        self.say(codes.BAD_TYPE, word.span, message, fix=fix)
+
+    def without(self, token: _Token) -> Edit:
+        """An edit that deletes a word, with the blanks behind it."""
+        after = re.compile(r"\s*").match(self.source.text, token.span.end)
+        return Edit(Span(token.span.start, after.end() if after else token.span.end), "")
 
     def axes_of_c(self, type_: SacType | None, name: Name, pointers: int, begin: Span) -> SacType | None:
         """`int a[]`, `int a[3][4]` and `int *a`: the type that is meant, after a message."""
@@ -742,9 +770,7 @@ class _Parser:
     def type(self) -> SacType | None:
         """A type; `None` after a message when its shape or word is wrong but its end is clear."""
         if self.is_at("const") and self.tokens[self.at + 1].kind == "name":
-            self.say(
-                codes.BAD_TYPE, self.next().span, "`const` is no part of a type", help="delete it: nothing is changed"
-            )
+            self.say_qualifier(self.next())
         token = self.token
         if token.kind != "name":
             self.fail(f"expected a type, found {self.found()}", help="for example `float[*]`, `int[.,3]`, `double`")

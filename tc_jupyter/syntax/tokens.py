@@ -131,6 +131,7 @@ _TOKEN = re.compile(
 _INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:u|l|ll|ul|ull)?", re.IGNORECASE)
 _FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?[fF]?")
 _HEX_FLOAT = re.compile(r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fF]?")
+_SPLIT_SIZE = re.compile(r"\s*(?:,\s*(\w+)\s*=\s*([1-9]\d*)\s*)?\)")  # `, h=4)`
 _INFINITE = re.compile(r"""["']\s*([-+]?)(inf|nan)(?:inity)?\s*["']""", re.IGNORECASE)
 _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
@@ -492,12 +493,14 @@ class _Scanner:
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
     def rearranged(self, word: str, end: int) -> Fix | None:
-        """`Y(j, i) = X(i, j)` for `Y = rearrange(X, "i j -> j i")`; `None` for something else."""
+        """`Y(j, i) = X(i, j)` for `Y = rearrange(X, "i j -> j i")`, also with an axis that is split; `None` for something else."""
         if len(self.tokens) < 6:
             return None
         target, assign, called, _, source, comma = self.tokens[-6:]
-        before, _, after = (each.split() for each in word[1:-1].partition("->"))
-        close = re.compile(r"\s*\)").match(self.text, end)
+        whole, _, made = word[1:-1].partition("->")
+        close = _SPLIT_SIZE.match(self.text, end)
+        split = re.search(r"\(\s*(\w+)\s+(\w+)\s*\)", whole)
+        before, after = re.sub("[()]", " ", whole).split() if split else whole.split(), made.split()
         words = {*before, target.text, source.text}
         if called.text != "rearrange" or (assign.type, comma.type) != ("ASSIGN", "COMMA") or close is None:
             return None
@@ -507,7 +510,15 @@ class _Scanner:
             or not all(each.isidentifier() for each in words)
         ):
             return None
+        if bool(split) != bool(close.group(1)):
+            return None
         text = f"{target.text}({', '.join(after)}) = {source.text}({', '.join(before)})"
+        if split:
+            if close.group(1) not in split.groups():
+                return None
+            text = _with_split(
+                target.text, after, source.text, before, before.index(split.group(1)), (close[1], close[2])
+            )
         return Fix(f"write `{text}`", (Edit(Span(target.start, close.end()), text),))
 
     def bits(self, word: str, start: int, end: int) -> int:
@@ -1181,3 +1192,16 @@ def _check_integer(word: str) -> tuple[str, tuple[str, str | None] | None]:
 
 def _short(word: str) -> str:
     return word if len(word) <= 40 else word[:37] + "..."
+
+
+def _with_split(
+    target: str, after: list[str], source: str, before: list[str], place: int, known: tuple[str, str]
+) -> str:
+    """`Y(h, w) = X(h * 4 + w) where ...` for `(h w) -> h w`; `known`: one of the two indices, and its extent."""
+    outer, inner = before[place : place + 2]
+    rest, (name, extent) = f"{source}.{place} / {known[1]}", known
+    ends = {outer: rest, inner: rest, name: extent}
+    step = extent if name == inner else f"({rest})"
+    axes = ", ".join((*before[:place], f"{outer} * {step} + {inner}", *before[place + 2 :]))
+    left = f"{target}({', '.join(after)}) = {source}({axes})"
+    return f"{left} where {outer} in 0:{ends[outer]}, {inner} in 0:{ends[inner]}"

@@ -593,8 +593,10 @@ def test_only_files_of_an_export_are_overwritten(module, tmp_path, monkeypatch):
 
 def test_calls_that_are_no_calls_are_refused(module, tmp_path):
     blur = module.blur
-    with pytest.raises(ValueError, match="the sizes of `blur` are H, W"):
+    with pytest.raises(tc.CallError, match=r"TC614.*`W` is not given"):
         blur.export(tmp_path, like=[{"H": 4}])
+    with pytest.raises(ValueError, match="`blur` has no size 'K'; there are H, W"):
+        blur.export(tmp_path, like=[{"H": 4, "W": 4, "K": 4}])
     with pytest.raises(TypeError, match="like: name the def of each list of calls"):
         tc.export([blur], tmp_path, "k", like=[{"H": 4, "W": 4}])
     with pytest.raises(ValueError, match="like: there is no def 'blurr'; there are blur"):

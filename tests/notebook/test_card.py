@@ -200,7 +200,7 @@ def test_the_schedule_that_was_given_is_shown():
 def test_the_default_schedule_can_be_looked_at_and_changed():
     """`f.schedule()` is that of the text, which calls do not run; the other one is a schedule of `f`, too."""
     f = tc.compile("def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }").mv
-    default = f.default_schedule(R=300)
+    default = f.default_schedule(R=300, C=300)
     assert default.steps
     assert f.with_schedule(default).schedule().steps == default.steps
     with pytest.raises(ValueError, match="no size"):

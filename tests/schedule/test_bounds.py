@@ -174,16 +174,16 @@ def test_an_integer_scalar_is_a_size():
 
 
 @pytest.mark.parametrize(
-    ("given", "part"),
+    ("given", "code", "part"),
     [
-        ({"n": 24}, "`m` is not given"),
-        ({"m": 3}, "`n` is not given"),
-        ({"n": 24, "m": 3, "s": 1}, "`s` is no size of this def"),
-        ({"n": 24, "m": 3.5}, "m=3.5: a size is an integer"),
+        ({"n": 24}, "TC614", "`m` is not given"),
+        ({"m": 3}, "TC614", "`n` is not given"),
+        ({"n": 24, "m": 3, "s": 1}, "TC411", "`s` is no size of this def"),
+        ({"n": 24, "m": 3.5}, "TC411", "m=3.5: a size is an integer"),
     ],
 )
-def test_what_is_missing_beside_an_integer_scalar(given, part):
-    with pytest.raises(CompileError, match="TC411") as caught:
+def test_what_is_missing_beside_an_integer_scalar(given, code, part):
+    with pytest.raises(CompileError, match=code) as caught:
         default(SCALAR).bounds(**given)
     assert part in str(caught.value)
     assert "the sizes are `n`, `m`" in str(caught.value)

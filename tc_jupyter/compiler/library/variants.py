@@ -166,17 +166,11 @@ def _layout(definition: Definition, call: Any, engine: str) -> Layout:
     """The class of a call with arrays in row order; indices have 64 bits.
 
     Raises:
-        CallError: the call does not fit the def.
-        ValueError: these are not all sizes of the def.
+        CallError: the call does not fit the def, or TC614, a size is missing.
+        TypeError, ValueError: a value is no size, or there is no such size.
     """
     if isinstance(call, Mapping):
-        found = cast("Mapping[str, int]", call)
-        wanted = (*definition.program.sizes, *definition.program.integer_scalars)
-        if {*found} != {*wanted}:
-            raise ValueError(
-                f"like={dict(found)!r}: the sizes of `{definition.name}` are {', '.join(wanted) or 'none'}"
-            )
-        sizes = definition.program.numbers(found)
+        sizes = definition.sizes_by_name(cast("Mapping[str, object]", call))
     else:
         sizes = definition.inputs(call if isinstance(call, (tuple, list)) else (call,)).sizes
     layout = definition.layout_at(sizes, definition.numbers_at(sizes), engine)
