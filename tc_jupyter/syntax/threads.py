@@ -159,7 +159,7 @@ _ATOMIC = {"atomicAdd": "+=", "atomicMax": "max=", "atomicMin": "min=", "atomic_
 
 def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`atomicAdd(&h[x[i]], 1)`, `np.add.at(h, x, 1)`, `h.at[x].add(1)` and others become statements, each after a message."""
-    pairs, edits = closers(tokens), list[Edit]()
+    pairs, fixes = closers(tokens), list[Fix]()
     for i, token in enumerate(tokens):
         if i + 1 not in pairs or not i:
             continue
@@ -178,8 +178,8 @@ def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         help = "an operator combines the values of all points, also where several of them have one element"
         place = Span(tokens[start].start, token.end)
         diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
-        edits += own
-    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+        fixes.append(fix)
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
 _ATOMIC_AT = {"add": "+=", "multiply": "*=", "maximum": "max=", "minimum": "min=", "max": "max=", "min": "min="}
