@@ -792,6 +792,19 @@ def test_texts_on_their_way_are_cut_too(seed):
     says_what_the_whole_says(text)
 
 
+@pytest.mark.parametrize("written", ["H.at[I].add(X)", "np.add.at(H, I, X)", "if (X(i) > 0) H.at[I].add(X);"])
+def test_what_a_fix_writes_stands_in_its_own_def(written):
+    """Two defs with one mistake each, whose fixes write the same texts."""
+    one = f"def {{}}(float(N) X, int32(N) I) -> (H) {{{{\n    {written}\n}}}}\n"
+    says_what_the_whole_says(one.format("f") + one.format("g"))
+
+
+def test_what_a_fix_writes_stands_in_its_own_statement():
+    text = "def f(float(N) X, int32(N) I) -> (H) {\n    H.at[I].add(X)\n    H.at[I].add(X)\n}\n"
+    (found,) = [each for each in ide.check(text, "tc")["diagnostics"] if each["code"] == "TC315"]
+    assert found["span"]["start"]["line"] == found["span"]["end"]["line"] == 1
+
+
 def test_a_word_that_is_typed_changes_no_other_def():
     text = "".join(f"{LINES['f'].replace('f(', f'f{n}(')}\n" for n in range(6))
     before = {part.text for part in pieces_of(f"{LINES['constant']}\n{text}", "tc")}

@@ -8,7 +8,7 @@ Worked example: in a statement of `def f(float(N) X) -> (Y)`, `X(i) * 2` becomes
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -66,6 +66,8 @@ MAX_DEPTH = 160
 
 BOOL, INT32, INT64, FLOAT32 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32
 _BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
+_SHORT = 3
+"""Letters of a name, each of which may be meant."""
 _SIZES = "NMKLPQ"
 """Sizes of an example."""
 _LATER_SPELLINGS = {
@@ -315,7 +317,7 @@ class ExpressionChecker:
             return False
         if close in scope.tensors:
             scope.tensors[close].read = True
-        help, fix = f"did you mean `{close}`?", Fix(f"replace it by `{close}`", (Edit(node.span, close),))
+        help, fix = f"did you mean `{close}`?", Fix(f"replace it by `{close}`", self._uses_as(node, close))
         if self._is_own_number(name):
             help, fix = scope.as_parameter(name)
         self._mistaken(node, codes.UNKNOWN_NAME, f"there is no `{name}`", (), help, fix)
@@ -324,10 +326,11 @@ class ExpressionChecker:
     def _is_own_number(self, name: str) -> bool:
         """Whether a name ends a range whose index is spelled alike, as in `kh in 0:kH`, or which is read elsewhere, too.
 
-        A slip of the pen does not repeat, but for capitals.
+        A slip of the pen does not repeat, but for capitals and within longer words.
         """
         scope, node = self.scope, self.names.statement
-        if any(name.lower() == each.lower() for each in (*scope.sizes, *scope.tensors)):
+        given = (*scope.sizes, *scope.tensors)
+        if any(name.lower() == each.lower() for each in given) or self._is_slip(name, given):
             return False
         ranges = [each for each in node.clauses if isinstance(each, tree.Where)]
         own = [each for each in ranges if name in tree.names_in((each.lower, each.upper))]
@@ -336,6 +339,19 @@ class ExpressionChecker:
         return any(each.index.name.lower() == name.lower() for each in own) or (
             bool(own) and (len(own) > 1 or name in tree.names_in(read))
         )
+
+    def _is_slip(self, name: str, given: Iterable[str]) -> bool:
+        """Whether a longer word is nearly another one, but for a letter at an end, which tells `size_w` from `size_h`."""
+        close = self.scope.suggestions.nearest(name, given) if len(name) > _SHORT else None
+        return close is not None and close[:-1] != name[:-1] and close[1:] != name[1:]
+
+    def _uses_as(self, name: tree.Name, other: str) -> tuple[Edit, ...]:
+        """Edits that write another name wherever the statement has this one."""
+        statement = self.names.statement
+        every = [statement.value, *statement.rest, *(part for each in statement.clauses for part in tree.parts(each))]
+        nodes = (node for part in every for node in tree.walk(part))
+        uses = {node.span for node in nodes if isinstance(node, tree.Name) and node.name == name.name}
+        return tuple(Edit(span, other) for span in sorted({name.span, *uses}))
 
     def _mistaken(
         self,
@@ -462,6 +478,7 @@ class ExpressionChecker:
         else:
             candidates = [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]
             help, fix = scope.did_you_mean(name, node.span, candidates)
+            fix = fix and Fix(fix.title, self._uses_as(node, fix.edits[0].text))
         return self._mistaken(
             node, codes.WHERE_UNKNOWN, f"unknown name `{name}` in {self.bound_is}", (), help or self.bound_help, fix
         )

@@ -57,7 +57,7 @@ class _Command:
 
 def conditional(tokens: list[Token], diagnostics: list[Diagnostic], source: SourceText) -> list[Token]:
     """The tokens without the conditions around statements that have another form here; a message about each."""
-    pairs, edits, i = closers(tokens), list[Edit](), 0
+    pairs, fixes, i = closers(tokens), list[Fix](), 0
     while i < len(tokens):
         found, end = None, i + 1
         if tokens[i].text == "if" and tokens[i].type == "NAME" and _begins(tokens, i):
@@ -65,15 +65,15 @@ def conditional(tokens: list[Token], diagnostics: list[Diagnostic], source: Sour
             if found is None and (command := _command(tokens, i, pairs, source)) is not None:
                 found, own = _of_command(tokens, i, command, pairs, source)
                 diagnostics += [found] if found.fix is None else []
-                edits += own
+                fixes.append(Fix("", tuple(own)))
                 end = command.end
         if found is not None and found.fix is not None:
             gone = [edit.span for edit in found.fix.edits if edit.span.end > edit.span.start]
             diagnostics[:] = [each for each in diagnostics if each.message != SEMICOLON or not _inside(each.span, gone)]
             diagnostics.append(found)
-            edits += found.fix.edits
+            fixes.append(found.fix)
         i = end
-    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
 def with_clauses(piece: list[Token], text: str) -> Edit:

@@ -9,7 +9,7 @@ Worked example: `Y(i) = X(i) <> (float)2`; after the message about `<>` there is
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -18,17 +18,18 @@ from tc_jupyter.diagnostics import Edit, Fix, SourceText
 from .tokens import Token, tokenize
 
 
-def mended(tokens: list[Token], fix: Fix) -> list[Token] | None:
-    """The tokens after a fix; `None` where it changes more than these tokens, or a part of one.
+def mended(tokens: list[Token], *fixes: Fix) -> list[Token] | None:
+    """The tokens after fixes; `None` where these change more than these tokens, or a part of one.
 
+    Each mistake has a fix of its own: what one takes away does not stand in what another writes.
     Time is that of sorting tokens and edits: a fix may have thousands of edits, as that of `X[i][i]...` has.
     """
     if not tokens:
         return None
     starts, ends = [token.start for token in tokens], [token.end for token in tokens]
-    elsewhere = _Taken(fix.edits, tokens, starts, ends)
+    elsewhere = _Taken(fixes, tokens, starts, ends)
     found, place = list[Token](), 0
-    for number, edit in sorted(enumerate(fix.edits), key=lambda each: each[1].span):
+    for number, edit in sorted(enumerate(edit for fix in fixes for edit in fix.edits), key=lambda each: each[1].span):
         start, end = edit.span.start, edit.span.end
         first = bisect_right(ends, start)
         last = max(first, bisect_left(starts, end))
@@ -71,28 +72,33 @@ def writes_over(fix: Fix, written: Iterable[Edit]) -> bool:
 
 
 class _Taken:
-    """The tokens that the edits of a fix take away, in the order of the edits."""
+    """The tokens that the edits of fixes take away, in the order of the edits."""
 
-    def __init__(self, edits: Sequence[Edit], tokens: list[Token], starts: list[int], ends: list[int]) -> None:
+    def __init__(self, fixes: Iterable[Fix], tokens: list[Token], starts: list[int], ends: list[int]) -> None:
         self.tokens: list[Token] = []
-        self.of_edit: list[tuple[int, int]] = []
+        self.of_edit: list[tuple[range, range]] = []
+        """The tokens of each edit, and those of its fix."""
         self.places: dict[str, list[int]] = {}
-        for edit in edits:
-            begin = len(self.tokens)
-            self.tokens += tokens[bisect_left(starts, edit.span.start) : bisect_right(ends, edit.span.end)]
-            self.of_edit.append((begin, len(self.tokens)))
+        for fix in fixes:
+            begin, own = len(self.tokens), list[range]()
+            for edit in fix.edits:
+                first = len(self.tokens)
+                self.tokens += tokens[bisect_left(starts, edit.span.start) : bisect_right(ends, edit.span.end)]
+                own.append(range(first, len(self.tokens)))
+            self.of_edit += [(each, range(begin, len(self.tokens))) for each in own]
         for place, token in enumerate(self.tokens):
             self.places.setdefault(token.text, []).append(place)
 
     def say_where(self, written: list[Token], edit: int) -> None:
-        """Say of tokens, if they are those that other edits took away, in their order, where they stood."""
-        first, (begin, end) = 0, self.of_edit[edit]
+        """Say of tokens, if they are those that other edits of the fix took away, in their order, where they stood."""
+        own, fix = self.of_edit[edit]
+        first = fix.start
         for token in written:
             places = self.places.get(token.text, [])
             i = bisect_left(places, first)
-            if i < len(places) and begin <= places[i] < end:
-                i = bisect_left(places, end)
-            if i < len(places):
+            if i < len(places) and places[i] in own:
+                i = bisect_left(places, own.stop)
+            if i < len(places) and places[i] in fix:
                 token.stood, first = self.tokens[places[i]].stood or self.tokens[places[i]].span, places[i] + 1
 
 

@@ -54,13 +54,13 @@ def with_limits(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Toke
     places = [i for i, token in enumerate(tokens) if token.text in _LIMITS or token.text in _ONE_LIMIT]
     if not places:
         return tokens
-    pairs, edits = closers(tokens), list[Edit]()
+    pairs, fixes = closers(tokens), list[Fix]()
     openings = {close: opening for opening, close in pairs.items()}
     for i in places:
         if i + 1 in pairs and (found := _limited(tokens, i, pairs[i + 1], openings)) is not None:
             diagnostics.append(found)
-            edits += found.fix.edits if found.fix else ()
-    return mended(tokens, Fix("", tuple(edits))) or tokens if edits else tokens
+            fixes += [found.fix] if found.fix else []
+    return mended(tokens, *fixes) or tokens if fixes else tokens
 
 
 def _limited(tokens: list[Token], i: int, close: int, openings: dict[int, int]) -> Diagnostic | None:

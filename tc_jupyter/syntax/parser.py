@@ -23,6 +23,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from .build import CHAIN, BadRange, Build
 from .control import without_control
 from .foreign import chained, commanded, declared, domain, ended, lets, paired, subscripted, where_range
+from .macros import without_macros
 from .mended import in_place, mended, writes_over
 from .mistakes import (
     annotated,
@@ -140,7 +141,8 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     uses, source = cut(source, "tc")
     scanned = tokenize(source, reducers)
     parser = _CellParser(source, scanned.diagnostics)
-    tokens = repaired(scanned.tokens, parser.diagnostics)
+    tokens = without_macros(scanned.tokens, scanned.comments, source, parser.diagnostics)
+    tokens = repaired(tokens, parser.diagnostics)
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word

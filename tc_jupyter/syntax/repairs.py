@@ -70,7 +70,7 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
 
 def _relative(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`b[0, 0] = a[0, -1] + a[0, 1]` under `@stencil` of Numba becomes `b[i, j] = a[i, j - 1] + a[i, j + 1]`."""
-    edits = list[Edit]()
+    fixes = list[Fix]()
     for number, item in enumerate(diagnostics):
         if item.message != STENCIL:
             continue
@@ -79,8 +79,8 @@ def _relative(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]
         if own:
             fix = Fix("name the indices", (Edit(item.span, ""), *own))
             diagnostics[number] = replace(item, fix=fix)
-            edits += own
-    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+            fixes.append(Fix("", tuple(own)))
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
 def _def_at(tokens: list[Token], start: int) -> list[Token]:
@@ -127,7 +127,7 @@ def _without_templates(tokens: list[Token], diagnostics: list[Diagnostic]) -> li
         and tokens[i + 1].type in ("NAME", "INTEGER")
         and tokens[i + 2].type == "RBRACE"
     ]
-    edits = list[Edit]()
+    fixes = list[Fix]()
     for start in [i for i, token in enumerate(tokens) if token.type == "DEF"] if places else ():
         end = start + len(_def_at(tokens, start))
         own = [
@@ -150,8 +150,8 @@ def _without_templates(tokens: list[Token], diagnostics: list[Diagnostic]) -> li
         )
         fix = Fix("make it a parameter" if missing else "delete the braces", tuple(own))
         diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
-        edits += own
-    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+        fixes.append(fix)
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
 _BEHIND_VALUES = ("IN", "WHERE", "ELSE", "EXISTS")
@@ -214,7 +214,7 @@ _NUMBERED_SIZES = frozenset({"extent", "size", "shape"})
 
 def _sizes(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`input.width()` and `input.extent(1)` of Halide become `input.1`, where `input` is a `float(H, W)`."""
-    known, edits = dict[tuple[str, int], str](), list[Edit]()
+    known, fixes = dict[tuple[str, int], str](), list[Fix]()
     for i, token in enumerate(tokens if any(token.type == "DOT" for token in tokens) else ()):
         if token.type == "DEF":
             known = extents(tokens[i : i + _MOST_IN_HEADER])
@@ -238,8 +238,8 @@ def _sizes(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
         if fix is not None:
             help = INSTEAD[word].help
             diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{word}`", help=help, fix=fix))
-            edits += fix.edits
-    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+            fixes.append(fix)
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
 def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -273,7 +273,7 @@ def _constants_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     """`static const float w[3] = {0.25, 0.5, 0.25};` becomes `const float(3) w = [0.25, 0.5, 0.25]`, after a message."""
     if not any(one.text == "=" and other.type == "LBRACE" for one, other in pairwise(tokens)):
         return tokens
-    edits, i, pairs = list[Edit](), 0, closers(tokens)
+    fixes, i, pairs = list[Fix](), 0, closers(tokens)
     written = Counter(token.text for i, token in enumerate(tokens) if starts_statement(tokens, i, pairs))
     while i < len(tokens):
         start, kind = i, i
@@ -288,9 +288,9 @@ def _constants_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
             message, help = "a list of C is no constant", f"a constant is written `{shown} = [...]`, with literals only"
             fix = Fix("write a constant", tuple(own))
             diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
-            edits += own
+            fixes.append(fix)
         i = found[0] if found else kind + 1
-    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
 def _list_of_c(

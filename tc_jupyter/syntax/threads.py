@@ -159,7 +159,7 @@ _ATOMIC = {"atomicAdd": "+=", "atomicMax": "max=", "atomicMin": "min=", "atomic_
 
 def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`atomicAdd(&h[x[i]], 1)`, `np.add.at(h, x, 1)`, `h.at[x].add(1)` and others become statements, each after a message."""
-    pairs, edits = closers(tokens), list[Edit]()
+    pairs, fixes = closers(tokens), list[Fix]()
     for i, token in enumerate(tokens):
         if i + 1 not in pairs or not i:
             continue
@@ -178,8 +178,8 @@ def without_atomics(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         help = "an operator combines the values of all points, also where several of them have one element"
         place = Span(tokens[start].start, token.end)
         diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
-        edits += own
-    return (mended(tokens, Fix("", tuple(edits))) or tokens) if edits else tokens
+        fixes.append(fix)
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
 _ATOMIC_AT = {"add": "+=", "multiply": "*=", "maximum": "max=", "minimum": "min=", "max": "max=", "min": "min="}
@@ -236,23 +236,28 @@ def _at_address(parts: list[list[Token]], operator: str) -> list[Edit]:
 
 
 def _at_places(before: list[Token], parts: list[list[Token]], operator: str) -> list[Edit]:
-    """The same for a target, places and values: elements, or vectors as those of `np.add.at(h, x, v)`; `v` may be a number."""
+    """The same for a target, places and values: elements, or vectors as those of `np.add.at(h, x, v)`.
+
+    `v` may be a number, or have a row for each place.
+    """
     begin = next((k for k in range(len(before) - 1, -1, -1) if before[k].type == "DEF"), 0)
     types, words = parameters(before[begin:]), {token.text for token in before[begin:]}
-    index = next((each for each in _LETTERS if each not in words), None)
-    if len(parts) != 3 or not all(parts) or len(parts[0]) != 1 or parts[0][0].type != "NAME" or index is None:
+    letters = [each for each in _LETTERS if each not in words]
+    if len(parts) != 3 or not all(parts) or len(parts[0]) != 1 or parts[0][0].type != "NAME":
         return []
     (target,), places, value = parts
     ranks = [types.get(each[0].text, ("", 0))[1] if len(each) == 1 else 0 for each in (places, value)]
-    if max(ranks) > 1 or ranks[0] < ranks[1]:
+    if ranks[0] > 1 or ranks[1] > (ranks[0] and len(letters)) or len(letters) < ranks[0]:
         return []
+    at = [f"({letters[0]})"] * ranks[0]
+    row = [f", {each}" for each in letters[1 : ranks[1]]]
     is_tuple = closers(places).get(0) == len(places) - 1
     places = places[1:-1] if is_tuple and places[0].text == "(" else places
     return [
         Edit(Span(target.start, target.start), ""),
         Edit(Span(target.end, places[0].start), "("),
-        Edit(Span(places[-1].end, value[0].start), f"{f'({index})' * ranks[0]}) {operator} "),
-        Edit(Span(value[-1].end, value[-1].end), f"({index})" * ranks[1]),
+        Edit(Span(places[-1].end, value[0].start), f"{''.join([*at, *row])}) {operator} "),
+        Edit(Span(value[-1].end, value[-1].end), f"({letters[0]}{''.join(row)})" if ranks[1] else ""),
     ]
 
 
