@@ -27,6 +27,7 @@ from tc_jupyter.schedule.subscripts import is_inside
 from tc_jupyter.schedule.target import Target
 
 from . import dots, windows
+from .form import Form, formed
 from .packing import dimension_of, pack_columns, pack_rows, pad_rows
 from .ragged import ends_loops
 from .reduction import has_parts, is_across, is_to_few, partial_results
@@ -431,20 +432,18 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
     schedule, copy, cache, theirs = copied_out(schedule, name, user)
     column = theirs[roles.column]
     outer = [theirs[index] for index in names if index not in (roles.row, roles.column)]
-    schedule = schedule.split(copy, column, tile.columns)
+    splits, vector = {column: tile.columns}, f"{column}.inner"
     if roles.row is None:
-        schedule = schedule.reorder(copy, *outer, f"{column}.outer", f"{column}.inner")
         place, block = f"{column}.outer", ""
-        schedule = schedule.parallel(copy, *(outer or [f"{column}.outer"]))
+        form = Form(splits, outer or [place], (*outer, place), vector=vector)
     else:
         row = theirs[roles.row]
-        schedule = schedule.split(copy, row, tile.block).split(copy, f"{row}.inner", tile.rows)
+        splits |= {row: tile.block, f"{row}.inner": tile.rows}
         tiles = (f"{column}.outer", f"{row}.outer") if direct or across else (f"{row}.outer", f"{column}.outer")
-        order = (*tiles, f"{row}.inner.outer", f"{row}.inner.inner", f"{column}.inner")
-        schedule = schedule.reorder(copy, *outer, *order)
         place, block = f"{row}.inner.outer", f"{row}.outer"
-        schedule = schedule.parallel(copy, *outer, *(tiles if direct else tiles[:1]))
-    schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
+        tasks = (*outer, *(tiles if direct else tiles[:1]))
+        form = Form(splits, tasks, (*outer, *tiles, place, f"{row}.inner.inner"), vector=vector)
+    schedule = formed(schedule, copy, form).compute_at(cache, copy, place)
     padded = roles.row is not None or (
         not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage, schedule.graph.boxes)
     )
@@ -475,12 +474,7 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
             schedule = _copied_by_tile(schedule, tensor, cache, copy, place)
     if roles.row is None and not masked:
         schedule = _slide(schedule, cache, inner[-1], roles, tile)
-    for index in rows:
-        schedule = schedule.split(cache, index, tile.rows)
-    schedule = schedule.split(cache, roles.column, tile.columns)
-    for index in rows:
-        schedule = schedule.unroll(cache, f"{index}.inner")
-    return schedule.vectorize(cache, f"{roles.column}.inner")
+    return formed(schedule, cache, replace(_sums([], [], roles.row, roles.column, tile), order=()))
 
 
 def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, place: str) -> Schedule:
@@ -537,7 +531,6 @@ def _as_it_lies(
     schedule, copy, cache, theirs = copied_out(schedule, name, user)
     row, column = theirs[roles.row], theirs[roles.column]
     outer = [theirs[index] for index in names if index not in (roles.row, roles.column)]
-    schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
     program = schedule.graph.program
     turned = [each for each in roles.panels if dimension_of(stage, each, roles.column) != program.tensor(each).rank - 1]
     apart = [
@@ -546,13 +539,12 @@ def _as_it_lies(
         if each not in turned and not target.free_masks and _rows_lie_apart(stage, each, inner)
     ]
     first, second = (row, column) if outer or (not turned and _is_small(columns)) else (column, row)
-    schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
     parts = [f"{first}.outer"] if turned or outer else [f"{first}.outer", f"{second}.outer"]
     if outer and (turned or apart or rows is None or rows.typical <= tuning.TOLD_APART):
         parts = []  # one task packs an operand, or is short
-    schedule = schedule.parallel(copy, *outer, *parts)
-    schedule = schedule.unroll(copy, f"{row}.inner").vectorize(copy, f"{column}.inner")
-    schedule = schedule.compute_at(cache, copy, f"{second}.outer")
+    splits, order = {row: tile.rows, column: tile.columns}, (*outer, f"{first}.outer", f"{second}.outer")
+    form = Form(splits, (*outer, *parts), order, (f"{row}.inner",), f"{column}.inner")
+    schedule = formed(schedule, copy, form).compute_at(cache, copy, f"{second}.outer")
     for tensor in (*turned, *apart):
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         here = None if once else (copy, outer[-1] if outer else f"{first}.outer")
@@ -565,11 +557,16 @@ def _clamped(schedule: Schedule, cache: str, row: str, column: str, tile: Tile) 
     statement = schedule.graph.stage(cache).statement
     inner = _summed(schedule.graph.stage(cache))
     rest = [index.name for index in statement.output_indices if index.name not in (row, column)]
-    schedule = schedule.reorder(cache, *rest, *inner, row, column)
     schedule = schedule.storage(cache, "local", padded=True, clamped=(row,))
-    schedule = _unroll_windows(schedule, cache, inner, tile)
-    schedule = schedule.split(cache, row, tile.rows).split(cache, column, tile.columns)
-    return schedule.unroll(cache, f"{row}.inner").vectorize(cache, f"{column}.inner")
+    return formed(_unroll_windows(schedule, cache, inner, tile), cache, _sums(rest, inner, row, column, tile))
+
+
+def _sums(rest: list[str], inner: list[str], row: str | None, column: str, tile: Tile) -> Form:
+    """The loops of a register tile: all reductions around it, then its rows, one after the other, in vectors."""
+    splits = {} if row is None else {row: tile.rows}
+    rows = [] if row is None else [f"{row}.outer", f"{row}.inner"]
+    order = (*rest, *inner, *rows, f"{column}.outer")
+    return Form({**splits, column: tile.columns}, (), order, rows[1:], f"{column}.inner")
 
 
 def in_steps(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:
@@ -602,8 +599,8 @@ def in_steps(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sch
     tiles = [f"{column}.outer", *(leaf for leaf in leaves[last + 1 :] if leaf == f"{row}.outer")]
     inside = [f"{row}.inner", f"{column}.inner"]
     outer = [leaf for leaf in leaves[last + 1 :] if leaf not in (*tiles, *inside)]
-    schedule = schedule.reorder(copy, *outer, *tiles, *inside).unroll(copy, f"{row}.inner")
-    schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, tiles[-1])
+    form = Form({}, (), (*outer, *tiles), inside[:1], inside[1])
+    schedule = formed(schedule, copy, form).compute_at(cache, copy, tiles[-1])
     for tensor in roles.panels:
         schedule = pack_columns(schedule, tensor, cache, column, tile, None)
     return _clamped(schedule, cache, row, column, tile)
@@ -683,16 +680,11 @@ def _sum_of_lines(
     place, inner = theirs[column], [index.name for index in stage.statement.reduction_indices]
     rest = [theirs[index] for index in names if index != column]
     line = next(i for i in inner if constant_extent(stage, i) != 1)
-    schedule = schedule.split(copy, place, columns).vectorize(copy, f"{place}.inner")
-    schedule = schedule.reorder(copy, *rest, f"{place}.outer", f"{place}.inner")
-    schedule = schedule.parallel(copy, *rest, f"{place}.outer")
+    schedule = formed(schedule, copy, Form({place: columns}, (*rest, f"{place}.outer"), vector=f"{place}.inner"))
     schedule = schedule.compute_at(cache, copy, f"{place}.outer").storage(cache, "local")
-    schedule = schedule.split(cache, line, tuning.ABREAST).split(
-        cache, column, tuning.ABREAST * lanes_of(schedule, stage, target)
-    )
-    order = [*(i for i in inner if i != line), f"{line}.outer", f"{column}.outer", f"{line}.inner"]
-    schedule = schedule.reorder(cache, *(i for i in names if i != column), *order, f"{column}.inner")
-    return schedule.unroll(cache, f"{line}.inner").vectorize(cache, f"{column}.inner")
+    splits = {line: tuning.ABREAST, column: tuning.ABREAST * lanes_of(schedule, stage, target)}
+    order = [*(i for i in (*names, *inner) if i not in (column, line)), f"{line}.outer", f"{column}.outer"]
+    return formed(schedule, cache, Form(splits, (), order, (f"{line}.inner",), f"{column}.inner"))
 
 
 def _channels(
@@ -732,17 +724,12 @@ def _channels(
     if places is None or places.typical > tuning.PIECE:
         schedule, piece = schedule.split(copy, across, tuning.PIECE), f"{across}.inner"
         lines.append(f"{piece}.outer")
-    schedule = schedule.split(copy, piece, tile.lanes)
-    schedule = schedule.reorder(copy, *tasks, *lines, f"{own}.inner", f"{piece}.inner")
-    schedule = schedule.parallel(copy, *tasks)
-    schedule = schedule.vectorize(copy, f"{piece}.inner").compute_at(
-        row, copy, lines[0] if len(lines) > 1 else tasks[-1]
-    )
+    form = Form({piece: tile.lanes}, tasks, (*lines, f"{own}.inner"), vector=f"{piece}.inner")
+    schedule = formed(schedule, copy, form).compute_at(row, copy, lines[0] if len(lines) > 1 else tasks[-1])
     order = [*(number for number, index in enumerate(names) if index in rest), names.index(place), names.index(channel)]
     schedule = schedule.storage(row, "local", layout=tuple((number, 0) for number in order), padded=True)
-    schedule = schedule.split(row, place, tile.rows).split(row, channel, tile.columns)
-    schedule = schedule.reorder(row, *rest, f"{channel}.outer", f"{place}.outer", f"{place}.inner", f"{channel}.inner")
-    schedule = schedule.unroll(row, f"{place}.inner").vectorize(row, f"{channel}.inner")
+    splits, outer = {place: tile.rows, channel: tile.columns}, [*rest, f"{channel}.outer", f"{place}.outer"]
+    schedule = formed(schedule, row, Form(splits, (), outer, (f"{place}.inner",), f"{channel}.inner"))
     schedule = schedule.compute_at(cache, row, f"{place}.outer")
     schedule = pack_columns(schedule, roles.row_reads[0], cache, channel, tile, None)
     # the last tile of a row then begins earlier (`codegen.llvm.overlap`); under masks every element would need a test
@@ -751,11 +738,8 @@ def _channels(
         schedule = pad_rows(schedule, tensor, cache, replace(tile, vectors=-(-tile.rows * roles.step // tile.lanes)))
     inner = _summed(stage)
     layout = tuple((number, 0) for number in order)
-    schedule = schedule.reorder(cache, *rest, *inner, place, channel).storage(
-        cache, "register", layout=layout, padded=True, masked=overlaps
-    )
-    schedule = schedule.split(cache, place, tile.rows).split(cache, channel, tile.columns)
-    return schedule.unroll(cache, f"{place}.inner").vectorize(cache, f"{channel}.inner")
+    schedule = schedule.storage(cache, "register", layout=layout, padded=True, masked=overlaps)
+    return formed(schedule, cache, _sums(rest, inner, place, channel, tile))
 
 
 def _cycles(tile: Tile, rows: int, columns: int) -> float:

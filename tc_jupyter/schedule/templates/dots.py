@@ -31,6 +31,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
+from .form import Form, formed
 from .stages import added, copied_out
 from .streaming import is_plain
 
@@ -156,14 +157,10 @@ def scheduled(schedule: Schedule, name: str, user: str | None, row: str, column:
         schedule = _in_tasks(schedule, sums)
     own, across = theirs[row], theirs[column]
     outer = [theirs[index] for index in names if index not in (row, column)]
-    schedule = schedule.split(copy, across, dot.columns)
-    schedule = schedule.split(copy, own, tuning.ROWS_TOGETHER * dot.rows).split(copy, f"{own}.inner", dot.rows)
-    tiles = (f"{own}.outer", f"{across}.outer")
-    rest = (f"{own}.inner.outer", f"{own}.inner.inner", f"{across}.inner")
-    schedule = schedule.reorder(copy, *outer, *tiles, *rest)
-    schedule = schedule.parallel(copy, *outer, *tiles)
-    schedule = schedule.unroll(copy, f"{own}.inner.inner").vectorize(copy, f"{across}.inner")
-    schedule = schedule.compute_at(cache, copy, f"{own}.inner.outer")
+    splits = {across: dot.columns, own: tuning.ROWS_TOGETHER * dot.rows, f"{own}.inner": dot.rows}
+    tasks, place = (*outer, f"{own}.outer", f"{across}.outer"), f"{own}.inner.outer"
+    schedule = formed(schedule, copy, Form(splits, tasks, (place,), (f"{own}.inner.inner",), f"{across}.inner"))
+    schedule = schedule.compute_at(cache, copy, place)
     schedule = _packed_rows(schedule, cache, row, dot)
     schedule = _packed_columns(schedule, cache, column, dot, flipped)
     return _summed(schedule, cache, row, column, dot)
@@ -190,11 +187,9 @@ def _packed_rows(schedule: Schedule, cache: str, row: str, dot: Dot) -> Schedule
     rest = [number for number in range(len(indices)) if number not in (at, along)]
     layout = (*((number, 0) for number in rest), (at, 0), (at, dot.rows), (along, 0), (along, dot.depth))
     own, inner = indices[at], indices[along]
-    schedule = schedule.split(copy, own, dot.rows).split(copy, inner, dot.depth)
-    tasks = [*(indices[number] for number in rest), f"{own}.outer"]
-    schedule = schedule.reorder(copy, *tasks, f"{own}.inner", f"{inner}.outer", f"{inner}.inner")
-    schedule = schedule.parallel(copy, *tasks)
-    return schedule.vectorize(copy, f"{inner}.inner").storage(copy, layout=layout)
+    splits, tasks = {own: dot.rows, inner: dot.depth}, [*(indices[number] for number in rest), f"{own}.outer"]
+    form = Form(splits, tasks, (f"{own}.inner", f"{inner}.outer"), vector=f"{inner}.inner")
+    return formed(schedule, copy, form).storage(copy, layout=layout)
 
 
 def _packed_columns(schedule: Schedule, cache: str, column: str, dot: Dot, copy: str | None) -> Schedule:
@@ -206,12 +201,9 @@ def _packed_columns(schedule: Schedule, cache: str, column: str, dot: Dot, copy:
     rest = [number for number in range(len(indices)) if number not in (at, along)]
     layout = (*((number, 0) for number in rest), (at, 0), (along, 0), (at, dot.columns), (along, dot.depth))
     across, inner = indices[at], indices[along]
-    schedule = schedule.split(copy, across, dot.columns).split(copy, inner, dot.depth)
-    tasks = [*(indices[number] for number in rest), f"{across}.outer"]
-    schedule = schedule.reorder(copy, *tasks, f"{inner}.outer", f"{inner}.inner", f"{across}.inner")
-    schedule = schedule.parallel(copy, *tasks)
-    schedule = schedule.unroll(copy, f"{inner}.inner").vectorize(copy, f"{across}.inner")
-    return schedule.storage(copy, layout=layout)
+    splits, tasks = {across: dot.columns, inner: dot.depth}, [*(indices[each] for each in rest), f"{across}.outer"]
+    form = Form(splits, tasks, (f"{inner}.outer",), (f"{inner}.inner",), f"{across}.inner")
+    return formed(schedule, copy, form).storage(copy, layout=layout)
 
 
 def _summed(schedule: Schedule, cache: str, row: str, column: str, dot: Dot) -> Schedule:
@@ -219,11 +211,10 @@ def _summed(schedule: Schedule, cache: str, row: str, column: str, dot: Dot) -> 
     statement = schedule.graph.stage(cache).statement
     batch = [index.name for index in statement.output_indices if index.name not in (row, column)]
     sums = [index.name for index in statement.reduction_indices if index.name != dot.inner]
-    schedule = schedule.split(cache, row, dot.rows).split(cache, column, dot.columns)
-    schedule = schedule.split(cache, f"{column}.inner", dot.lanes).split(cache, dot.inner, dot.depth)
+    splits = {row: dot.rows, column: dot.columns, f"{column}.inner": dot.lanes, dot.inner: dot.depth}
     axes = (f"{column}.inner.inner", f"{dot.inner}.inner")
     tile = (f"{row}.outer", f"{row}.inner", f"{column}.outer", f"{column}.inner.outer")
-    schedule = schedule.reorder(cache, *batch, *sums, f"{dot.inner}.outer", *tile, *axes)
+    order = (*batch, *sums, f"{dot.inner}.outer", *tile, *axes)
+    schedule = formed(schedule, cache, Form(splits, (), order, (f"{row}.inner", f"{column}.inner.outer")))
     schedule = schedule.storage(cache, "register", padded=True, whole=True)
-    schedule = schedule.unroll(cache, f"{row}.inner").unroll(cache, f"{column}.inner.outer")
     return schedule.tensorize(cache, axes, dot.step.name)

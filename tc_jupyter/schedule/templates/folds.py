@@ -16,6 +16,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
+from .form import Form, formed
 from .reduction import is_across, is_to_few, partial_results
 from .stages import added
 from .streaming import is_streaming, lanes_of
@@ -63,11 +64,9 @@ def _beside(schedule: Schedule, name: str, outputs: list[str], target: Target) -
     """Every lane of some vectors combines a column."""
     stage = schedule.graph.stage(name)
     *around, last = outputs
-    schedule = schedule.split(name, last, tuning.IN_FLIGHT * lanes_of(schedule, stage, target))
+    splits, tasks = {last: tuning.IN_FLIGHT * lanes_of(schedule, stage, target)}, (*around, f"{last}.outer")
     points = [leaf for leaf in stage.leaves if leaf not in outputs]
-    schedule = schedule.reorder(name, *around, f"{last}.outer", *points, f"{last}.inner")
-    schedule = schedule.parallel(name, *around, f"{last}.outer")
-    return schedule.vectorize(name, f"{last}.inner")
+    return formed(schedule, name, Form(splits, tasks, points, vector=f"{last}.inner"))
 
 
 __all__ = ["default", "is_fold"]

@@ -31,8 +31,7 @@ def _cpu(schedule: Schedule, stage: str) -> Schedule:
     if len(outputs) == 1 and not inside and schedule.graph.stage(stage).statement.operator == "=":
         schedule = schedule.split(stage, outputs[0], tuning.PIECE)
         return schedule.parallel(stage, f"{outputs[0]}.outer")
-    schedule = schedule.parallel(stage, *(outputs if inside else outputs[:-1] or outputs))
-    return schedule
+    return schedule.parallel(stage, *(outputs if inside else outputs[:-1] or outputs))
 
 
 def _gpu(schedule: Schedule, stage: str) -> Schedule:

@@ -26,6 +26,7 @@ from tc_jupyter.schedule.stage import GRID_AXES, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 from . import contraction, scatter
+from .form import Form, formed
 from .register_tiles import small_tile
 from .stages import fused
 from .streaming import is_mostly_streaming, lanes_of
@@ -92,10 +93,9 @@ def _beside(schedule: Schedule, stage: Stage, steps: list[str], beside: list[str
         return _of_one_block(schedule, name, beside)
     if last not in beside:
         return schedule
-    schedule = schedule.split(name, last, _lanes(schedule, stage, target) * tuning.ABREAST)
+    splits = {last: _lanes(schedule, stage, target) * tuning.ABREAST}
     outer = [*(leaf for leaf in beside if leaf != last), f"{last}.outer"]
-    schedule = schedule.reorder(name, *steps, *outer, f"{last}.inner").vectorize(name, f"{last}.inner")
-    return schedule.parallel(name, outer[0])
+    return formed(schedule, name, Form(splits, outer[:1], (*steps, *outer), vector=f"{last}.inner"))
 
 
 def _of_one_block(schedule: Schedule, name: str, axes: list[str]) -> Schedule:
@@ -174,9 +174,8 @@ def _sums_in_vectors(
         return schedule
     extent, others = extents[along], [leaf for leaf in sums if leaf != along]
     vectors = tuning.ABREAST if extent is None else min(tuning.ABREAST, -(-extent.typical // lanes))
-    schedule = schedule.split(name, along, lanes * vectors)
-    schedule = schedule.reorder(name, *free, *steps, *results, *others, f"{along}.outer", f"{along}.inner")
-    return schedule.vectorize(name, f"{along}.inner")
+    order = (*free, *steps, *results, *others, f"{along}.outer")
+    return formed(schedule, name, Form({along: lanes * vectors}, (), order, vector=f"{along}.inner"))
 
 
 def _has_lanes(stage: Stage, leaf: str) -> bool:
@@ -200,13 +199,10 @@ def _tiled(schedule: Schedule, stage: Stage, loops: tuple[list[str], ...], targe
     rows = exactly(1) if row is None else contraction.extent_of(stage, row, facts) or unknown
     columns = contraction.extent_of(stage, last, facts) or unknown
     tile = small_tile(target, target.vector_bits // lanes_of(schedule, stage, target), rows, columns)
-    inner = [f"{last}.inner"]
-    schedule = schedule.split(name, last, tile.columns)
-    if row is not None:
-        schedule, inner = schedule.split(name, row, tile.rows), [f"{row}.inner", *inner]
+    splits = {last: tile.columns} | ({} if row is None else {row: tile.rows})
+    unrolled = [] if row is None else [f"{row}.inner"]
     free, results = ([f"{leaf}.outer" if leaf in (row, last) else leaf for leaf in each] for each in (free, results))
-    schedule = schedule.reorder(name, *free, *steps, *results, *sums, *inner).vectorize(name, f"{last}.inner")
-    return schedule if row is None else schedule.unroll(name, f"{row}.inner")
+    return formed(schedule, name, Form(splits, (), (*free, *steps, *results, *sums), unrolled, f"{last}.inner"))
 
 
 def _fronts(schedule: Schedule, stage: Stage, steps: list[str]) -> Schedule:
@@ -289,14 +285,10 @@ def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], tar
     name, last = stage.name, stage.statement.output_indices[-1].name
     lanes = _lanes(schedule, stage, target)
     if last not in free:
-        schedule = schedule.reorder(name, *free, *rest) if rest else schedule
-        schedule = schedule.parallel(name, *(free[:-1] or free))
-        return schedule
-    schedule = schedule.split(name, last, tuning.ROW_VECTORS * lanes if _is_light(stage) else lanes * tuning.ABREAST)
+        return formed(schedule, name, Form(tasks=free[:-1] or free, order=(*free, *rest)))
+    splits = {last: tuning.ROW_VECTORS * lanes if _is_light(stage) else lanes * tuning.ABREAST}
     outer = [*(leaf for leaf in free if leaf != last), f"{last}.outer"]
-    schedule = schedule.reorder(name, *outer, *rest, f"{last}.inner")
-    schedule = schedule.parallel(name, *outer)
-    return schedule.vectorize(name, f"{last}.inner")
+    return formed(schedule, name, Form(splits, outer, rest, vector=f"{last}.inner"))
 
 
 def _is_light(stage: Stage) -> bool:

@@ -43,8 +43,7 @@ def pack_columns(
     schedule = schedule.reorder(copy, *order, f"{column}.inner").vectorize(copy, f"{column}.inner")
     if place is not None:
         return schedule.compute_at(copy, *place).storage(copy, "local")
-    schedule = schedule.parallel(copy, *tasks)
-    return schedule
+    return schedule.parallel(copy, *tasks)
 
 
 def pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedule:
@@ -58,8 +57,7 @@ def pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedul
         schedule, copy, indices = _copy_of(schedule, tensor, cache)
     schedule = schedule.storage(copy, pad=tile.columns)
     schedule = schedule.split(copy, indices[-1], tile.columns).vectorize(copy, f"{indices[-1]}.inner")
-    schedule = schedule.parallel(copy, *(indices[:-1] or [f"{indices[-1]}.outer"]))
-    return schedule
+    return schedule.parallel(copy, *(indices[:-1] or [f"{indices[-1]}.outer"]))
 
 
 def dimension_of(stage: Stage, tensor: str, index: str) -> int:

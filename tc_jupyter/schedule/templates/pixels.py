@@ -29,6 +29,7 @@ from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL, extent_of
+from .form import Form, formed
 from .reduction import has_parts, is_across, is_to_few, partial_results
 from .streaming import lanes_of
 
@@ -45,11 +46,8 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         return None
     place, *values = roles
     rest = [leaf for leaf in stage.leaves if leaf not in roles]
-    schedule = schedule.split(name, place, lanes_of(schedule, stage, target))
-    schedule = schedule.reorder(name, *rest, f"{place}.outer", *values, f"{place}.inner")
-    schedule = schedule.parallel(name, *rest, f"{place}.outer")
-    schedule = schedule.unroll(name, *values)
-    return schedule.vectorize(name, f"{place}.inner")
+    splits, tasks = {place: lanes_of(schedule, stage, target)}, (*rest, f"{place}.outer")
+    return formed(schedule, name, Form(splits, tasks, (), values, f"{place}.inner"))
 
 
 def _roles(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> tuple[str, ...] | None:
@@ -157,16 +155,13 @@ def _summed(schedule: Schedule, stage: Stage, target: Target) -> Schedule | None
         return None
     *outer, value = (index.name for index in stage.statement.output_indices)
     rest = [index.name for index in stage.statement.reduction_indices if index.name != along]
-    schedule = schedule.split(name, along, lanes_of(schedule, stage, target))
+    splits = {along: lanes_of(schedule, stage, target)}
     found, inner = _together(stage, outer, value, target), list[str]()
     if found is not None:
-        together, number = found
-        schedule = schedule.split(name, together, number)
+        together, splits[together] = found
         outer[outer.index(together)], inner = f"{together}.outer", [f"{together}.inner"]
-    schedule = schedule.reorder(name, *outer, *rest, f"{along}.outer", *inner, value, f"{along}.inner")
-    schedule = schedule.parallel(name, *outer)
-    schedule = schedule.unroll(name, *inner, value)
-    return schedule.vectorize(name, f"{along}.inner")
+    form = Form(splits, outer, (*rest, f"{along}.outer"), (*inner, value), f"{along}.inner")
+    return formed(schedule, name, form)
 
 
 def _together(stage: Stage, outer: list[str], value: str, target: Target) -> tuple[str, int] | None:

@@ -16,6 +16,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
+from .form import Form, formed
 from .stages import copied_out
 from .streaming import is_mostly_streaming, lanes_of
 
@@ -87,8 +88,7 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
         return None
     if along and (stage.statement.initialize or stage.statement.accumulate):
         return _rows_at_once(schedule, name, rows, along, inner, target)
-    schedule = schedule.reorder(name, *outputs, *inner)
-    return schedule.parallel(name, outputs[0])
+    return formed(schedule, name, Form(tasks=outputs[:1], order=(*outputs, *inner)))
 
 
 def _results_in_ranges(schedule: Schedule, stage: Stage, ranged: str, target: Target) -> Schedule:
@@ -122,13 +122,10 @@ def _rows_at_once(
     schedule, copy, cache, theirs = copied_out(schedule, name, None)
     *others, last = [theirs[each] for each in (*rows, *along)]
     lanes = tuning.ABREAST * lanes_of(schedule, schedule.graph.stage(cache), target)
-    schedule = schedule.split(copy, last, lanes).vectorize(copy, f"{last}.inner")
-    schedule = schedule.reorder(copy, *others, f"{last}.outer", f"{last}.inner").parallel(copy, others[0])
-    schedule = schedule.compute_at(cache, copy, f"{last}.outer").storage(cache, "local")
-    schedule = schedule.split(cache, along[-1], lanes).reorder(
-        cache, *rows, *along[:-1], f"{along[-1]}.outer", *inner, f"{along[-1]}.inner"
-    )
-    return schedule.vectorize(cache, f"{along[-1]}.inner")
+    form = Form({last: lanes}, others[:1], (*others, f"{last}.outer"), vector=f"{last}.inner")
+    schedule = formed(schedule, copy, form).compute_at(cache, copy, f"{last}.outer").storage(cache, "local")
+    *around, last = (*rows, *along)
+    return formed(schedule, cache, Form({last: lanes}, (), (*around, f"{last}.outer", *inner), vector=f"{last}.inner"))
 
 
 __all__ = ["default", "ended_by_data", "ends_loops", "limits_of", "range_of_results"]

@@ -25,6 +25,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
+from .form import Form, formed
 from .stages import added
 from .streaming import is_streaming, lanes_of
 
@@ -116,7 +117,7 @@ def _in_parts(schedule: Schedule, stage: Stage) -> Schedule:
     schedule, partial = partial_results(schedule, stage.name)
     outer = f"{stage.statement.reduction_indices[0].name}.outer"
     inside = [leaf for leaf in schedule.leaves(partial) if leaf != outer]
-    return schedule.reorder(partial, outer, *inside).parallel(partial, outer)
+    return formed(schedule, partial, Form(tasks=(outer,), order=inside))
 
 
 def _rows_together(schedule: Schedule, stage: Stage, target: Target, facts: Facts) -> Schedule | None:
@@ -130,10 +131,8 @@ def _rows_together(schedule: Schedule, stage: Stage, target: Target, facts: Fact
     name = stage.name
     *outer, row = [index.name for index in stage.statement.output_indices]
     (along,) = [index.name for index in stage.statement.reduction_indices]
-    schedule = schedule.split(name, row, tuning.ABREAST).split(name, along, lanes_of(schedule, stage, target))
-    schedule = schedule.reorder(name, *outer, f"{row}.outer", f"{along}.outer", f"{row}.inner", f"{along}.inner")
-    schedule = schedule.parallel(name, *outer, f"{row}.outer")
-    return schedule.unroll(name, f"{row}.inner").vectorize(name, f"{along}.inner")
+    splits, tasks = {row: tuning.ABREAST, along: lanes_of(schedule, stage, target)}, (*outer, f"{row}.outer")
+    return formed(schedule, name, Form(splits, tasks, (f"{along}.outer",), (f"{row}.inner",), f"{along}.inner"))
 
 
 def _rows_of(stage: Stage) -> set[str]:

@@ -29,6 +29,7 @@ from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .contraction import PIXEL
+from .form import Form, formed
 from .streaming import lanes_of
 
 
@@ -45,14 +46,11 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     is_long = number in PIXEL and (length is None or length >= number * lanes)
     if not (is_long and _is_plain(stage, last, number)):
         if PIXEL[-1] <= number < SHORTEST_ROW and _is_plain_inside(stage, last, number):
-            schedule = schedule.split(name, last, number).vectorize(name, inner)
-            return schedule.parallel(name, *(around or (outer,)))
+            return formed(schedule, name, Form({last: number}, around or (outer,), (outer,), vector=inner))
         if not (is_long and _is_plain(stage, last, number, PIXEL[0], number)):
             return None
-    schedule = schedule.split(name, last, number).split(name, outer, lanes)
-    outer, vector = f"{last}.outer.outer", f"{last}.outer.inner"
-    schedule = schedule.reorder(name, *around, outer, inner, vector).unroll(name, inner).vectorize(name, vector)
-    return schedule.parallel(name, *(around or (outer,)))
+    splits, outer, vector = {last: number, outer: lanes}, f"{last}.outer.outer", f"{last}.outer.inner"
+    return formed(schedule, name, Form(splits, around or (outer,), (outer,), (inner,), vector))
 
 
 def divisor_along(stage: Stage, last: str) -> int:

@@ -35,6 +35,7 @@ from tc_jupyter.schedule.stage import IterVar, Split, Stage, StageGraph
 from tc_jupyter.schedule.target import Target
 
 from . import pixels
+from .form import Form, formed
 from .streaming import lanes_of
 
 
@@ -220,8 +221,7 @@ def _with_values(schedule: Schedule, name: str, elements: _Elements, lanes: int,
     if not whole:
         schedule = schedule.storage(name, layout=tuple((place, 0) for place in (rank, *range(rank))))
     inner = f"{elements.row}.inner" if whole else elements.row
-    schedule = schedule.split(name, inner, lanes).reorder(name, f"{inner}.outer", *values, f"{inner}.inner")
-    return schedule.unroll(name, *values).vectorize(name, f"{inner}.inner")
+    return formed(schedule, name, Form({inner: lanes}, (), (f"{inner}.outer",), values, f"{inner}.inner"))
 
 
 def _kept(graph: StageGraph, chain: list[str]) -> list[str]:

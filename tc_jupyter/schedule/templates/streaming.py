@@ -16,6 +16,8 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
+from .form import Form, formed
+
 
 def lanes_of(schedule: Schedule, stage: Stage, target: Target) -> int:
     """Elements of one vector, by the widest type that the statement computes in."""
@@ -103,10 +105,8 @@ def _tiles(schedule: Schedule, stage: Stage, outputs: list[str], target: Target)
     name, lanes = stage.name, lanes_of(schedule, stage, target)
     *around, row, last = outputs
     width = max(tuning.IN_FLIGHT * lanes, tuning.TILE_BYTES * 8 * lanes // target.vector_bits)
-    schedule = schedule.split(name, row, tuning.ROWS_TOGETHER).split(name, last, width)
-    schedule = schedule.reorder(name, *around, f"{row}.outer", f"{last}.outer", f"{row}.inner", f"{last}.inner")
-    schedule = schedule.parallel(name, *around, f"{row}.outer")
-    return schedule.vectorize(name, f"{last}.inner")
+    splits, tasks = {row: tuning.ROWS_TOGETHER, last: width}, (*around, f"{row}.outer")
+    return formed(schedule, name, Form(splits, tasks, (f"{last}.outer", f"{row}.inner"), vector=f"{last}.inner"))
 
 
 def _is_plain(stage: Stage, plane: str) -> bool:
@@ -119,24 +119,20 @@ def _is_plain(stage: Stage, plane: str) -> bool:
 def _planes(schedule: Schedule, stage: Stage, outputs: list[str], plane: str, target: Target) -> Schedule:
     """Vectors of some planes at a time: what they share is in registers, and comes once from the second cache."""
     name, last = stage.name, outputs[-1]
-    schedule = schedule.split(name, plane, tuning.PLANES).split(name, last, lanes_of(schedule, stage, target))
+    splits = {plane: tuning.PLANES, last: lanes_of(schedule, stage, target)}
     around = [f"{leaf}.outer" if leaf == plane else leaf for leaf in outputs[:-1]]
-    schedule = schedule.reorder(name, *around, f"{last}.outer", f"{plane}.inner", f"{last}.inner")
-    schedule = schedule.parallel(name, *around)
-    return schedule.unroll(name, f"{plane}.inner").vectorize(name, f"{last}.inner")
+    form = Form(splits, around, (f"{last}.outer",), (f"{plane}.inner",), f"{last}.inner")
+    return formed(schedule, name, form)
 
 
 def vectors(schedule: Schedule, name: str, target: Target) -> Schedule:
     """Split the last output loop into vectors; tasks over the loops outside it if the stage is at root."""
     stage = schedule.graph.stage(name)
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
-    last = outputs[-1]
-    schedule = schedule.split(name, last, tuning.IN_FLIGHT * lanes_of(schedule, stage, target)).vectorize(
-        name, f"{last}.inner"
-    )
-    if stage.attach.kind == "root":
-        schedule = schedule.parallel(name, *(outputs[:-1] or [f"{last}.outer"]))
-    return schedule
+    *around, last = outputs
+    tasks = (around or [f"{last}.outer"]) if stage.attach.kind == "root" else []
+    splits = {last: tuning.IN_FLIGHT * lanes_of(schedule, stage, target)}
+    return formed(schedule, name, Form(splits, tasks, (f"{last}.outer",), vector=f"{last}.inner"))
 
 
 # Notes

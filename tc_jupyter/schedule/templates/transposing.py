@@ -22,6 +22,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import LINE_BYTES, Target
 
+from .form import Form, formed
 from .streaming import lanes_of
 
 
@@ -60,8 +61,6 @@ def _tiles(schedule: Schedule, name: str, row: str, last: str, lanes: int, targe
     rest = [leaf for leaf in schedule.leaves(name) if leaf not in (row, last)]
     strip = lanes * max(1, 64 * LINE_BYTES // target.vector_bits)
     lanes *= max(1, 8 * LINE_BYTES // target.vector_bits)
-    schedule = schedule.split(name, row, strip).split(name, last, tuning.EDGE).split(name, f"{last}.inner", lanes)
-    tasks = (*rest, f"{row}.outer", f"{last}.outer")
-    schedule = schedule.reorder(name, *tasks, f"{last}.inner.outer", f"{row}.inner", f"{last}.inner.inner")
-    schedule = schedule.parallel(name, *tasks)
-    return schedule.vectorize(name, f"{last}.inner.inner")
+    splits, tasks = {row: strip, last: tuning.EDGE, f"{last}.inner": lanes}, (*rest, f"{row}.outer", f"{last}.outer")
+    inside = (f"{last}.inner.outer", f"{row}.inner")
+    return formed(schedule, name, Form(splits, tasks, inside, vector=f"{last}.inner.inner"))
