@@ -97,10 +97,14 @@ def compared(op: str, a: Expr, b: Expr) -> Expr:
 
 def shifted(indices: Sequence[Expr], distances: Sequence[SizeExpr], op: str = "+") -> tuple[Expr, ...]:
     """Subscripts, each farther by a distance, or nearer (`-`)."""
-    return tuple(
-        at if far == 0 else Binary(op, at, to_expr(far), DType.INT64)
-        for at, far in zip(indices, distances, strict=True)
-    )
+    return tuple(_moved(at, far if op == "+" else -far) for at, far in zip(indices, distances, strict=True))
+
+
+def _moved(at: Expr, far: SizeExpr) -> Expr:
+    if far == 0:
+        return at
+    back = far.is_constant and far.offset < 0
+    return Binary("-" if back else "+", at, to_expr(-far if back else far), DType.INT64)
 
 
 def both(conditions: Sequence[Expr]) -> Expr:

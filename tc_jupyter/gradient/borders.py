@@ -1,7 +1,7 @@
 """Reads beyond the ends of an array: what they give goes to an array that has these elements, and from there to the ends.
 
-Worked example: `Y(i) = X(clamp(i - 1))` reads `X(i - 1)` of an array that is longer by one element. So `dX_wide(i) = dY(i + 1)` for
-`-1 <= i < N`, which is a gather; then `dX(i) = dX_wide(i)`, and `dX(clamp(i)) += dX_wide(i)` where `i` is -1. The points that are
+Worked example: `Y(i) = X(clamp(i - 1))` reads `X(i - 1)` of an array that is longer by one element. So `dX_wide(i) = dY(i)`,
+which is a gather; then `dX(i) = dX_wide(i + 1)`, and `dX(clamp(i)) += dX_wide(i + 1)` where `i` is -1. The points that are
 put elsewhere are those of the border alone.
 """
 
@@ -16,6 +16,7 @@ from tc_jupyter.program.extents import difference, sum_of
 from tc_jupyter.ranges import SizeExpr, interval, maximum, minimum, nonnegative, to_expr
 from tc_jupyter.ranges.size_expr import has_data
 
+from .arithmetic import shifted
 from .partials import Part
 from .steps import Array, Bounds, Point, Step
 from .transpose import Term
@@ -58,6 +59,13 @@ def widened(step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExp
     return Wide(replace(part, read=replace(part.read, indices=tuple(indices))), tuple(kinds), tuple(box))
 
 
+def from_zero(part: Part, array: Array, box: Sequence[Bounds]) -> tuple[Part, Array]:
+    """A read and the wide array that it reads, whose indices begin at 0: so reads with a step may be told apart by residues."""
+    lower = [low for low, _ in box]
+    read = replace(part.read, indices=shifted(part.read.indices, lower, "-"))
+    return replace(part, read=read), replace(array, box=tuple((low - low, high - low) for low, high in box))
+
+
 def around(boxes: Sequence[tuple[Bounds, ...]]) -> tuple[Bounds, ...]:
     """The smallest box with all of these in it."""
     return tuple(map(_around, zip(*boxes, strict=True)))
@@ -70,13 +78,14 @@ def folded(
 
     Args:
         read: an element of the wide array, at any indices.
-        box: of the wide array.
+        box: of the wide array, before its indices begin at 0.
         left: names for the indices.
     """
     own = tuple(Point(name, *bounds) for name, bounds in zip(left, array.box, strict=True))
     at = tuple(map(IndexVar, left))
-    value = replace(read, indices=at)
-    there = tuple(test for point, kind in zip(own, kinds, strict=True) if kind and (test := point.some) is not None)
+    value = replace(read, indices=shifted(at, [low for low, _ in box], "-"))
+    tests = (point.some for point, kind in zip(own, kinds, strict=True) if kind)
+    there = tuple(dict.fromkeys(test for test in tests if test is not None))
     yield Term(own, at, (), value)
     for dimension, kind in enumerate(kinds):
         (first, end), (low, high) = array.box[dimension], box[dimension]

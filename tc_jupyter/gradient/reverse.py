@@ -29,6 +29,7 @@ from . import borders
 from .arithmetic import both, cast, compared, either, number, plus, shifted, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, Ties, at_left, factor_of, found, product_of
+from .fewer_indices import with_fewer_indices
 from .invariance import active_tensors
 from .partials import MOST_TERMS, Part, Underivable, depends, parts
 from .places import by_number, by_place, decided, places_of
@@ -81,7 +82,8 @@ def vjp(about: Steps, name: str, wrt: Sequence[str], saved: Sequence[str] = (), 
     Raises:
         CompileError: TC250, a function without a derivative, or an order that cannot be turned around.
     """
-    return _Reverse(shared(about, active_tensors(about, wrt)), wrt, saved, ties).run(name)
+    active = active_tensors(about, wrt)
+    return _Reverse(shared(with_fewer_indices(about, active), active), wrt, saved, ties).run(name)
 
 
 class _Reverse:
@@ -205,9 +207,9 @@ class _Reverse:
         array, terms = self.about.arrays[name], [*pending.terms]
         for kinds, members in pending.wide.items():
             box = borders.around([each.box for _, each in members])
-            own = self.draft.array(f"d{name}_wide", array.dtype.compute, box)
-            sums = [self.term(step, each.part, replace(array, box=box)) for step, each in members]
-            self.emit(own, _Pending([], sums), declared=False)
+            parts = [(step, *borders.from_zero(each.part, array, box)) for step, each in members]
+            own = self.draft.array(f"d{name}_wide", array.dtype.compute, parts[0][2].box)
+            self.emit(own, _Pending([], [self.term(*each) for each in parts]), declared=False)
             _, left = self.draft.indices_of(box)
             names = [as_index(at).name for at in left]
             terms += borders.folded(Read(own, left, array.dtype.compute), kinds, box, array, names)

@@ -13,8 +13,9 @@ A part becomes a temporary only where it is computed at every point and where no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from tc_jupyter.program import Binary, Call, Const, Expr, IndexVar, Read, Select, children, rebuild, walk
 from tc_jupyter.program.integers import has_read, index_names
@@ -35,24 +36,48 @@ def shared(about: Steps, active: Container[str] = ()) -> Steps:
     Args:
         active: tensors whose derivatives a slope is to be found for once, if it takes long.
     """
+
+    def rewritten(step: Step, arrays: Mapping[str, Array]) -> Iterator[Step]:
+        steep = _steep(step.value, active) if active and is_plain(step) else frozenset[Expr]()
+        return _named(step, arrays, steep) if steep or _is_long(step) else iter((step,))
+
+    return with_temporaries(about, rewritten)
+
+
+def with_temporaries(about: Steps, rewritten: Callable[[Step, Mapping[str, Array]], Iterator[Step]]) -> Steps:
+    """The steps, each after those of the temporaries that it reads.
+
+    Args:
+        rewritten: these steps for one, by the arrays that there are.
+    """
     arrays, last, steps = dict(about.arrays), dict(about.last), list[Step]()
     for step in about.steps:
-        steep = _steep(step.value, active) if active and _is_plain(step) else frozenset[Expr]()
-        for part in _named(step, arrays, steep) if steep or _is_long(step) else (step,):
-            if part is not step and root(part.target) != root(step.target):
-                name = root(part.target)
+        for part in rewritten(step, arrays):
+            name = root(part.target)
+            if name not in arrays:
                 arrays[name] = Array(name, part.value.dtype, tuple(point.bounds for point in part.points))
                 last[name] = 1
             steps.append(part)
     return about if len(steps) == len(about.steps) else replace(about, arrays=arrays, last=last, steps=tuple(steps))
 
 
-def _is_plain(step: Step) -> bool:
+def temporary(step: Step, value: Expr, taken: Container[str]) -> tuple[Step, Read]:
+    """The step that computes a part of the value of another step, and what that reads instead."""
+    points = tuple(point for point in step.points if point.name in index_names(value))
+    stem = root(step.target)
+    name = next(each for k in count(1) if (each := f"{stem}.v{k}") not in taken)
+    left = tuple(IndexVar(point.name) for point in points)
+    made = Step(version(name, 1), "=", False, points, left, value, span=step.span)
+    return made, Read(version(name, 1), left, value.dtype)
+
+
+def is_plain(step: Step) -> bool:
+    """Whether a step computes each point by itself, or a sum of them."""
     return not (step.order or step.block or step.conditions) and step.operator in ("=", "+")
 
 
 def _is_long(step: Step) -> bool:
-    return _is_plain(step) and sum(1 for _ in walk(step.value)) >= LONG
+    return is_plain(step) and sum(1 for _ in walk(step.value)) >= LONG
 
 
 def _steep(value: Expr, active: Container[str]) -> frozenset[Expr]:
@@ -76,7 +101,7 @@ def _steep(value: Expr, active: Container[str]) -> frozenset[Expr]:
 
 def _named(step: Step, arrays: Mapping[str, Array], steep: Container[Expr]) -> Iterator[Step]:
     """The steps of temporaries, and the step that reads them."""
-    always, uses, long = _always(step.value), _uses(step.value), _is_long(step)
+    certain, uses, long = always(step.value), _uses(step.value), _is_long(step)
     taken = {*arrays}
     names: dict[Expr, Expr] = {}
     made: list[Step] = []
@@ -88,13 +113,10 @@ def _named(step: Step, arrays: Mapping[str, Array], steep: Container[Expr]) -> I
         below = children(node)
         new = rebuild(node, tuple([visit(child) for child in below])) if below else node
         again = long and uses[node] > 1 and sum(1 for _ in walk(node)) >= WORTH
-        if (again or node in steep) and node in always and _may_have_a_name(node, step, arrays):
-            points = tuple(point for point in step.points if point.name in index_names(node))
-            name = next(each for k in range(1, len(uses) + 1) if (each := f"{root(step.target)}.v{k}") not in taken)
-            taken.add(name)
-            left = tuple(IndexVar(point.name) for point in points)
-            made.append(Step(version(name, 1), "=", False, points, left, new, span=step.span))
-            new = Read(version(name, 1), left, node.dtype)
+        if (again or node in steep) and node in certain and may_have_a_name(node, step, arrays):
+            part, new = temporary(step, new, taken)
+            taken.add(root(part.target))
+            made.append(part)
         names[node] = new
         return new
 
@@ -116,7 +138,7 @@ def _uses(expr: Expr) -> Counter[Expr]:
     return uses
 
 
-def _always(expr: Expr) -> set[Expr]:
+def always(expr: Expr) -> set[Expr]:
     """What is computed at all values of its own indices: elsewhere a function may have no derivative, and there it gets none.
 
     Behind `part == 0` it is what does not depend on `part`.
@@ -147,7 +169,7 @@ def _inside(node: Expr, chosen: frozenset[str]) -> Iterator[tuple[Expr, frozense
         yield each, chosen
 
 
-def _may_have_a_name(node: Expr, step: Step, arrays: Mapping[str, Array]) -> bool:
+def may_have_a_name(node: Expr, step: Step, arrays: Mapping[str, Array]) -> bool:
     """Whether a part is a float as large as another array, whose subscripts stay inside."""
     reads = [each for each in walk(node) if isinstance(each, Read)]
     if not node.dtype.is_float or isinstance(node, Read) or not reads:
