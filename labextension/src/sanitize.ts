@@ -25,6 +25,9 @@ const ATTRIBUTES = new Set(
     'paint-order'
   ).split(' ')
 );
+const SPANS = new Set(['colspan', 'rowspan']);
+/** Attributes that a page draws: in the place of a picture, and as a hint. */
+const DRAWN = new Set(['alt', 'title']);
 /** Data attributes by which a drawing says what it shows; those that a control listens to, ours or the page's, are not among them. */
 const FACTS = new Set(
   (
@@ -41,7 +44,7 @@ const MAX_TEXT = 2_000_000;
 const MAX_LEVELS = 100;
 /** Attributes of one element that are looked at. */
 const MAX_ATTRIBUTES = 50;
-const MAX_SPAN = 1000;
+const SPAN = /^\d{1,3}$/;
 const LONGEST_WORD = 12;
 const LONGEST_CALL = 200;
 
@@ -55,7 +58,11 @@ const GROWING = /^clamp\(1em, ?\d{1,3}(?:\.\d{1,2})?cqi, ?1\.\dem\)$/;
 const POSITIVE = /^(?!-)/;
 const WORD = /^[a-z-]+$/i;
 const FONT = /^[\w\s,'"-]*$/;
-const words = (value: string): string[] => (value.match(/[\w#.%+-]*\([^()]*(?:\([^()]*\)[^()]*)*\)|[^\s]+/g) ?? []).slice(0, 8);
+const MOST_WORDS = 8;
+const words = (value: string): string[] => {
+  const found = value.match(/[\w#.%+-]*\([^()]*(?:\([^()]*\)[^()]*)*\)|[^\s]+/g) ?? [];
+  return found.length > MOST_WORDS ? [value] : found;
+};
 const isColour = (value: string): boolean => COLOUR.test(value) || MIX.test(value);
 const isLength = (value: string): boolean => LENGTH.test(value) && POSITIVE.test(value);
 const isLine = (value: string): boolean => words(value).every(word => isColour(word) || isLength(word));
@@ -143,7 +150,8 @@ function copyElement(element: Element, to: Node, budget: Budget, level: number):
     } else if (attribute.toLowerCase() === 'class') {
       copy.setAttribute('class', value.split(/\s+/).filter(own).join(' '));
     } else if (allowed(attribute.toLowerCase(), value)) {
-      copy.setAttribute(attribute, value);
+      copy.setAttribute(attribute, DRAWN.has(attribute.toLowerCase()) ? budget.text.of(value) : value);
+      budget.left -= SPANS.has(attribute.toLowerCase()) ? Number(value) : 0; // a cell counts as the columns and rows that it takes
     }
   }
   copyChildren(element, copy, budget, level + 1);
@@ -160,8 +168,8 @@ export function allowed(name: string, value: string): boolean {
   if (name === 'id') {
     return own(value);
   }
-  if (name === 'colspan' || name === 'rowspan') {
-    return Number(value) <= MAX_SPAN;
+  if (SPANS.has(name)) {
+    return SPAN.test(value); // pages read the digits of `65534e-9`
   }
   if (name === 'title' || name === 'alt' || name.startsWith('aria-') || name.startsWith('data-tc') || FACTS.has(name)) {
     return true;

@@ -33,6 +33,8 @@ DECISION = 6
 """Where conditions decide, integers have a few values; where they have more, they are numbers that were rounded."""
 ROUNDINGS = 32
 """Last roundings that two results may have besides."""
+NO_NUMBERS = "OSUMm"
+"""Kinds of arrays with other elements: objects, texts and times."""
 FIRST = 16
 """So many elements are looked at first, then twice as many, and so on."""
 MOST = 1 << 12
@@ -107,8 +109,14 @@ def close(expected: Any, found: Any, judge: Judge | None = None) -> bool:
 
 def _close(number: int, expected: Any, found: Any, judge: Judge | None) -> bool:
     try:
-        first, second = (in_floats(np.asarray(host_array(value))) for value in (expected, found))
-        if first.shape != second.shape:
+        given = [np.asarray(host_array(value)) for value in (expected, found)]
+        first, second = map(in_floats, given)
+        # a complex number is no pair of floats
+        if (
+            first.shape != second.shape
+            or given[0].ndim != given[1].ndim
+            or any(each.dtype.kind in NO_NUMBERS for each in given)
+        ):
             return False
         dtype = judge.dtype(number) if judge else DType(first.dtype.name)
         if not dtype.is_float and _is_rounded(first, second):

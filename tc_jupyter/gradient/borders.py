@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
 from tc_jupyter.program.beyond_ends import placed
 from tc_jupyter.program.extents import difference, sum_of
-from tc_jupyter.ranges import SizeExpr, interval, maximum, minimum, nonnegative, to_expr
+from tc_jupyter.ranges import SizeExpr, always_nonnegative, interval, maximum, minimum, to_expr
 from tc_jupyter.ranges.size_expr import has_data
 
 from .arithmetic import shifted
@@ -50,7 +50,9 @@ def widened(step: Step, part: Part, array: Array, size: Callable[[Expr], SizeExp
             found = interval(size(place), ranges)
             if found.lower is None or found.upper is None:
                 return None
-            ends = _around((bounds, (found.lower, found.upper + 1)))
+            # `min` keeps what is before the first element outside, and `max` what is behind the last one
+            low = bounds[0] if kind == "min" else found.lower
+            ends = _around((bounds, (low, bounds[1] if kind == "max" else found.upper + 1)))
         kinds.append(kind)
         box.append(ends)
         indices.append(place)
@@ -103,12 +105,17 @@ def folded(
 
 
 def _around(ranges: Sequence[Bounds]) -> Bounds:
-    """The smallest range with all of these in it."""
+    """The smallest range with all of these in it, also where sizes are 0: what is beyond an end has its own range."""
     (low, high), *others = ranges
     for first, end in others:
-        low = low if nonnegative(first - low) else first if nonnegative(low - first) else minimum(low, first)
-        high = high if nonnegative(high - end) else end if nonnegative(end - high) else maximum(high, end)
+        low = low if _is_most(first, low) else first if _is_most(low, first) else minimum(low, first)
+        high = high if _is_most(high, end) else end if _is_most(end, high) else maximum(high, end)
     return low, high
+
+
+def _is_most(one: SizeExpr, other: SizeExpr) -> bool:
+    """Whether one position is never below the other."""
+    return always_nonnegative(one - other)
 
 
 def _before(at: Expr, bounds: Bounds, size: Callable[[Expr], SizeExpr]) -> tuple[str, Expr]:

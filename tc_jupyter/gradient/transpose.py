@@ -19,8 +19,11 @@ from tc_jupyter.program import (
     Expr,
     IndexVar,
     Read,
+    children,
     conjuncts,
+    int64,
     may_wrap,
+    rebuild,
     rewrite,
     variables,
     walk,
@@ -127,6 +130,7 @@ class _Solving:
         self.solved: dict[str, SizeExpr] = {}  # what indices of the step are, in indices of the element
         self.pivots: dict[int, str] = {}  # by dimension: the name of its element
         self.added: dict[str, Bounds] = {}  # indices that the step does not have
+        self.lengths = [end - first for first, end in array.box]
         self.certain: set[str] = set()  # solved indices that are in their ranges
 
     def term(self) -> Term:
@@ -233,7 +237,8 @@ class _Solving:
         left, points = list[Expr](), list[Point]()
         for dimension, bounds in enumerate(self.array.box):
             name = self.pivots.get(dimension)
-            subscript = self.replaced(self.part.read.indices[dimension]) if name is None else IndexVar(name)
+            at = self.part.read.indices[dimension]
+            subscript = self.without_zero_divisors(self.replaced(at)) if name is None else IndexVar(name)
             if name is None and (dimension in self.kept or (self.kept and conditions)):
                 name = self.fresh()
                 conditions.append(compared("==", cast(subscript, DType.INT64), IndexVar(name)))
@@ -255,7 +260,22 @@ class _Solving:
 
     def shown(self, tests: Iterable[Expr]) -> list[Expr]:
         """Tests in few words, without those that are certain, each once."""
-        return list(dict.fromkeys(found for each in tests if (found := self.plain(each)) is not None))
+        found = dict.fromkeys(plain for each in tests if (plain := self.plain(each)) is not None)
+        return list(map(self.without_zero_divisors, found))
+
+    def without_zero_divisors(self, expr: Expr) -> Expr:
+        """The same at all points: there are none where the length of a dimension is 0, and a remainder by it is one by 1.
+
+        The borders of reads are left to them.
+        """
+        if isinstance(expr, Read):
+            return expr
+        node = rebuild(expr, tuple(map(self.without_zero_divisors, children(expr))))
+        if isinstance(node, Binary) and node.op == "%" and node.dtype is DType.INT64:
+            divisor = self.size(node.right)
+            if divisor in self.lengths and not always_nonnegative(divisor - 1):
+                return replace(node, right=Binary("max", node.right, int64(1), DType.INT64))
+        return node
 
     def is_sum(self) -> bool:
         """Whether an element of the tensor that is read gets a sum."""

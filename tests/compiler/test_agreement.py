@@ -165,3 +165,32 @@ def test_what_is_stored_in_16_bits_and_then_cancels():
     exact, agrees = np.zeros(50, np.float16), f.judge(x, z)
     assert agrees(exact, exact + np.float16(2))
     assert not agrees(exact, exact + np.float16(200))
+
+
+OTHERS = {
+    "nothing": lambda a: None,
+    "objects": lambda a: np.full(a.shape, None, object),
+    "texts": lambda a: np.full(a.shape, "1"),
+    "times": lambda a: np.zeros(a.shape, "timedelta64[s]"),
+    "pairs": lambda a: np.stack([a.real, a.imag], -1),
+    "a dimension more": lambda a: a[..., None],
+}
+JUDGED = {
+    "where": "def f(float(N) X) -> (Y) { Y(i) = X(i) > 0.5 }",
+    "integers": "def f(float(N) X) -> (Y) { Y(i) = int64(X(i) * 10) }",
+    "floats": "def f(float(N) X) -> (Y) { Y(i) = X(i) * 10 }",
+    "complex": "def f(complex64(N) X) -> (Y) { Y(i) = X(i) * X(i) }",
+}
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("other", OTHERS)
+def test_what_has_other_elements_is_refused(name, other):
+    f = tc.compile(JUDGED[name], target="interpreter").f
+    X = np.linspace(0, 1, 9).astype(np.complex64 if name == "complex" else np.float32)
+    result = f(X)
+    wrong = OTHERS[other](result)
+    for one, two in ((result, wrong), (wrong, result)):
+        assert not f.judge(X)(one, two)
+        assert not close(one, two)
+    assert f.judge(X)(result, result.copy())

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import tc_jupyter as tc
@@ -29,6 +30,7 @@ TEXTS = {
         along t in 0:3 { U(t, i) = (U(t-1, i) else u(i)) * X(BORDER(i + 1)) where i in 0:N }
     }""",
     "mixed": "def f(double(N, M) X) -> (Y) { Y(i, j) = X(BORDER(i-1), clamp(j+1)) * (X(i+1, j) else 2) where i in 0:N, j in 0:M }",
+    "short range": "def f(double(N) X) -> (Y) { Y(a) = X(max(a, 0)) * X(max(a - 1, 0)) where a in 0:3 }",
     "one end": "def f(double(N) X) -> (Y) { Y(i) = X(max(i - 2, 0)) * X(min(i + 1, N - 1)) where i in 0:N }",
 }
 CASES = [(name, kind) for name in TEXTS for kind in KINDS if kind == "clamp" or "BORDER" in TEXTS[name]]
@@ -59,3 +61,25 @@ def test_a_condition_makes_no_sum_over_all_places():
         "def f(double(N) X, double(M) u) -> (Y) { Y(i) = u(i) > 1 ? X((i * i) % N) : u(i) }", target="interpreter"
     ).f.vjp(wrt=("X",))
     assert "==" not in derived.text
+
+
+NO_POINTS = {
+    "no weights": "def f(double(N) X, double(K) W) -> (Y) { Y(i) +=! X(BORDER(i + k)) * W(k) where i in 0:N }",
+    "both": "def f(double(K, N) X) -> (s) { s +=! X(clamp(i - j), BORDER(j + i)) where i in 0:K, j in 0:N }",
+    "backwards": "def f(double(N) X) -> (Y) { Y(i) +=! X(BORDER(i - j)) * X(j) where i in 0:N + 1, j in 0:N, j <= i }",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NO_POINTS)
+@pytest.mark.parametrize("none", ["N", "K", "NK"])
+def test_sizes_of_zero(name, kind, none):
+    """What a def takes its derivative takes: no range ends before it begins."""
+    f = tc.compile(NO_POINTS[name].replace("BORDER", kind), target="interpreter").f
+    sizes = {size: 0 if size in none else 3 for size in "NK"}
+    shapes = {"no weights": ("N", "K"), "both": ("KN",), "backwards": ("N",)}[name]
+    arguments = [np.ones([sizes[size] for size in shape]) for shape in shapes]
+    found = f.vjp()(*arguments, np.ones_like(f(*arguments)))
+    for given, gradient in zip(arguments, found if isinstance(found, tuple) else (found,), strict=True):
+        assert gradient.shape == given.shape
+        assert gradient.any() == ("K" not in f.program.sizes and none == "K")
