@@ -190,7 +190,7 @@ class _Reverse:
 
     def written(self, name: str) -> str:
         """The array of the derivative of a tensor, which is complete now: one that is there as it stands, or the sum."""
-        pending = self.at_places(name, self.folded(name, self.pending.pop(name)))
+        pending = self.at_places(name, self.folded(self.about.arrays[name], self.pending.pop(name)))
         if len(pending.bases) == 1 and not pending.terms:
             return pending.bases[0]
         return self.summed(name, pending)
@@ -202,14 +202,37 @@ class _Reverse:
         self.emit(own, pending, declared=False)
         return own
 
-    def folded(self, name: str, pending: _Pending) -> _Pending:
+    def is_wide(
+        self,
+        step: Step,
+        part: Part,
+        array: Array,
+        pending: _Pending,
+        term: Term,
+        plain: Sequence[int] = (),
+        where: Found | None = None,
+    ) -> bool:
+        """Whether a longer array can have what a read beyond the ends gives, with less work than its term; that is noted then."""
+        wide = borders.widened(step, part, array, self.about.size)
+        if wide is None:
+            return False
+        own, whole = borders.from_zero(wide.part, array, wide.box)
+        found = transposed(step, own, whole, self.about.size, self.draft.index, plain)
+        in_steps = not plain and where is None and stride_of(step, own, whole, self.about.size) is not None
+        shorter = not term.is_gather or len(found.reduced) < len(term.reduced)
+        if is_one_point(where, step, found) or not shorter or not (in_steps or found.is_gather):
+            return False
+        pending.wide.setdefault(wide.kinds, []).append((step, wide))
+        return True
+
+    def folded(self, array: Array, pending: _Pending, plain: Sequence[int] = ()) -> _Pending:
         """The same with what goes beyond the ends as sums in arrays of their own, and from there to the elements."""
-        array, terms = self.about.arrays[name], [*pending.terms]
+        terms = [*pending.terms]
         for kinds, members in pending.wide.items():
             box = borders.around([each.box for _, each in members])
             parts = [(step, *borders.from_zero(each.part, array, box)) for step, each in members]
-            own = self.draft.array(f"d{name}_wide", array.dtype.compute, parts[0][2].box)
-            self.emit(own, _Pending([], [self.term(*each) for each in parts]), declared=False)
+            own = self.draft.array(f"d{array.name}_wide", array.dtype.compute, parts[0][2].box)
+            self.emit(own, _Pending([], [self.term(*each, plain) for each in parts]), declared=False)
             _, left = self.draft.indices_of(box)
             names = [as_index(at).name for at in left]
             terms += borders.folded(Read(own, left, array.dtype.compute), kinds, box, array, names)
@@ -282,10 +305,14 @@ class _Reverse:
     def complete(self, step: Step, bases: Sequence[str]) -> None:
         """The derivative of a version that is made in order: from outside, and from the points that read it."""
         name, whole, order = root(step.target), self.whole[step.target], step.order[len(step.turns) :]
-        own, others = list[Term](), list[Term]()
+        own, others, wide = list[Term](), list[Term](), _Pending()
+        array = self.in_turn(step)
         for reader, part in self.inner[step.target]:
             same = order and reader is step and self.is_same_turn(step, part.read)
-            (own if same else others).append(self.turned(reader, part, step))
+            term = self.turned(reader, part, step, array)
+            if not (step.block and not order and self.is_wide(reader, part, array, wide, term, step.places)):
+                (own if same else others).append(term)
+        others += self.folded(array, wide, step.places).terms
         if not order:
             self.emit(whole, _Pending([*bases], others), declared=False, in_turns=True)
             return
@@ -311,13 +338,16 @@ class _Reverse:
         box = self.about.arrays[root(step.target)].box
         return any(box[place] != step.range_of(name) for place, (name, _) in zip(step.places, step.turns, strict=True))
 
-    def turned(self, reader: Step, part: Part, writer: Step) -> Term:
-        """What a read adds to the derivative of what a statement in order has made."""
+    def in_turn(self, writer: Step) -> Array:
+        """What a statement in order has made, in the turns of its block alone."""
         array = self.about.arrays[root(writer.target)]
         box = list(array.box)
         for place, (name, _) in zip(writer.places, writer.turns, strict=True):
             box[place] = writer.range_of(name)
-        array = replace(array, box=tuple(box))
+        return replace(array, box=tuple(box))
+
+    def turned(self, reader: Step, part: Part, writer: Step, array: Array) -> Term:
+        """What a read adds to the derivative of what a statement in order has made."""
         found = None
         if stride_of(reader, part, array, self.about.size) is not None:
             found = self.inlined(reader, part, array)
@@ -370,26 +400,18 @@ class _Reverse:
         name = root(part.read.tensor)
         array = self.about.arrays[name]
         term = self.term(step, part, array)
-        wide = None if term.is_gather else borders.widened(step, part, array, self.about.size)
-        if wide is not None:
-            whole = replace(array, box=wide.box)
-            found = transposed(step, wide.part, whole, self.about.size, self.draft.index)
-            solved = found.is_gather or (
-                where is None and stride_of(step, wide.part, whole, self.about.size) is not None
-            )
-            if solved and not is_one_point(where, step, found):
-                self.of(name).wide.setdefault(wide.kinds, []).append((step, wide))
-                return
+        if self.is_wide(step, part, array, self.of(name), term, where=where):
+            return
         if is_one_point(where, step, term):
             at, own = at_point(step, part, where)
             term = transposed(at, own, array, self.about.size, self.draft.index)
         self.of(name).terms.append(term)
 
-    def term(self, step: Step, part: Part, array: Array) -> Term:
+    def term(self, step: Step, part: Part, array: Array, plain: Sequence[int] = ()) -> Term:
         """What a read adds to an array; reads with a step by way of each residue, in an array of its own if it is a sum."""
-        stride = stride_of(step, part, array, self.about.size)
+        stride = None if plain else stride_of(step, part, array, self.about.size)
         if stride is None:
-            return transposed(step, part, array, self.about.size, self.draft.index)
+            return transposed(step, part, array, self.about.size, self.draft.index, plain)
         inlined = self.inlined(step, part, array)
         if inlined is not None:
             return inlined
@@ -541,7 +563,7 @@ class _Reverse:
         """The derivative by a parameter."""
         array = self.about.arrays[name]
         own = self.draft.array(f"d{name}", array.dtype, array.box, array.pairs)
-        pending = self.at_places(name, self.folded(name, self.pending.pop(name, _Pending())))
+        pending = self.at_places(name, self.folded(array, self.pending.pop(name, _Pending())))
         if array.dtype.compute is array.dtype:
             self.emit(own, pending, declared=True)
             return own

@@ -29,6 +29,18 @@ TEXTS = {
     "in a block": """def f(double(N) X, double(N) u) -> (U) {
         along t in 0:3 { U(t, i) = (U(t-1, i) else u(i)) * X(BORDER(i + 1)) where i in 0:N }
     }""",
+    "steps in time": """def f(double(N) u, double c) -> (double(4, N) U) {
+        along t in 0:4 {
+            L(i) = t > 0 ? U(t-1, BORDER(i + 1)) - 2*U(t-1, i) + U(t-1, BORDER(i - 1)) : 0 where i in 0:N
+            U(t, i) = (U(t-1, i) else u(i)) + c * L(i) * (t > 1 ? U(t-2, BORDER(i + 2)) : 1)
+        }
+    }""",
+    "a plate in time": """def f(double(N, M) u, double c) -> (double(3, N, M) U) {
+        along t in 0:3 {
+            U(t, i, j) = (U(t-1, i, j) else u(i, j)) + (t > 0 ? c * U(t-1, BORDER(i + 1), BORDER(j - 1)) * U(t-1, i, j) : 0)
+                where i in 0:N, j in 0:M
+        }
+    }""",
     "mixed": "def f(double(N, M) X) -> (Y) { Y(i, j) = X(BORDER(i-1), clamp(j+1)) * (X(i+1, j) else 2) where i in 0:N, j in 0:M }",
     "short range": "def f(double(N) X) -> (Y) { Y(a) = X(max(a, 0)) * X(max(a - 1, 0)) where a in 0:3 }",
     "one end": "def f(double(N) X) -> (Y) { Y(i) = X(max(i - 2, 0)) * X(min(i + 1, N - 1)) where i in 0:N }",
@@ -83,3 +95,9 @@ def test_sizes_of_zero(name, kind, none):
     for given, gradient in zip(arguments, found if isinstance(found, tuple) else (found,), strict=True):
         assert gradient.shape == given.shape
         assert gradient.any() == ("K" not in f.program.sizes and none == "K")
+
+
+@pytest.mark.parametrize("kind", ["clamp", "reflect", "symmetric"])
+def test_steps_in_time_look_for_no_point(kind):
+    derived = tc.compile(TEXTS["a plate in time"].replace("BORDER", kind), target="interpreter").f.vjp()
+    assert "==" not in derived.text
