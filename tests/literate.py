@@ -37,7 +37,7 @@ import numpy as np
 from tc_jupyter.compiler import Analysis, analyze
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.compiler.derivatives import derived_text
-from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, Edit
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, Edit, Fix
 from tc_jupyter.function import module_of
 from tc_jupyter.schedule import Bounds, Schedule, phases, schedule_of
 
@@ -222,15 +222,15 @@ def fixed(case: Case, options: tuple[str, ...]) -> str:
 
 
 def _with_fixes(case: Case) -> Case:
-    text = case.program
-    edits: list[Edit] = []
+    fixes: list[tuple[Edit, ...]] = []
     for item in case.analysis.diagnostics:
-        more = [edit for edit in item.fix.edits] if item.fix else []
-        if not any(_overlap(one, other) for one in more for other in edits):  # else it is for afterwards
-            edits += more
-    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
-        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    return Case(case.path, case.title, case.language, case.options, text)
+        more = item.fix.edits if item.fix else ()
+        if more and not any(_overlap(one, other) for one in more for fix in fixes for other in fix):
+            fixes.append(more)  # else it is for afterwards
+    # what a fix closes is closed before a fix that begins further in front adds something there
+    fixes.sort(key=lambda fix: min(edit.span for edit in fix), reverse=True)
+    edits = [edit for fix in fixes for edit in fix]
+    return Case(case.path, case.title, case.language, case.options, Fix("", tuple(edits)).applied(case.program))
 
 
 def _overlap(one: Edit, other: Edit) -> bool:

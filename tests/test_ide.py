@@ -80,9 +80,8 @@ def slice_of(text: str, span: dict[str, dict[str, int]]) -> str:
 
 def changed(text: str, edits: list) -> str:
     starts = SourceText(text).line_starts
-    for edit in sorted(
-        edits, key=lambda e: (e["span"]["start"]["line"], e["span"]["start"]["character"]), reverse=True
-    ):
+    ordered = sorted(edits, key=lambda e: (e["span"]["start"]["line"], e["span"]["start"]["character"]))
+    for edit in reversed(ordered):
         start, end = (starts[edit["span"][s]["line"]] + edit["span"][s]["character"] for s in ("start", "end"))
         text = text[:start] + edit["text"] + text[end:]
     return text

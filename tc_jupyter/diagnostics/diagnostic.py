@@ -101,8 +101,11 @@ class Fix:
     edits: tuple[Edit, ...]
 
     def applied(self, text: str, origin: int = 0) -> str:
-        """The text, whose first character has the offset `origin`, after the edits: an insertion stands before what is replaced."""
-        for edit in sorted(self.edits, key=lambda edit: edit.span, reverse=True):
+        """The text, whose first character has the offset `origin`, after the edits.
+
+        What is inserted at one place stands in the order of the edits, as editors have it, and before what is replaced there.
+        """
+        for edit in reversed(sorted(self.edits, key=lambda edit: edit.span)):
             text = text[: edit.span.start - origin] + edit.text + text[edit.span.end - origin :]
         return text
 

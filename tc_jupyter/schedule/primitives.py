@@ -2104,6 +2104,8 @@ def check_kinds(graph: StageGraph, primitive: str, arguments: Sequence[Any], opt
                 wanted = "`True`, `False` or the name of a type"
             case _:
                 continue
+        if "stage" in kinds and name != "stage":
+            find_stage(graph, arguments[0])  # else what is meant as a loop stands in the place of the stage
         message = f"`{shown_value(value)}` is no `{name.removeprefix('*')}` of `{primitive}`"
         raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"give {wanted}")
 

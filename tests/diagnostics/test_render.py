@@ -221,3 +221,8 @@ def test_many_messages_in_one_long_line_measure_it_once(monkeypatch):
     found = [Diagnostic(codes.SYNTAX_ERROR, Span(place, place + 1), "message") for place in range(0, 9000, 90)]
     assert len(render(found, source).split("\n\n")) == 100
     assert len(seen) < 9000 + 100 * 200
+
+
+def test_what_a_fix_inserts_at_one_place_stands_in_the_order_of_its_edits():
+    edits = (Edit(Span(3, 4), "Z"), Edit(Span(3, 3), ", n"), Edit(Span(1, 1), "("), Edit(Span(3, 3), ", m"))
+    assert Fix("", edits).applied("abcd") == "a(bc, n, mZ"
