@@ -120,6 +120,8 @@ class Statement:
     """Of a reducer, the values behind the first one."""
     filters: list = field(default_factory=list)
     """Conditions as clauses."""
+    beside: list = field(default_factory=list)
+    """Other targets, whose stated sizes are those of this one."""
 
 
 @dataclass
@@ -1766,7 +1768,9 @@ class Run:
 
     def stated_range(self, s, number):
         """The range of a dimension of a result whose extent is stated."""
-        stated = next((r.dims[number] for r in self.one.results if r.name == s.target and r.dims), None)
+        names = [s.target, *s.beside]
+        known = {r.name: r.dims[number] for r in self.one.results if r.name in names and r.dims}
+        stated = next((known[name] for name in names if name in known), None)
         if isinstance(stated, Dimension):
             return self.end(stated.low) if stated.box else 0, self.end(stated.high)
         if isinstance(stated, int):
@@ -3191,13 +3195,14 @@ class Run:
             s.exists,
             s.places,
             filters=s.filters,
+            beside=[s.target],
         )
         as_value = {s.target: replace(declared[s.target], dtype=None)} if s.target in declared else {}
         self.statement(best, declared if name else {**declared, **as_value}, given)
         box = self.tensors[best.target].box
         if name is None:
             del self.log[logged], self.tensors[best.target]
-        ranges = self.ranges_of(best if name is None else replace(best, target=s.target))
+        ranges = self.ranges_of(best if name is None else replace(best, target=s.target, beside=[name]))
         self.log.append((s.target, ranges))
         if [ranges[n] for n in s.left] != box:
             raise Unclear("two targets of different sizes")
