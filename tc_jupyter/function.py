@@ -779,6 +779,15 @@ class Function:
         """The checked program."""
         return self._known().program
 
+    @property
+    def shown_programs(self) -> tuple[Program, ...]:
+        """The programs whose messages its cell has shown: in `%%sac` those of the definitions that declare their ranks."""
+        self._renew()
+        definition = self._definition
+        if isinstance(definition, Definition):
+            return (definition.program,)
+        return tuple(each.program for each in definition.functions if each.program is not None)
+
     def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
         """The program for arguments of these types, or why there is none: how functions of other cells call this one."""
         self._renew()

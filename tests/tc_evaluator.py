@@ -15,7 +15,7 @@ import itertools
 import math
 import random
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import special
@@ -120,6 +120,8 @@ class Statement:
     """Of a reducer, the values behind the first one."""
     filters: list = field(default_factory=list)
     """Conditions as clauses."""
+    beside: list = field(default_factory=list)
+    """Other targets, whose stated sizes are those of this one."""
 
 
 @dataclass
@@ -433,9 +435,9 @@ class Parser:
         target, left, places = self.target()
         extreme, targets = None, [target]
         while self.take(","):
-            if places:
+            extreme, first, (target, left, places) = (target, left), places, self.target()
+            if places != first:
                 raise Rejected("TC223")
-            extreme, (target, left, places) = (target, left), self.target()
             targets.append(target)
         op = self.next()
         own = op.endswith("=!") and op[0].isalpha() and op[:-2] not in {"min", "max", "lse", *POSITIONS, *TRUTHS}
@@ -1766,7 +1768,9 @@ class Run:
 
     def stated_range(self, s, number):
         """The range of a dimension of a result whose extent is stated."""
-        stated = next((r.dims[number] for r in self.one.results if r.name == s.target and r.dims), None)
+        names = [s.target, *s.beside]
+        known = {r.name: r.dims[number] for r in self.one.results if r.name in names and r.dims}
+        stated = next((known[name] for name in names if name in known), None)
         if isinstance(stated, Dimension):
             return self.end(stated.low) if stated.box else 0, self.end(stated.high)
         if isinstance(stated, int):
@@ -3163,8 +3167,6 @@ class Run:
 
     def position(self, s, declared, given):
         """`P(n) argmax=! X(n, m)`: the least position at which the extreme value is attained, that of the first NaN if there is one."""
-        if s.places:
-            raise Rejected("TC501")
         name, left = s.extreme or (None, s.left)
         if (left or []) != s.left:
             raise Rejected("TC223")
@@ -3172,37 +3174,52 @@ class Run:
         conditions = [e for part in self.conditions(s) for e in part]
         if conditions and any(isinstance(n, Binary) and n.op == "*" for n in walk(s.value)):
             raise Unclear("whether a value is exact")
-        reduced = list(dict.fromkeys(n for e in (s.value, *conditions) for n in self.indices_in(e) if n not in s.left))
+        inside = (s.value, *conditions, *s.places.values())
+        reduced = list(dict.fromkeys(n for e in inside for n in self.indices_in(e) if n not in s.left))
         at = s.at or (Name(reduced[0]) if len(reduced) == 1 else None)
         if at is None or is_float(self.type_of(at).dtype) or not reduced:
             raise Rejected("TC223")
-        logged = len(self.log)
-        best = Statement(
-            name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists, filters=s.filters
-        )
-        self.statement(best, declared, given)
-        if name is None:
-            del self.log[logged], self.tensors[best.target]
-        ranges = self.ranges_of(best)
-        self.log.append((s.target, ranges))
-        reduced = [n for n in ranges if n not in s.left]
-        places = Array("int64", [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left])
-        code, number = self.compiled(s.value, ""), self.compiled(at, "")
-        dtype = value_type.dtype
-        for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
-            env, found = dict(zip(s.left, left, strict=True)), []
-            for _ in self.points(best, reduced, ranges, env):
-                value, error = convert(*code(env), computed(dtype), dtype)
-                place, doubt = number(env)
-                found.append((value, error, place, doubt))
-            if not found:
-                raise Refused("no position")
-            place = places.place(left)
-            places.values[place], places.errors[place] = first_extreme(s.op, found)
         if s.target in declared and declared[s.target].dtype not in (None, "int64"):
             raise Rejected("TC206")
         if s.target in self.tensors:
             raise Unclear("a position onto a tensor that is there")
+        logged = len(self.log)
+        best = Statement(
+            name or s.target,
+            s.left,
+            POSITIONS[s.op],
+            True,
+            s.value,
+            s.ranges,
+            {},
+            s.exists,
+            s.places,
+            filters=s.filters,
+            beside=[s.target],
+        )
+        as_value = {s.target: replace(declared[s.target], dtype=None)} if s.target in declared else {}
+        self.statement(best, declared if name else {**declared, **as_value}, given)
+        box = self.tensors[best.target].box
+        if name is None:
+            del self.log[logged], self.tensors[best.target]
+        ranges = self.ranges_of(best if name is None else replace(best, target=s.target, beside=[name]))
+        self.log.append((s.target, ranges))
+        if [ranges[n] for n in s.left] != box:
+            raise Unclear("two targets of different sizes")
+        places = Array("int64", [low for low, _ in box], [high - low for low, high in box])
+        code, number = self.compiled(s.value, ""), self.compiled(at, "")
+        lefts = {n: self.compile_left(e) for n, e in s.places.items()}
+        dtype, found = value_type.dtype, {left: [] for left in itertools.product(*(range(*each) for each in box))}
+        env = {}
+        for _ in self.points(best, [n for n in ranges if n not in s.places], ranges, env):
+            value, error = convert(*code(env), computed(dtype), dtype)
+            left = tuple(lefts[n](env) if n in lefts else env[n] for n in s.left)
+            found[left].append((value, error, *number(env)))
+        for left, each in found.items():
+            if not each:
+                raise Refused("no position")
+            place = places.place(left)
+            places.values[place], places.errors[place] = first_extreme(s.op, each)
         self.tensors[s.target], self.dims[s.target] = places, [None] * len(s.left)
         self.types, self.code = {}, {}
 

@@ -87,6 +87,32 @@ def test_programs_of_all_cases(part):
     assert sum(judge_case(case) for case in [*programs(paths)][part::6]) >= 30
 
 
+POSITIONS = [
+    ("P", "P(n) {}=! X(n, h, w) at h*W + w"),
+    ("P", "P(n) {}=! X(n, h, w) at -h"),
+    ("P", "P(n) {}=! X(n, h, w) at n*H + Q(h)"),
+    ("V, P", "V(n, i), P(n, i) {}=! X(n, 2*i + h, w) at h*W + w where h in 0:2"),
+    ("int64(3) P", "P(Q(n)) {}=! X(n, h, w) at h*W + w"),
+    ("int64(3, W) P", "P(Q(n), w) {}=! X(n, h, w) at n*H + h where w in 0:W"),
+    ("float(3) V, int64(3) P", "V(Q(n)), P(Q(n)) {}=! X(n, h, w) at w*H + h where h <= w"),
+    ("P", "P(n/3) {}=! X(n, h, w) at n*100 + h*W + w"),
+]
+
+
+@pytest.mark.parametrize(("results", "statement"), POSITIONS)
+@pytest.mark.parametrize("operator", ["argmin", "argmax"])
+def test_positions_behind_several_indices(results, statement, operator):
+    """The smallest of what `at` says, in groups that the left side tells, too."""
+    text = f"def f(float(N, H, W) X, int32(N) Q) -> ({results}) {{ {statement.format(operator)} }}"
+    X = np.random.default_rng(0).integers(0, 4, (5, 5, 4)).astype("f")
+    X[1, 2, 3] = np.nan
+    Q = np.array([2, 0, 2, 1, 0], "i")
+    expected = evaluate(text, "f", [(X, "float32"), (Q, "int32")]).results.values()
+    found = tc.compile(text).f(X, Q)
+    for one, other in zip(found if isinstance(found, tuple) else [found], expected, strict=True):
+        np.testing.assert_array_equal(one.ravel(), other.values)
+
+
 SHRUNK = (
     # the outer read of a guard is looked at before the guard is computed
     """def f(float(N) X) -> (b) {

@@ -158,8 +158,8 @@ def _analysis(
             functions[key], told[key] = analyze_program(program, key not in checked.broken)
     earlier = of_earlier_cells(known)
 
-    def said_of(name: str) -> tuple[Program, Sequence[Diagnostic]] | None:
-        return (functions[name].program, told[name]) if name in functions else earlier(name)
+    def said_of(name: str) -> Sequence[tuple[Program, Sequence[Diagnostic]]]:
+        return [(functions[name].program, told[name])] if name in functions else earlier(name)
 
     for key, found in functions.items():
         messages += told[key] if strict else new_at_calls(found.program, told[key], said_of)

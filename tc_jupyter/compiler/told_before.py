@@ -22,18 +22,18 @@ from .function_analysis import analyze_program
 _Key: TypeAlias = tuple[str, str]
 """Code of a message, and the tensor or index that it is about, as the caller names it."""
 
-Known: TypeAlias = Callable[[str], tuple[Program, Sequence[Diagnostic]] | None]
-"""A called def by name, with all of its messages; `None` where nobody has seen them."""
+Known: TypeAlias = Callable[[str], Sequence[tuple[Program, Sequence[Diagnostic]]]]
+"""A called def by name, with all of its messages; several where it has several definitions, none where nobody has seen messages."""
 
 
 def of_earlier_cells(known: Mapping[str, Any] | None) -> Known:
-    """The functions of earlier cells; of those whose ranks are open until a call, nobody has seen messages."""
+    """The functions of earlier cells; of definitions whose ranks are open until a call, nobody has seen messages."""
 
     @cache
-    def of(name: str) -> tuple[Program, Sequence[Diagnostic]] | None:
+    def of(name: str) -> Sequence[tuple[Program, Sequence[Diagnostic]]]:
         value: Any = (known or {}).get(name)
-        program = value.program_for(()) if hasattr(value, "program_for") else value
-        return (program, analyze_program(program)[1]) if isinstance(program, Program) else None
+        programs: Sequence[Program] = (value,) if isinstance(value, Program) else getattr(value, "shown_programs", ())
+        return [(program, analyze_program(program)[1]) for program in programs]
 
     return of
 
@@ -47,14 +47,18 @@ def new_at_calls(program: Program, said: Iterable[Diagnostic], known: Known) -> 
 
 def _repeated(call: CallSite, said: Sequence[Diagnostic], known: Known) -> list[Diagnostic]:
     here = [each for each in said if not each.is_error and each.span == call.span]
-    callee = known(call.callee) if here else None
-    if callee is None:
-        return []
-    program, told = callee
-    names = dict(zip(program.parameters, call.arguments, strict=False))
-    before = Counter(_key(each, names) for each in told)
+    before = Counter[_Key]()
+    for program, told in known(call.callee) if here else ():
+        names = dict(zip(_named(program, len(call.arguments)), call.arguments, strict=False))
+        before |= Counter(_key(each, names) for each in told)
     now = Counter(_key(each, {}) for each in here)
     return [each for each in here if now[key := _key(each, {})] <= before[key]]
+
+
+def _named(program: Program, count: int) -> Sequence[str]:
+    """The parameters that a call names the arguments of: all, or, in `%%sac`, the arrays."""
+    names = program.parameters
+    return names if len(names) == count else [name for name in names if program.tensor(name).rank]
 
 
 def _key(message: Diagnostic, names: Mapping[str, str]) -> _Key:

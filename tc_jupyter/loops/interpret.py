@@ -1,7 +1,8 @@
 """Runs a kernel on NumPy arrays: the meaning of the loop IR, and the target `"interpreter"`.
 
 A kernel is printed as a plain Python function, one line per loop or store, and that function runs. Slow and obvious: every
-point is visited in text order, every subscript is checked against its buffer, every operation is that of the language reference.
+point is visited in text order, but for those that a comparison asked first leaves out (`loops.leading`), every subscript is checked
+against its buffer, every operation is that of the language reference.
 GPU axes and parallel loops are serial loops; shared and local buffers are fresh arrays filled with NaN (or a marker), so that a
 value that nobody wrote does not go unnoticed.
 
@@ -42,6 +43,7 @@ from tc_jupyter.program import (
 
 from .intrinsics import INTRINSICS
 from .ir import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store
+from .leading import asked_first
 
 Number = int | float | bool
 MOST_BRACKETS = 60  # of an expression and its subscripts; what stands around them adds a few
@@ -134,8 +136,10 @@ class _Printer:
         match stmt:
             case For():
                 var, low = self.name("v", stmt.var), self.expr(stmt.min)
-                head = f"{pad}for {var} in range({low}, {low} + {self.expr(stmt.extent)}):"
-                return [head, *self.loop_body(stmt.body, depth + 1)]
+                ends = f"{low}, {low} + {self.expr(stmt.extent)}"
+                asked = "".join(f", ({each.op!r}, lambda: {self.expr(each.value)})" for each in asked_first(stmt))
+                points = f"where({ends}{asked})" if asked else f"range({ends})"
+                return [f"{pad}for {var} in {points}:", *self.loop_body(stmt.body, depth + 1)]
             case If():
                 lines = [f"{pad}if {self.expr(stmt.condition)}:", *self.block(stmt.then, depth + 1)]
                 if stmt.otherwise is not None:
@@ -295,6 +299,27 @@ def _store(array: np.ndarray, where: tuple[int, ...], value: Any, dtype: str) ->
 def _check_bounds(array: np.ndarray, where: tuple[int, ...]) -> None:
     if len(where) != array.ndim or any(not 0 <= i < n for i, n in zip(where, array.shape, strict=True)):
         raise OutOfBounds(f"position {where} of a buffer of shape {array.shape}")
+
+
+def _where(low: int, end: int, *asked: tuple[str, Callable[[], Any]]) -> range:
+    """The points of a loop where what every one of them asks first holds (`loops.leading`).
+
+    What cannot be read is left to the points, and so is what is asked after it: they report it, or never come to it.
+    """
+    for op, value in asked if low < end else ():
+        try:
+            found = value()
+        except OutOfBounds:
+            break
+        if not op:
+            end = end if found else low
+        if op in (">", ">=", "=="):
+            low = max(low, found + (op == ">"))
+        if op in ("<", "<=", "=="):
+            end = min(end, found + (op != "<"))
+        if low >= end:
+            break
+    return range(low, end)
 
 
 def _allocate(shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -574,6 +599,7 @@ def _intrinsic(name: str, attributes: dict[str, int | str], *operands: tuple[np.
 
 _RUNTIME: dict[str, Any] = {
     "view": _view,
+    "where": _where,
     "load": _load,
     "store": _store,
     "allocate": _allocate,

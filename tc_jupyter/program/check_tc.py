@@ -381,6 +381,7 @@ class _DefChecker:
         self.draft = _Draft()
         self.declared: dict[str, tuple[DType, tuple[Expr, ...]] | None] = {}
         self.starts: dict[str, tuple[Expr | None, ...]] = {}  # declared first indices of results
+        self.beside: dict[str, tuple[str, ...]] = {}  # the targets of one statement, which have the same indices
         self.result_spans: dict[str, Span] = {}
         self.prefixes: dict[str, int] = {}
         self.mentioned: set[str] = set()
@@ -388,6 +389,8 @@ class _DefChecker:
         self.adopted: dict[str, DType] = {}
         self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
         comprehensions = [each for each in node.statements if isinstance(each, tree.Comprehension)]
+        for names in map(_targets, comprehensions):
+            self.beside |= {name: tuple(names) for name in names} if len(names) > 1 else {}
         self.first_on = {each.target.name: each for each in reversed(comprehensions)}
         broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
         self.broken_targets = frozenset(target for targets in broken for target in targets)
@@ -2463,8 +2466,13 @@ class _StatementChecker:
         return found
 
     def stated(self, number: int) -> Expr | None:
-        """The extent of a dimension as the result list states it."""
-        name, number = self.named, number - bool(self.part)
+        """The extent of a dimension as the result list states it, of the target or of one beside it, which has the same indices."""
+        names = (self.named, *self.owner.beside.get(self.named, ()))
+        found = (self.stated_of(name, number - bool(self.part)) for name in names)
+        return next((each for each in found if each is not None), None)
+
+    def stated_of(self, name: str, number: int) -> Expr | None:
+        """The extent of a dimension of a target as the result list states it."""
         declared = self.owner.declared.get(name)
         if declared is None or number >= len(declared[1]):
             return None

@@ -55,13 +55,13 @@ def default_schedule(
     """The schedule that is used when nobody gives one: legal for every program and all sizes, fast for the common classes.
 
     Args:
-        target: the device; `interpreter` keeps every stage at root with its indices as loops.
+        target: the device; `interpreter` keeps every stage at root with its indices as loops, around ranges those that give them.
         sizes: what is known of them, to choose tiles; the schedule is right for all others.
         most: sizes that no call exceeds (`row_class`); the schedule may be for such calls only.
     """
     schedule = schedule_of(program, ranges)
     if target.kind not in ("cpu", "cuda"):
-        return schedule
+        return _for_interpreter(schedule)
     if target.kind == "cpu":
         schedule = normal_form.normalized(schedule, target)
     facts = facts_of(sizes or {})
@@ -73,6 +73,13 @@ def default_schedule(
         typical = {name: tuning.UNKNOWN_SIZE if fact.most is None else fact.most for name, fact in facts.items()}
         found = for_gpu(written, target, typical, most or {})
     return schedule.followed_by(found.steps) if schedule.steps else found
+
+
+def _for_interpreter(schedule: Schedule) -> Schedule:
+    for name in schedule.stages:
+        if not ordered.is_ordered(schedule.graph.stage(name)):
+            schedule = ragged.rows_outside(schedule, name)
+    return schedule
 
 
 def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:

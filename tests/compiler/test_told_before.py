@@ -33,3 +33,25 @@ def test_what_is_known_at_the_call_alone_is_said():
     f = tc.compile(TEXT, allow=("TC322", "TC323", "TC325")).f
     (error,) = tc.analyze(text, known={"f": f}).diagnostics
     assert error.code.number == "TC311"
+
+
+SAC_TEXT = """
+float[.] f(int n, float[.] a) { return { [i] -> a[i + n] | [i] < [5] }; }
+float[.,.] f(int n, float[.,.] a) { return { [i,j] -> a[i + n, j] | [i,j] < [5, shape(a)[1]] }; }
+float[*] open(int n, float[*] a) { return { [i] -> a[i + n] | [i] < [5] }; }
+"""
+SAC_CALLS = [
+    ("tc", "def g(int32 m, float(A) X) -> (H) { H = f(m, X) }"),
+    ("sac", "float[.] g(int m, float[.] x) { return f(m, x) + f(m, x); }"),
+    ("sac", "float[.,.] g(int m, float[.,.] x) { return f(m, x); }"),
+]
+
+
+@pytest.mark.parametrize(("language", "call"), SAC_CALLS)
+def test_what_the_cell_of_a_sac_function_has_said(language: str, call: str) -> None:
+    with pytest.warns(tc.DiagnosticWarning):
+        module = tc.compile(SAC_TEXT, language="sac")
+    known = {"f": module.f, "open": module.open}
+    assert tc.analyze(call, language=language, known=known).diagnostics == ()
+    opened = tc.analyze(call.replace("f(", "open("), language=language, known=known)
+    assert {each.code.number for each in opened.diagnostics} == {"TC322"}  # nobody has seen it before

@@ -9,6 +9,8 @@ Measured times are in `docs/measurements.md`, 'How fast are ragged sums and tria
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Statement, conditions_of, walk
 from tc_jupyter.program.integers import index_names, reads_elements
 from tc_jupyter.schedule import tuning
@@ -91,6 +93,33 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     return formed(schedule, name, Form(tasks=outputs[:1], order=(*outputs, *inner)))
 
 
+def rows_outside(schedule: Schedule, name: str) -> Schedule:
+    """Plain loops, but those over what gives ranges around these."""
+    statement = schedule.graph.stage(name).statement
+    if not schedule.graph.is_free(name):
+        return schedule
+    limits = {each: limits_of(statement)[each] for each in ended_by_data(statement)}
+    found = range_of_results(statement)
+    limits |= {} if found is None else {found: limits_of(statement, "output")[found]}
+    return schedule.reorder(name, *_inside(statement, limits)) if limits else schedule
+
+
+def _inside(statement: Statement, limits: Mapping[str, list[Expr]]) -> list[str]:
+    """The indices as they are written, but each behind those that its limits depend on."""
+    left, order = [index.name for index in statement.indices], list[str]()
+    around = {each: frozenset[str]().union(*map(index_names, found)) for each, found in limits.items()}
+    while left:
+        chosen = next((each for each in left if not around.get(each, frozenset()) & {*left}), left[0])
+        left.remove(chosen)
+        order.append(chosen)
+    return order
+
+
+def _deciding(statement: Statement, ranged: str) -> frozenset[str]:
+    """The reduction indices that give an index of the results its ranges."""
+    return frozenset[str]().union(*map(index_names, limits_of(statement, "output")[ranged]))
+
+
 def _results_in_ranges(schedule: Schedule, stage: Stage, ranged: str, target: Target) -> Schedule:
     """The loops over what gives the ranges outside, in tasks of their own where nothing else is one.
 
@@ -98,7 +127,7 @@ def _results_in_ranges(schedule: Schedule, stage: Stage, ranged: str, target: Ta
     looked for its row, and 0.3 ms since.
     """
     name, statement = stage.name, stage.statement
-    deciding = frozenset[str]().union(*map(index_names, limits_of(statement, "output")[ranged]))
+    deciding = _deciding(statement, ranged)
     outputs, sums = ([index.name for index in stage.statement.indices if index.kind == kind] for kind in KINDS)
     outer, rows = outputs[: outputs.index(ranged)], outputs[outputs.index(ranged) + 1 :]
     points, inner = ([each for each in sums if (each in deciding) == chosen] for chosen in (True, False))
@@ -128,4 +157,4 @@ def _rows_at_once(
     return formed(schedule, cache, Form({last: lanes}, (), (*around, f"{last}.outer", *inner), vector=f"{last}.inner"))
 
 
-__all__ = ["default", "ended_by_data", "ends_loops", "limits_of", "range_of_results"]
+__all__ = ["default", "ended_by_data", "ends_loops", "limits_of", "range_of_results", "rows_outside"]
