@@ -16,8 +16,9 @@ from .padding import proved_copied, proved_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
+from .size_classes import SizeClasses, row_class
 from .sized import required_sizes
-from .space import SizeClasses, default_schedule, row_class, size_class
+from .space import default_schedule
 from .stage import (
     GPU_AXES,
     GRID_AXES,
@@ -94,7 +95,6 @@ __all__ = [
     "row_class",
     "schedule_of",
     "scope_of",
-    "size_class",
     "stage_graph",
     "steps_from_data",
     "steps_kept",

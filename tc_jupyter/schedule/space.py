@@ -1,28 +1,34 @@
-"""Which schedule a program gets, and where a tuner searches.
+"""Which schedule a program gets: the steps and the templates that are tried, in order, on a CPU and on a GPU.
 
-`default_schedule` looks at every statement and asks the template of its class; a template is an ordinary sequence of
-primitives, so a user can print it (`Schedule.to_python`), change it and apply it again.
+A template is an ordinary sequence of primitives for one stage, so a user can print it (`Schedule.to_python`), change it and apply
+it again. `default_schedule` takes the steps of `ALL`, then those of `CPU` or of `GPU`. A step is for the schedule as a whole, or
+gives each stage the first template of a list that takes it.
+
+Worked example: of `T(i) = exp(X(i)); s +=! T(i)` on a CPU, "where read" computes `T` inside of `s`; `DATA_AND_PRODUCTS` has nothing
+for `s`, and of `ON_CPU` "reduction" takes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import prod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, TypeVar
 
-from tc_jupyter.program import IndexVar, Program, Statement
-from tc_jupyter.program.integers import index_names
-from tc_jupyter.ranges import Fact, Facts, IndexRange, Ranges, exactly, facts_of, from_expr, step_of, value_at
-from tc_jupyter.schedule import tuning
-from tc_jupyter.schedule.target import WARP
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.program import Program
+from tc_jupyter.ranges import Fact, Facts, Ranges, facts_of
 
+from . import tuning
 from .inline import without_inlined
 from .schedule import Schedule, schedule_of
-from .stage import Stage
-from .target import VECTOR_BYTES, Target
+from .stage import StageGraph
+from .target import Target
 from .templates import (
     contraction,
     folds,
     general,
+    gpu,
     inlining,
     normal_form,
     ordered,
@@ -39,10 +45,21 @@ from .templates import (
     transposing,
     windows,
 )
-from .templates.gpu import for_gpu
 
-Sized = tuple[str, int]
-Known = tuple[str, Fact]
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known of sizes on a GPU: what is typical, and what no call exceeds."""
+
+    typical: Mapping[str, int]
+    most: Mapping[str, int]
+
+
+K = TypeVar("K")
+Template: TypeAlias = Callable[[Schedule, str, Target, K], Schedule | None]
+Step: TypeAlias = Callable[[Schedule, Target, K], Schedule]
+Templates: TypeAlias = tuple[tuple[str, str, Template[K]], ...]
+Steps: TypeAlias = tuple[tuple[str, str, Step[K]], ...]
 
 
 def default_schedule(
@@ -62,332 +79,191 @@ def default_schedule(
     schedule = schedule_of(program, ranges)
     if target.kind not in ("cpu", "cuda"):
         return _for_interpreter(schedule)
-    if target.kind == "cpu":
-        schedule = normal_form.normalized(schedule, target)
     facts = facts_of(sizes or {})
-    schedule = inlining.computed_where_read(normal_form.in_parts(schedule, facts), target)
+    schedule = _taken(ALL, schedule, target, facts)
     written = Schedule(without_inlined(schedule.graph))
     if target.kind == "cpu":
-        found = _for_cpu(written, target, facts)
+        found = _taken(CPU, written, target, facts)
     else:
         typical = {name: tuning.UNKNOWN_SIZE if fact.most is None else fact.most for name, fact in facts.items()}
-        found = for_gpu(written, target, typical, most or {})
+        found = _taken(GPU, written, target, Sizes(typical, most or {}))
     return schedule.followed_by(found.steps) if schedule.steps else found
 
 
 def _for_interpreter(schedule: Schedule) -> Schedule:
     for name in schedule.stages:
-        if not ordered.is_ordered(schedule.graph.stage(name)):
+        if _has_no_order(schedule.graph, name):
             schedule = ragged.rows_outside(schedule, name)
     return schedule
 
 
-def _for_cpu(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
-    schedule = pixels.in_planes(windows.copied(prologues.computed_once(schedule, facts)), facts)
-    names = schedule.stages
-    in_order = {name for name in names if ordered.is_ordered(schedule.graph.stage(name))}
-    for name in (name for name in names if name not in in_order):
-        found = scatter.default(schedule, name, target, facts) or ragged.default(schedule, name, target)
-        found = found or pixels.summed(schedule, name, target, facts)
-        found = found or contraction.default(schedule, name, target, facts)
-        schedule = schedule if found is None else found
-    taken = {name for name in schedule.stages if _has_loops_of_its_own(schedule.graph.stage(name))}
-    schedule = rows.fuse_rows(schedule, reduction.short_rows(schedule, facts))
-    schedule = rows.fuse_pieces(schedule, target, facts, taken)
-    for name in names:
-        stage = schedule.graph.stage(name)
-        if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in taken:
-            schedule = _root_on_cpu(schedule, name, target, facts)
-    return sharing.share_rows(partitions.fuse_boxes(rows.fuse_blocks(schedule, target, facts)))
+def _taken(steps: Steps[K], schedule: Schedule, target: Target, known: K) -> Schedule:
+    for _, _, step in steps:
+        schedule = step(schedule, target, known)
+    return schedule
 
 
-def _has_loops_of_its_own(stage: Stage) -> bool:
+def _each(
+    templates: Templates[K],
+    takes: Callable[[StageGraph, str], bool],
+    in_turn: Callable[[tuple[str, ...]], Iterable[str]] = iter,
+) -> Step[K]:
+    """The step that gives every stage that it `takes` the first of some templates that fits, if one does."""
+
+    def step(schedule: Schedule, target: Target, known: K) -> Schedule:
+        for name in in_turn(schedule.stages):
+            if takes(schedule.graph, name):
+                found = (template(schedule, name, target, known) for _, _, template in templates)
+                schedule = next((each for each in found if each is not None), schedule)
+        return schedule
+
+    return step
+
+
+def _is_ordered(graph: StageGraph, name: str) -> bool:
+    return ordered.is_ordered(graph.stage(name))
+
+
+def _has_no_order(graph: StageGraph, name: str) -> bool:
+    return not _is_ordered(graph, name)
+
+
+def _is_free(graph: StageGraph, name: str) -> bool:
+    return graph.is_free(name) and not _is_ordered(graph, name)
+
+
+def _is_at_root(graph: StageGraph, name: str) -> bool:
+    """Whether a stage is as it was written, but for others that run in its loops, and is not of `DATA_AND_PRODUCTS`."""
+    stage = graph.stage(name)
+    plain = stage.attach.kind == "root" and not stage.relations and not stage.annotations
+    return plain and not _has_loops_of_its_own(graph, name)
+
+
+def _has_loops_of_its_own(graph: StageGraph, name: str) -> bool:
     """Whether elements say where its points go, or which there are: templates for other loops, but those in order, know nothing of
     that.
     """
-    statement = stage.statement
+    statement = graph.stage(name).statement
     points = scatter.placed(statement) or ragged.ended_by_data(statement) or ragged.range_of_results(statement)
-    return bool(points) and not ordered.is_ordered(stage)
+    return bool(points) and not _is_ordered(graph, name)
 
 
-def _root_on_cpu(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule:
-    """The first template that takes the statement; stages inside others keep their plain loops."""
-    if ordered.is_ordered(schedule.graph.stage(name)):
-        return ordered.default(schedule, name, target, facts) or schedule
-    if any(True for _ in schedule.graph.attached(name)):
-        return general.default(schedule, name, target)
-    found = folds.default(schedule, name, target, facts) or reduction.default(schedule, name, target, facts)
-    if found is not None:
-        return found
-    found = pixels.default(schedule, name, target, facts)
-    if found is not None:
-        return found
+def _in_pieces(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
+    apart = {name for name in schedule.stages if _has_loops_of_its_own(schedule.graph, name)}
+    return rows.fuse_pieces(schedule, target, facts, apart)
+
+
+def _around_others(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
+    return None if not any(schedule.graph.attached(name)) else general.default(schedule, name, target, facts)
+
+
+def _few_values(schedule: Schedule, name: str, target: Target, facts: Facts) -> Schedule | None:
     stage = schedule.graph.stage(name)
-    if pixels.fills_no_vector(stage) and not streaming.is_streaming(stage, stage.leaves[-1]):
-        return general.default(schedule, name, target)
-    for template in (transposing.default, residues.default, streaming.default):
-        found = template(schedule, name, target)
-        if found is not None:
-            return found
-    return general.default(schedule, name, target)
+    plain = pixels.fills_no_vector(stage) and not streaming.is_streaming(stage, stage.leaves[-1])
+    return general.default(schedule, name, target, facts) if plain else None
 
 
-_FEW = Fact(1, tuning.FEW - 1)
-_SPARSE = Fact(sparse=True)
-_ANY_LARGE = Fact(tuning.TOLD_APART + 1)
+ALL: Steps[Facts] = (
+    ("normal form", "sums are spelled as templates of a CPU know them", normal_form.normalized),
+    ("parts", "factors of a sum of products are summed first where that is less work", normal_form.in_parts),
+    (
+        "where read",
+        "temporaries that cost less than memory are computed where they are read",
+        inlining.computed_where_read,
+    ),
+)
+"""What is computed, before loops are chosen: a name, why, and the function."""
+DATA_AND_PRODUCTS: Templates[Facts] = (
+    ("scatter", "elements say where each point goes: the loops over points stand outside", scatter.default),
+    ("ragged", "elements end a range: its loop stands inside those over what ends it", ragged.default),
+    ("sums of values", "elements of two to four values are summed, with vectors over elements", pixels.summed),
+    ("contraction", "products and convolutions keep a tile of the result in registers", contraction.default),
+)
+"""The loops of these are as they are, and others may move into them."""
+ON_CPU: Templates[Facts] = (
+    ("ordered", "points with an order stay in it; tasks and vectors run over other indices", ordered.default),
+    ("around others", "statements run inside of the loops, which stay plain", _around_others),
+    ("folds", "a function that somebody has written combines several streams, as a vector", folds.default),
+    ("reduction", "sums to one number are made in parts, those of rows some rows at a time", reduction.default),
+    ("pixels", "elements of two to four values have vectors over elements", pixels.default),
+    ("few values", "a vector along two to four values that are read elsewhere would be empty", _few_values),
+    ("transposing", "axes are turned around in tiles, so that lines of cache are used whole", transposing.default),
+    ("residues", "quotients by a small number are plain in a loop for each residue", residues.default),
+    ("streaming", "what is read in a row has vectors along it, and tasks over the others", streaming.default),
+    ("general", "everything else has tasks over its outer loops", general.default),
+)
+"""What a stage gets that has no loops yet."""
+CPU: Steps[Facts] = (
+    ("prologues", "values that a reduction would compute again are computed before it", prologues.computed_once),
+    ("windows", "operands are copied where windows wrap around or go beyond a border", windows.copied),
+    ("planes", "operands with a few values in each element are copied value by value", pixels.in_planes),
+    ("data and products", "loops that others may move into come first", _each(DATA_AND_PRODUCTS, _has_no_order)),
+    ("rows", "temporaries are made in the row loop of the last that reads them", rows.fuse_rows),
+    ("pieces", "statements on the elements of rows share a loop over pieces of a row", _in_pieces),
+    ("on a CPU", "what has no loops yet gets them", _each(ON_CPU, _is_at_root)),
+    ("blocks", "large temporaries are made for a block of rows in the task that reads it", rows.fuse_blocks),
+    ("boxes", "boxes of one tensor with the same rows share the loops over them", partitions.fuse_boxes),
+    ("shared rows", "statements that read the same rows share the loops over them", sharing.share_rows),
+)
+"""From a schedule without loops to one for a CPU: a name, why, and the function."""
 
 
-def size_class(
-    program: Program, ranges: Ranges, sizes: Mapping[str, int], kind: str = "cpu"
-) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
-    """What code for a call may assume of its sizes; see `SizeClasses`."""
-    return SizeClasses(program, ranges, kind)(sizes)
+def _tried(template: Callable[[Schedule, str, Target, Mapping[str, int]], Schedule | None]) -> Template[Sizes]:
+    """A template, which takes no stage where a rule of schedules forbids a step of it."""
+
+    def tried(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:
+        try:
+            return template(schedule, name, target, sizes.typical)
+        except CompileError:
+            return None
+
+    return tried
 
 
-class SizeClasses:
-    """The classes of the sizes of calls: what code for one may assume, constants and facts.
-
-    Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
-    in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`), summed or each by itself, and sizes of 1 in
-    reductions: a matrix of one column is a vector. Facts are kept of sizes of results of reductions, up to a factor of
-    two below 64 (on a CPU also whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a
-    row, since its tiles have to fit, in steps of two or more up to 512). Above, it is kept on a CPU whether they are
-    multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
-    above; of others those above 64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and
-    where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Of targets
-    whose elements data chooses it is kept whether there are many for each point. Other programs without reductions have one class.
-
-    What the program alone tells is found once, since every call with new sizes asks for its class.
-    """
-
-    def __init__(self, program: Program, ranges: Ranges, kind: str = "cpu") -> None:
-        """`kind`: of the device, as in `Target`."""
-        self.kind = kind
-        self.windows: set[str] = set()
-        self.values: set[str] = set()
-        self.single: set[str] = set()
-        self.shaped: set[str] = set()
-        self.slid: dict[str, int] = {}
-        self.turned: set[str] = set()
-        self.short: dict[str, tuple[int, ...]] = {}
-        self.few: set[str] = set()
-        self.sums: list[list[IndexRange]] = []
-        self.scattered: list[tuple[Statement, list[IndexRange]]] = []
-        for statement in program.statements:
-            indices = {index.index: index for index in ranges.indices[statement.name]}
-            if kind == "cpu" and statement.computed:
-                self.scattered.append((statement, list(indices.values())))
-            if statement.reduction_indices:
-                self._reduction(statement, indices)
-            elif kind == "cpu":
-                self._elementwise(statement, indices)
-        asked = self.windows | self.values | self.single | self.shaped | self.turned | self.short.keys() | self.few
-        asked = asked.union(*(_names(index) for indices in self.sums for index in indices))
-        self.sizes = tuple(name for name in program.sizes if name in asked)
-
-    def _elementwise(self, statement: Statement, indices: Mapping[str, IndexRange]) -> None:
-        turns = _turns(statement)
-        if turns:
-            self.turned.update(*map(_names, indices.values()))
-        if turns or pixels.needs_values_apart(statement):
-            self.values.update(*(_names(indices[name]) for name in _last_indices(statement)))
-            self.few.update(*(_names(indices[place]) for place in _places(statement)))
-
-    def _reduction(self, statement: Statement, indices: Mapping[str, IndexRange]) -> None:
-        on_cpu = self.kind == "cpu"
-        self.sums.append(list(indices.values()))
-        for name, index in indices.items():
-            names = _names(index)
-            self.single |= names if on_cpu else set()
-            if index.kind == "output":
-                self.shaped |= names
-                if on_cpu and name == statement.output_indices[-1].name and pixels.sums_values(statement):
-                    self.values |= names
-                if _is_window(statement, name):
-                    longest = tuning.LONG if on_cpu and _is_strided(statement, name) else tuning.TOLD_APART
-                    self.slid |= {each: max(longest, self.slid.get(each, 0)) for each in names}
-            elif _is_window(statement, name):
-                self.windows |= names
-            elif on_cpu:
-                self.values |= names if pixels.is_value(statement, name) else set()
-                if _reduces_rows(statement, name):
-                    ends = reduction.short_ends(statement)
-                    self.short |= {each: max(ends, self.short.get(each, ()), key=len) for each in names}
-
-    def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
-        """Names with values that the code for a call of these sizes is made for, and names with what else it relies on."""
-        counted = self._counted(sizes) if self.kind == "cuda" else frozenset[str]()
-        many = self._many(sizes) if self.scattered else frozenset[str]()
-        constants: list[Sized] = []
-        facts: list[Known] = []
-        for name in self.sizes:
-            if name not in sizes:
-                continue
-            value = sizes[name]
-            if value <= tuning.FEW and self._is_constant(name, value):
-                constants.append((name, value))
-            elif name in self.few and value < tuning.FEW:
-                facts.append((name, _SPARSE if name in many else _FEW))
-            else:
-                short = next((most for most in self.short.get(name, ()) if value <= most), 0)
-                if short or name in self.shaped or name in self.turned or name in counted:
-                    facts.append((name, _SPARSE if name in many else self._fact(name, value, short, name in counted)))
-        return tuple(constants), tuple(facts)
-
-    def _is_constant(self, name: str, value: int) -> bool:
-        """Whether code is made for a size."""
-        return (
-            (value == 1 and name in self.single)
-            or (value >= 1 and name in self.windows)
-            or (name in self.values and value in contraction.PIXEL)
-        )
-
-    def _fact(self, name: str, value: int, short: int, counted: bool) -> Fact:
-        slid = self.slid.get(name, 0)
-        if self.kind == "cuda" and value > slid:
-            return _up_to_power(value) if counted or value <= tuning.TOLD_APART else _ANY_LARGE
-        if name not in self.shaped:
-            return Fact(1, short) if short else _whole(value)
-        return exactly(value) if value <= slid else _interval(value)
-
-    def _many(self, sizes: Mapping[str, int]) -> frozenset[str]:
-        """The sizes of targets that are many for each point whose data chooses one."""
-        return frozenset[str]().union(*(scatter.sizes_of_many(each, found, sizes) for each, found in self.scattered))
-
-    def _counted(self, sizes: Mapping[str, int]) -> frozenset[str]:
-        """The sizes of sums with few results."""
-        few = (indices for indices in self.sums if _has_few_results(indices, sizes))
-        return frozenset(name for indices in few for index in indices for name in _names(index))
+def _product(template: Callable[[Schedule, str, Target, Mapping[str, int]], Schedule | None]) -> Template[Sizes]:
+    """One for a product, also of a tensor with itself."""
+    return _tried(lambda schedule, name, *known: template(gpu.product.with_names(schedule, name), name, *known))
 
 
-def _names(index: IndexRange) -> frozenset[str]:
-    """The sizes that the length of a range depends on."""
-    return frozenset() if index.lower is None or index.upper is None else frozenset((index.upper - index.lower).names)
+def _rows(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:
+    return _tried(partial(gpu.rows.default, most=sizes.most))(schedule, name, target, sizes)
 
 
-def _places(statement: Statement) -> set[str]:
-    """The index of the elements whose values are computed apart, unless they are put elsewhere."""
-    apart = pixels.needs_values_apart(statement) and not _turns(statement)
-    return {statement.output_indices[-2].name} if apart else set()
-
-
-def _turns(statement: Statement) -> bool:
-    """Whether a read runs along another index than the result does, so that tiles are turned around."""
-    if statement.reduction_indices or len(statement.output_indices) < 2:
-        return False
-    last = statement.output_indices[-1].name
-    moving = [
-        [last in index_names(subscript) for subscript in read.indices] for read in statement.reads() if read.indices
-    ]
-    return any(any(others) and not end for *others, end in moving)
-
-
-def _last_indices(statement: Statement) -> set[str]:
-    """The indices that the result and what is read have last."""
-    ends = [read.indices[-1] for read in statement.reads() if read.indices]
-    names = {index.name for index in statement.output_indices}
-    return {statement.output_indices[-1].name} | {
-        end.name for end in ends if isinstance(end, IndexVar) and end.name in names
-    }
-
-
-def _reduces_rows(statement: Statement, index: str) -> bool:
-    """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
-    places = {read.indices for read in statement.reads() if any(index in index_names(each) for each in read.indices)}
-    return len(places) == 1 and all(last == IndexVar(index) for *_, last in places)
-
-
-def _whole(value: int) -> Fact:
-    """The multiples of 64, or the other sizes."""
-    return Fact(tuning.TOLD_APART, multiple=tuning.TOLD_APART) if value and value % tuning.TOLD_APART == 0 else Fact()
-
-
-def row_class(program: Program, ranges: Ranges, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """What code for a GPU may assume that lengths of rows do not exceed, where rows are read more than once.
-
-    The number is a power of two of at least 32 for rows of whole vectors of 16 bytes, one less than such a number for others.
-
-    Returns:
-        Names of sizes with a number that is at least theirs.
-    """
-    found: dict[str, int] = {}
-    for statement in program.statements:
-        indices = ranges.indices[statement.name]
-        lengths = {i.index: i.upper - i.lower for i in indices if i.lower is not None and i.upper is not None}
-        for read in statement.reads():
-            last = read.indices[-1] if read.indices else None
-            summed = {index.name for index in statement.reduction_indices}
-            if not isinstance(last, IndexVar) or last.name not in summed or last.name not in lengths:
-                continue
-            again = sum(any(other.tensor == read.tensor for other in s.reads()) for s in program.statements) > 1
-            for name in lengths[last.name].names & sizes.keys() if again else ():
-                found[name] = max(found.get(name, 1), VECTOR_BYTES // read.dtype.bytes)
-    return tuple(
-        (name, most)
-        for name, lanes in found.items()
-        if (most := _longest_row(sizes[name], lanes)) <= tuning.LONGEST_ROW
-    )
-
-
-def _longest_row(length: int, lanes: int) -> int:
-    """The largest length of the same class."""
-    whole = max(WARP, 1 << max(0, length - 1).bit_length())
-    return whole if length % lanes == 0 else whole - 1
-
-
-def _is_window(statement: Statement, index: str) -> bool:
-    """Whether a subscript combines `index` with another index."""
-    for read in statement.reads():
-        for subscript in read.indices:
-            names = index_names(subscript)
-            if index in names and len(names) > 1:
-                return True
-    return False
-
-
-def _is_strided(statement: Statement, index: str) -> bool:
-    """Whether a window goes along rows in steps of two or more, beside an operand that is not read along them."""
-    if statement.output_indices[-1].name != index:
-        return False
-    reads = [read.indices for read in statement.reads() if read.indices]
-    beside = [where for where in reads if not any(index in index_names(each) for each in where)]
-    steps = {step_of(from_expr(where[-1]), index) for where in reads}
-    return bool(beside) and not steps <= {None, 0, 1}
-
-
-def _has_few_results(indices: Sequence[IndexRange], sizes: Mapping[str, int]) -> bool:
-    """Whether a sum has results, but not so many that they fill every GPU."""
-    results = [index for index in indices if index.kind == "output"]
-    lengths = [index.upper - index.lower for index in results if index.lower is not None and index.upper is not None]
-    known = [value for length in lengths if (value := value_at(length, sizes)) is not None]
-    return len(known) == len(results) > 0 and prod(known) <= tuning.FEW_RESULTS
-
-
-def _power_above(value: int) -> int:
-    """A power of two, at least 4."""
-    return max(4, 1 << max(0, value - 1).bit_length())
-
-
-def _up_to_power(value: int) -> Fact:
-    """From one power of two, which is at least 4, to the next one."""
-    power = _power_above(value)
-    return Fact(power // 2 + 1 if power > 4 else 1, power)
-
-
-def _interval(value: int) -> Fact:
-    """The sizes of the same class on a CPU, up to 8 all to the next power of two.
-
-    From there on multiples of 8, the rows of a register tile, are told from others, and 16, 32 and 64 are alone. Above 64 multiples
-    of 64 are told from others, and lengths of short rows, which are few rows, too, from longer ones.
-    """
-    if value > tuning.TOLD_APART:
-        multiple = 1 if value % tuning.TOLD_APART else tuning.TOLD_APART
-        if value > tuning.FEW_ROWS:
-            return Fact(tuning.FEW_ROWS + multiple, multiple=multiple)
-        return Fact(tuning.TOLD_APART + multiple, tuning.FEW_ROWS - (multiple == 1), multiple)
-    power = _power_above(value)
-    if power <= 8:
-        return _up_to_power(value)
-    if value == power:
-        return exactly(value)
-    return Fact(power // 2 + 8, power - 8, 8) if value % 8 == 0 else Fact(power // 2 + 1, power - 1)
+ORDERED: Templates[Sizes] = (
+    (
+        "ordered",
+        "points with an order stay in it; blocks and threads run over other indices",
+        lambda schedule, name, target, _: ordered.default(schedule, name, target, {}),
+    ),
+)
+SCATTERED: Templates[Sizes] = (
+    ("scatter", "elements say where each point goes: threads have results of their own", _tried(gpu.scatter.default)),
+)
+PRODUCTS: Templates[Sizes] = (
+    ("tensor cores", "products of small types are done by matrix steps", _product(gpu.tensor_cores.default)),
+    ("thin", "a product with few rows or columns has a warp for each long row", _product(gpu.thin.default)),
+    ("product", "others have tiles in shared memory and in registers", _product(gpu.product.default)),
+)
+ROWS: Templates[Sizes] = (("rows", "what works row by row is one kernel with all that it needs of a row", _rows),)
+ON_GPU: Templates[Sizes] = (
+    ("folds", "the threads of a warp share the rows of a block", _tried(gpu.folds.default)),
+    ("stencils", "a tile that is read at several rows is in shared memory", _tried(gpu.stencils.default)),
+    ("reduction", "the threads of a block share a sum, or many blocks do", _tried(gpu.reduction.default)),
+    ("transposing", "axes are turned around in tiles in shared memory", _tried(gpu.transposing.default)),
+    ("pointwise", "threads have vectors where memory is read in a row", _tried(gpu.pointwise.default)),
+    ("general", "everything else has blocks and threads over its outer loops", general.default),
+)
+GPU: Steps[Sizes] = (
+    (
+        "windows",
+        "operands of products are copied where windows wrap around or go beyond a border",
+        lambda schedule, *_: windows.copied(schedule, pays=gpu.product.is_product),
+    ),
+    ("running", "running sums are made in blocks that run at one time", ordered.in_blocks),
+    ("ordered", "points with an order", _each(ORDERED, _is_ordered)),
+    ("scattered", "points whose place is data", _each(SCATTERED, _has_no_order)),
+    ("products", "operands are read often enough for tiles", _each(PRODUCTS, _is_free)),
+    ("rows", "the last statement on a row takes those before it into its kernel", _each(ROWS, _is_free, reversed)),
+    ("on a GPU", "what has no loops yet gets them", _each(ON_GPU, _is_free)),
+)
+"""From a schedule without loops to one for a GPU: a name, why, and the function."""

@@ -15,7 +15,7 @@ from tc_jupyter.loops import Block, For, If, Store, walk_statements
 from tc_jupyter.program import Binary, DType, int64
 from tc_jupyter.ranges import Fact
 from tc_jupyter.runtime.cpu import cpu_target
-from tc_jupyter.schedule import Target, size_class
+from tc_jupyter.schedule import SizeClasses, Target
 
 MASKS = Target("cpu", features=frozenset({"avx512vl", "avx512bw"}), vector_bits=512)
 BATCH = "def f(TYPE(B,M,K) X, TYPE(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }"
@@ -85,6 +85,6 @@ def test_rows_that_end_inside_of_an_array_are_read_without_a_mask():
     if not cpu_target().free_masks:
         pytest.skip("needs AVX-512")
     definition = tc.compile(BATCH.replace("TYPE", "float"), target="cpu")["f"].definition()
-    _, facts = size_class(definition.program, definition.found.ranges, {"B": 3, "M": 26, "N": 26, "K": 72})
+    _, facts = SizeClasses(definition.program, definition.found.ranges)({"B": 3, "M": 26, "N": 26, "K": 72})
     (source,) = definition.build(cpu_target(), replace(ROW_MAJOR, facts=facts)).sources
     assert source.text.count("icmp ule ptr") == source.text.count("Y.ends:") == 1

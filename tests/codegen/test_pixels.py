@@ -17,7 +17,7 @@ from tc_jupyter.compiler.definition import ROW_MAJOR
 from tc_jupyter.program import DType
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.arrays import numpy_dtype
-from tc_jupyter.schedule import size_class
+from tc_jupyter.schedule import SizeClasses
 from tests.running import cpu_with
 from tests.strategies import drawn
 
@@ -76,7 +76,7 @@ def test_rows_of_all_lengths(dtype, values):
 def test_vectors_of_pixels_are_not_gathered(isa):
     target = cpu_with(isa, 1)
     definition = tc.compile(GRAY.replace("TYPE", "float"), target="cpu")["f"].definition()
-    constants, facts = size_class(definition.program, definition.found.ranges, {"H": 100, "W": 100, "C": 3})
+    constants, facts = SizeClasses(definition.program, definition.found.ranges)({"H": 100, "W": 100, "C": 3})
     assert constants == (("C", 3),)
     (source,) = definition.build(target, replace(ROW_MAJOR, constants=constants, facts=facts)).sources
     assert ("every" in source.text) == (target.vector_bits > 128)
@@ -98,7 +98,7 @@ def test_the_number_of_values_is_a_constant_where_they_are_reduced(statement, ke
     function = tc.compile(text, target="cpu", allow=["TC234"])["f"]
     for values in (2, 3, 4, 5):
         sizes = {"H": 50, "W": 70, "C": values}
-        constants, _ = size_class(function.program, function.definition().found.ranges, sizes)
+        constants, _ = SizeClasses(function.program, function.definition().found.ranges)(sizes)
         assert constants == ((("C", values),) if kept and values < 5 else ())
 
 
@@ -123,7 +123,7 @@ def test_sums_of_values_have_vectors_along_the_elements(statement, isa):
     target = cpu_with(isa, 1)
     text = f"def f(float(B,N,C) A, float(B,N) W) -> (Y) {{ {statement} }}"
     definition = tc.compile(text, target="cpu", allow=QUIET)["f"].definition()
-    constants, facts = size_class(definition.program, definition.found.ranges, {"B": 100, "N": 1000, "C": 3})
+    constants, facts = SizeClasses(definition.program, definition.found.ranges)({"B": 100, "N": 1000, "C": 3})
     assert constants == (("C", 3),)
     source = definition.build(target, replace(ROW_MAJOR, constants=constants, facts=facts)).sources[0]
     assert f"vector of {target.vector_bits // 32}" in source.text
@@ -162,7 +162,7 @@ def test_values_of_elements_are_neither_gathered_nor_scattered(text):
     definition = tc.compile(text, target="cpu")["f"].definition()
     sizes = {"N": 1000, "H": 100, "W": 100, "C": 3}
     known = {name: sizes[name] for name in definition.program.sizes}
-    constants, facts = size_class(definition.program, definition.found.ranges, known)
+    constants, facts = SizeClasses(definition.program, definition.found.ranges)(known)
     assert constants == ((("C", 3),) if "C" in known else ())
     (source,) = definition.build(target, replace(ROW_MAJOR, constants=constants, facts=facts)).sources
     assert "gather" not in source.text
@@ -185,7 +185,7 @@ def test_the_number_of_values_is_a_constant_where_they_are_computed_apart(statem
     )["f"]
     for values in (1, 2, 3, 4, 5):
         sizes = {"N": 1000, "C": values}
-        constants, _ = size_class(function.program, function.definition().found.ranges, sizes)
+        constants, _ = SizeClasses(function.program, function.definition().found.ranges)(sizes)
         assert constants == ((("C", values),) if kept and values in (2, 3, 4) else ())
 
 
@@ -262,7 +262,7 @@ def test_few_elements_in_a_row_are_another_class():
         "def f(uint8(B,N,C) X, uint8(C) w) -> (Y) { Y(b,i,c) = X(b,i,c) * w(c) }", target="cpu", allow=QUIET
     )["f"]
     ranges = function.definition().found.ranges
-    classes = [size_class(function.program, ranges, {"B": 9, "N": count, "C": 3}) for count in (1, 7, 8, 500)]
+    classes = [SizeClasses(function.program, ranges)({"B": 9, "N": count, "C": 3}) for count in (1, 7, 8, 500)]
     assert classes[0] == classes[1] != classes[2] == classes[3]
     for count in (1, 2, 7, 8, 9, 64, 70):  # the short way must tell them apart as well
         for values in (2, 3, 5):

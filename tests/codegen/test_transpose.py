@@ -12,7 +12,7 @@ import tc_jupyter as tc
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.compiler.definition import ROW_MAJOR
 from tc_jupyter.runtime import cpu
-from tc_jupyter.schedule import Target, size_class
+from tc_jupyter.schedule import SizeClasses, Target
 from tests.codegen.llvm_kernels import AVX512, ISAS, target
 
 TRANSPOSE = "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }"
@@ -74,7 +74,7 @@ def test_rows_beyond_the_last_one_are_turned_like_the_others(columns):
     definition = tc.compile("def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }", target="cpu")[
         "f"
     ].definition()
-    _, facts = size_class(definition.program, definition.found.ranges, {"M": 17, "N": columns, "K": 1023})
+    _, facts = SizeClasses(definition.program, definition.found.ranges)({"M": 17, "N": columns, "K": 1023})
     sources = definition.build(AVX512, replace(ROW_MAJOR, facts=facts)).sources
     assert sources
     assert not any("gather" in source.text for source in sources)

@@ -18,7 +18,7 @@ from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.runtime.launch import integers
-from tc_jupyter.schedule import default_schedule, size_class, tuning
+from tc_jupyter.schedule import SizeClasses, default_schedule, tuning
 from tc_jupyter.schedule.target import LINE_BYTES
 from tc_jupyter.schedule.templates.register_tiles import tile_of
 from tests.running import run
@@ -654,7 +654,7 @@ STRIDED = "def f(float(B,C,H,W) X, float(O,C,P,Q) F) -> (Y) { Y(b,o,h,w) +=! X(b
 def test_the_length_of_rows_belongs_to_the_class_where_windows_go_in_wider_steps(text, width, kept):
     function = tc.compile(text, target="cpu", allow=["TC234"]).f
     sizes = {"B": 1, "C": 3, "H": 99, "W": width, "O": 20, "P": 3, "Q": 3}
-    _, facts = size_class(function.program, function.definition().found.ranges, sizes)
+    _, facts = SizeClasses(function.program, function.definition().found.ranges)(sizes)
     assert dict(facts)["W"] == kept
 
 
@@ -683,7 +683,7 @@ def test_products_of_up_to_256_rows_are_read_where_they_lie(name, rows, columns,
     target = replace(cpu.cpu_target(), features=cpu.cpu_target().features | {"avx512vl", "avx512bw"})
     definition = tc.compile(BATCHES[name], target="cpu").f.definition()
     sizes = {"B": 8, "M": rows, "K": 99, "N": columns}
-    constants, facts = size_class(definition.program, definition.found.ranges, sizes)
+    constants, facts = SizeClasses(definition.program, definition.found.ranges)(sizes)
     schedule = default_schedule(*definition.with_constants(constants), target, dict(facts))
     assert len([stage for stage in schedule.graph.stages if stage.attach.kind == "root"]) >= kernels
     assert ("X.cache" in schedule.stages) == (kernels > 1)

@@ -13,7 +13,7 @@ from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Program
 from tc_jupyter.runtime import cubin, nvrtc
-from tc_jupyter.schedule import Schedule, default_schedule, row_class, schedule_of
+from tc_jupyter.schedule import Schedule, default_schedule, schedule_of
 from tc_jupyter.schedule.templates.gpu import pointwise
 from tests.gpu.cases import ARCHITECTURES, CASES, TARGET, Case, kernels, scheduled
 from tests.gpu.simulated import differs, executed, inputs, simulated, wanted
@@ -272,19 +272,6 @@ def test_longer_rows_are_read_again():
     _, schedule = scheduled(replace(CASES["softmax"], most={"N": 1 << 16}))
     assert schedule.graph.most == ()
     assert "A.cache" not in schedule.stages
-
-
-@pytest.mark.parametrize(
-    "length, most", [(1, 31), (32, 32), (33, 63), (36, 64), (1000, 1024), (1001, 1023), (32768, 32768), (32772, None)]
-)
-def test_classes_of_rows(length, most):
-    """Calls share code up to a power of two, those with rows of whole vectors apart from others."""
-    found = program_of(CASES["softmax"].text)
-    assert found is not None
-    assert dict(row_class(*found, {"M": 5, "N": length})) == ({} if most is None else {"N": most})
-    once = program_of(CASES["row sum"].text)
-    assert once is not None
-    assert row_class(*once, {"M": 5, "N": length}) == ()
 
 
 def test_an_element_of_another_thread_is_refused():

@@ -7,7 +7,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.runtime.cpu import cpu_target
-from tc_jupyter.schedule import Target, default_schedule, size_class
+from tc_jupyter.schedule import SizeClasses, Target, default_schedule
 from tc_jupyter.schedule.target import LINE_BYTES
 from tc_jupyter.schedule.templates import sharing
 
@@ -84,7 +84,7 @@ def test_a_processor_that_reads_ahead_gets_short_rows_together(columns, together
     monkeypatch.setattr(Target, "reads_ahead", True)
     function = tc.compile(TOGETHER["moments"], target="cpu")["f"]
     program, ranges = function.program, function.definition().found.ranges
-    constants, facts = size_class(program, ranges, {"N": 1000, "M": columns})
+    constants, facts = SizeClasses(program, ranges)({"N": 1000, "M": columns})
     assert not constants
     schedule = default_schedule(program, ranges, cpu_target(), dict(facts))
     assert ("i.inner" in schedule.leaves("s")) == together
@@ -98,7 +98,7 @@ def test_the_length_of_a_row_belongs_to_the_class_where_rows_are_reduced(stateme
     text = f"def f(float(N,K) A, float(L,K) B) -> (C) {{ {statement} }}"
     function = tc.compile(text, target="cpu", allow=["TC234"])["f"]
     for length in (20, 63, 64):
-        _, facts = size_class(function.program, function.definition().found.ranges, {"N": 1000, "K": length, "L": 9})
+        _, facts = SizeClasses(function.program, function.definition().found.ranges)({"N": 1000, "K": length, "L": 9})
         assert ("K" in dict(facts)) == (kept and length < 64)
 
 

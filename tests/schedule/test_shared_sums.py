@@ -10,9 +10,8 @@ import pytest
 
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.function import compile
-from tc_jupyter.ranges import Fact
 from tc_jupyter.runtime.cuda import cuda_target
-from tc_jupyter.schedule import Schedule, default_schedule, infer_symbolic, schedule_of, size_class
+from tc_jupyter.schedule import Schedule, SizeClasses, default_schedule, infer_symbolic, schedule_of
 from tc_jupyter.schedule.templates.gpu import shared_sums
 from tc_jupyter.schedule.zeros import adds_zeros
 from tests.gpu.cases import kernels
@@ -35,7 +34,7 @@ def called(text: str, sizes: dict[str, int], multiprocessors: int = 132) -> Sche
     """The schedule of a call with these sizes."""
     found = program_of(text)
     assert found is not None
-    _, facts = size_class(*found, sizes, "cuda")
+    _, facts = SizeClasses(*found, "cuda")(sizes)
     return default_schedule(*found, replace(TARGET, multiprocessors=multiprocessors), dict(facts))
 
 
@@ -87,20 +86,6 @@ def test_the_parts_follow_from_the_device():
     sizes = {"M": 128, "N": 128, "K": 2048}
     few, many = (launches(called(PRODUCT, sizes, number), sizes)[0][0] for number in (16, 132))
     assert few < many
-
-
-def test_classes_of_sizes():
-    """Sizes of a sum with few results are told apart up to a factor of two, others up to 64 only."""
-    found = program_of(PRODUCT)
-    assert found is not None
-    assert dict(size_class(*found, {"M": 128, "N": 100, "K": 2000}, "cuda")[1]) == {
-        "M": Fact(65, 128),
-        "N": Fact(65, 128),
-        "K": Fact(1025, 2048),
-    }
-    large = [size_class(*found, {"M": m, "N": 4000, "K": k}, "cuda") for m, k in ((4096, 100), (9999, 4097))]
-    assert large[0] == large[1]
-    assert "K" not in dict(large[0][1])
 
 
 def test_what_is_not_known_is_not_cut():

@@ -9,7 +9,7 @@ import tc_jupyter
 from tc_jupyter.schedule import tuning
 
 PACKAGE = Path(tc_jupyter.__file__).parent
-USERS = ("codegen/llvm/*.py", "schedule/templates/**/*.py", "schedule/space.py")
+USERS = ("codegen/llvm/*.py", "schedule/templates/**/*.py", "schedule/space.py", "schedule/size_classes.py")
 UNITS = (
     *(
         "Bits",

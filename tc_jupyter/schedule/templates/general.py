@@ -9,7 +9,7 @@ from tc_jupyter.schedule.target import Target
 from .stages import fused
 
 
-def default(schedule: Schedule, stage: str, target: Target) -> Schedule:
+def default(schedule: Schedule, stage: str, target: Target, _: object) -> Schedule:
     """Distribute the output loops of one stage at root; reduction loops stay inside."""
     if schedule.graph.stage(stage).attach.kind != "root":
         return schedule

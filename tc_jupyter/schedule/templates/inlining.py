@@ -72,7 +72,7 @@ COSTS = {"cpu": Costs(stored=6, function=16, alone=16), "cuda": Costs(stored=24,
 So an element stored costs 3 in a cache, in memory 16 to 24. On a GPU nothing was measured; it is always in memory there."""
 
 
-def computed_where_read(schedule: Schedule, target: Target) -> Schedule:
+def computed_where_read(schedule: Schedule, target: Target, _: object) -> Schedule:
     """The schedule with every temporary inlined for which that is cheaper, and with those that nobody reads."""
     if len(schedule.stages) > tuning.NODES:
         return schedule

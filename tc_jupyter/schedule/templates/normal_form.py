@@ -31,9 +31,9 @@ from . import pixels
 from .stages import added
 
 
-def normalized(schedule: Schedule, target: Target) -> Schedule:
-    """The schedule with all sums in that form."""
-    for name in schedule.stages:
+def normalized(schedule: Schedule, target: Target, _: object) -> Schedule:
+    """The schedule with all sums in that form, on a CPU."""
+    for name in schedule.stages if target.kind == "cpu" else ():
         stage = schedule.graph.stage(name)
         try:
             if (expanded := _written_out(schedule, name, target)) is not None:
@@ -45,7 +45,7 @@ def normalized(schedule: Schedule, target: Target) -> Schedule:
     return schedule
 
 
-def in_parts(schedule: Schedule, facts: Facts) -> Schedule:
+def in_parts(schedule: Schedule, _: Target, facts: Facts) -> Schedule:
     """The schedule with sums of products in parts, where two sums have at most half of the points of one, of which more are made.
 
     Points count, and elements of a part as one point each; points of a product of matrices count less where the one sum is none.

@@ -37,7 +37,7 @@ def is_ordered(stage: Stage) -> bool:
     return bool(stage.statement.order)
 
 
-def in_blocks(schedule: Schedule) -> Schedule:
+def in_blocks(schedule: Schedule, *_: object) -> Schedule:
     """Running operations of one index on a GPU in blocks that run at one time, each in a thread."""
     for name in schedule.stages:
         stage = schedule.graph.stage(name)

@@ -11,7 +11,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 
 
-def fuse_boxes(schedule: Schedule) -> Schedule:
+def fuse_boxes(schedule: Schedule, *_: object) -> Schedule:
     """Let every box of a tensor share the loops over its rows with the first box that has the same rows."""
     for name in schedule.stages:
         late = schedule.graph.stage(name)

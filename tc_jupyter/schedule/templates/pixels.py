@@ -68,7 +68,7 @@ def mixes_values(schedule: Schedule, stage: Stage, target: Target, facts: Facts)
     return roles is not None and roles == tuple(root.name for root in stage.roots[-2:])
 
 
-def in_planes(schedule: Schedule, facts: Facts) -> Schedule:
+def in_planes(schedule: Schedule, _: Target, facts: Facts) -> Schedule:
     """Copies of operands whose values have names, in planes of one value each, for statements that read each of them many times.
 
     Args:

@@ -18,6 +18,7 @@ from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.reindexing import Operand, Sum, reads_by_data, value_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.target import Target
 
 from .ragged import ended_by_data
 
@@ -26,7 +27,7 @@ CHEAP = frozenset(_WORDS.split()) | frozenset(bits.OPERATORS)
 """Functions that are an instruction or two."""
 
 
-def computed_once(schedule: Schedule, facts: Facts) -> Schedule:
+def computed_once(schedule: Schedule, _: Target, facts: Facts) -> Schedule:
     """Compute such values of all reductions before them.
 
     Args:

@@ -70,7 +70,7 @@ def _moves_with_data(limit: Expr) -> bool:
     return any(isinstance(node, Read) and index_names(node) for node in walk(limit))
 
 
-def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, _: object) -> Schedule | None:
     """The schedule of such a reduction; `None` for other statements."""
     stage = schedule.graph.stage(name)
     ragged = ended_by_data(stage.statement)

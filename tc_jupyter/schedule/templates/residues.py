@@ -33,7 +33,7 @@ from .form import Form, formed
 from .streaming import lanes_of
 
 
-def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, _: object) -> Schedule | None:
     """Vectors along the quotient, residues one after the other; `None` if no read has such a quotient, or it would not help."""
     stage = schedule.graph.stage(name)
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]

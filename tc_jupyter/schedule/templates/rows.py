@@ -36,15 +36,13 @@ from tc_jupyter.schedule.target import Target
 
 from . import pixels
 from .form import Form, formed
+from .reduction import short_rows
 from .streaming import lanes_of
 
 
-def fuse_rows(schedule: Schedule, apart: Collection[str] = ()) -> Schedule:
-    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice.
-
-    Args:
-        apart: temporaries that have loops of their own.
-    """
+def fuse_rows(schedule: Schedule, _: Target, facts: Facts) -> Schedule:
+    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice."""
+    apart = short_rows(schedule, facts)
     bounds = infer_symbolic(schedule.graph)
     for name in (name for name in reversed(schedule.stages) if name not in apart):
         stage = schedule.graph.stage(name)
@@ -104,7 +102,7 @@ def _is_within(extent: SizeExpr, step: int) -> bool:
     return first is not None and first.typical <= step
 
 
-def fuse_pieces(schedule: Schedule, target: Target, facts: Facts, apart: Collection[str] = ()) -> Schedule:
+def fuse_pieces(schedule: Schedule, target: Target, facts: Facts, apart: Collection[str]) -> Schedule:
     """Let statements on the elements of rows, which read each other's values, share one loop over pieces of a row.
 
     Args:

@@ -16,7 +16,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Split, Stage
 
 
-def share_rows(schedule: Schedule) -> Schedule:
+def share_rows(schedule: Schedule, *_: object) -> Schedule:
     """Let every stage at root share its parallel loops with the nearest one before it that reads the same rows."""
     known: dict[str, _Tasks] = {}
     for name in schedule.stages:

@@ -76,7 +76,7 @@ def is_mostly_streaming(stage: Stage, index: str) -> bool:
     return all(is_slow(*subscripts) or is_along_rows(subscripts, step) for subscripts in reads)
 
 
-def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, _: object) -> Schedule | None:
     """The schedule of a streaming statement, or `None` if it is none."""
     stage = schedule.graph.stage(name)
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]

@@ -26,7 +26,7 @@ from .form import Form, formed
 from .streaming import lanes_of
 
 
-def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
+def default(schedule: Schedule, name: str, target: Target, _: object) -> Schedule | None:
     """Tiles over the last output index and the index that a read has last; `None` if no read turns them around."""
     stage = schedule.graph.stage(name)
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]

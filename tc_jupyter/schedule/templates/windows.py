@@ -20,7 +20,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, StageGraph
 
 
-def copied(schedule: Schedule, pays: Callable[[Schedule, str], bool] = lambda *_: True) -> Schedule:
+def copied(schedule: Schedule, *_: object, pays: Callable[[Schedule, str], bool] = lambda *_: True) -> Schedule:
     """Copy every such operand of a reduction.
 
     Args:

@@ -1,5 +1,16 @@
-"""Default schedules on a GPU, one file per class of loop nest; `choose.for_gpu` asks them in order."""
+"""Default schedules on a GPU, one file per class of loop nest; `schedule.space` has their order."""
 
-from .choose import for_gpu
+from . import folds, pointwise, product, reduction, rows, scatter, stencils, tensor_cores, thin, transposing
 
-__all__ = ["for_gpu"]
+__all__ = [
+    "folds",
+    "pointwise",
+    "product",
+    "reduction",
+    "rows",
+    "scatter",
+    "stencils",
+    "tensor_cores",
+    "thin",
+    "transposing",
+]

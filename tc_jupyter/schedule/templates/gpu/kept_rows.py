@@ -7,7 +7,7 @@
       for j                             # threadIdx.x
         O(i, j) = exp(A.cache(j) - m) / s
 
-The number of registers is a constant, so the length of a row must be at most one: calls are grouped by it (`space.row_class`), and
+The number of registers is a constant, so the length of a row must be at most one: calls are grouped by it (`row_class`), and
 longer rows are read again for every statement (`rows.py`).
 
 Source: T. Dao, "QuACK: getting memory-bound kernels to speed-of-light".

@@ -37,7 +37,7 @@ from .side_by_side import is_sum
 
 
 def default(
-    schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int], most: Mapping[str, int] | None = None
+    schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int], most: Mapping[str, int]
 ) -> Schedule | None:
     """Attach the reductions over rows that only `name` and each other need; `None` if there are none.
 
@@ -52,7 +52,7 @@ def default(
         return None
     depth = len(schedule.graph.stage(members[0]).statement.output_indices)
     outputs = [index.name for index in user.statement.output_indices]
-    kept = kept_rows.kept_of(schedule, name, members, most or {})
+    kept = kept_rows.kept_of(schedule, name, members, most)
     if kept is not None:
         try:
             return _kept(schedule, name, members, outputs[:depth], kept)

@@ -1,0 +1,61 @@
+"""Classes of sizes: what a class says holds of every size in it, and which sizes share one."""
+
+from __future__ import annotations
+
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.ranges import Fact
+from tc_jupyter.schedule import SizeClasses, row_class
+from tests.ranges.test_facts import holds
+from tests.running import program_of
+
+SIZES = [*range(1, 300), 4095, 4096, 4160, 10**6]
+CELLS = {
+    "product": "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+    "turned": "def f(float(M,N) A) -> (B) { B(j,i) = A(i,j) }",
+    "window": "def f(float(M,N) X, float(O,L) F) -> (Y) { Y(o,m,n) +=! X(m,n+l) * F(o,l) }",
+    "rows": "def f(float(M,N) X) -> (s) { s(m) +=! X(m,n) }",
+    "chosen": "def f(float(M) X, int32(M) I) -> (H) { H(I(m)) +=! X(m) where I(m) in 0:N }",
+}
+
+SOFTMAX = "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)  e(i,j) = exp(A(i,j) - m(i))  s(i) +=! e(i,j)  O(i,j) = e(i,j) / s(i) }"
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_what_a_class_says_holds_of_the_sizes_in_it(cell, kind):
+    analysis = tc.analyze(CELLS[cell])
+    (found,) = analysis.functions.values()
+    for value in SIZES:
+        sizes = dict.fromkeys(found.program.sizes, value)
+        constants, facts = SizeClasses(found.program, found.ranges, kind)(sizes)
+        assert all(value == sizes[name] for name, value in constants)
+        assert all(holds(fact, sizes[name]) for name, fact in facts)
+
+
+def test_classes_of_sizes():
+    """Sizes of a sum with few results are told apart up to a factor of two, others up to 64 only."""
+    found = program_of(CELLS["product"])
+    assert found is not None
+    assert dict(SizeClasses(*found, "cuda")({"M": 128, "N": 100, "K": 2000})[1]) == {
+        "M": Fact(65, 128),
+        "N": Fact(65, 128),
+        "K": Fact(1025, 2048),
+    }
+    large = [SizeClasses(*found, "cuda")({"M": m, "N": 4000, "K": k}) for m, k in ((4096, 100), (9999, 4097))]
+    assert large[0] == large[1]
+    assert "K" not in dict(large[0][1])
+
+
+@pytest.mark.parametrize(
+    "length, most", [(1, 31), (32, 32), (33, 63), (36, 64), (1000, 1024), (1001, 1023), (32768, 32768), (32772, None)]
+)
+def test_classes_of_rows(length, most):
+    """Calls share code up to a power of two, those with rows of whole vectors apart from others."""
+    found = program_of(SOFTMAX)
+    assert found is not None
+    assert dict(row_class(*found, {"M": 5, "N": length})) == ({} if most is None else {"N": most})
+    once = program_of(CELLS["rows"])
+    assert once is not None
+    assert row_class(*once, {"M": 5, "N": length}) == ()
