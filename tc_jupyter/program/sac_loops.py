@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from tc_jupyter.diagnostics import NO_SPAN, codes
+from tc_jupyter.diagnostics.work import WORK
 from tc_jupyter.syntax.sac_tree import Loop, assigned_names, inner_statements
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Select
@@ -39,8 +40,12 @@ from .sac_nests import (
 from .sac_sizes import ONE, ZERO, fold, is_nonnegative, same, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Value, Weak, compute, kind_text, promote, storage, weight
-from .sac_work import HEAVY, MOST_ROUNDS, Context, Env
+from .sac_work import HEAVY, MOST_ROUNDS, Context, Env, Refused
 
+FEW_ROUNDS = 16
+"""Of so many the work is looked at before they are written out."""
+WRITTEN_OUT = 300_000
+"""Steps of `diagnostics.work` that all rounds of a loop may take: 26 rounds of a sum of 8 rotated matrices, in half a second."""
 MOST_TRIES = 4
 """How often the types and dimensions of what goes from round to round are guessed."""
 
@@ -82,7 +87,11 @@ class Loops(Nests):
             return None
         if self.in_turns and rounds is not None and self.rounds + rounds > MOST_ROUNDS:
             raise NotInOrder(f"a loop with {rounds} rounds stands in it")
-        if counted is not None and not self.in_turns and (rounds is None or self.rounds + rounds > MOST_ROUNDS):
+        if (
+            counted is not None
+            and not self.in_turns
+            and (rounds is None or self.too_many(node, rounds, later, env, context))
+        ):
             before = self.saved()
             try:
                 return self.in_order(node, counted, later, env, context)
@@ -103,6 +112,22 @@ class Loops(Nests):
                 )
             self.assignments(inside, later.after(inside), env, context)
         return None
+
+    def too_many(self, node: Loop, rounds: int, later: Later, env: Env, context: Context) -> bool:
+        """Whether so many rounds are more than may be written out: by their number, or by the work that a first one takes."""
+        if self.rounds + rounds > MOST_ROUNDS:
+            return True
+        if rounds < FEW_ROUNDS:
+            return False
+        before, left = self.saved(), WORK.left
+        inside = self.block((*node.body, *node.step), (node.condition,))
+        try:
+            self.assignments(inside, later.after(inside), dict(env), context)
+        except Refused:
+            return False  # the first round says what is wrong
+        finally:
+            self.restore(before)
+        return rounds * (left - WORK.left) > min(WRITTEN_OUT, WORK.left)
 
     def goes_on(self, node: Loop, env: Env, context: Context) -> bool:
         """Whether another round follows."""

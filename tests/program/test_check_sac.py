@@ -144,3 +144,17 @@ def test_the_branches_of_an_if_are_no_operands():
 def test_what_an_operation_demands_is_not_said_of_its_reads_too(value):
     # it was, of `a[i0 + (a_0 + min(-k, k) if k < 0 else 0)]`, at the parameter
     assert tc.analyze(f"int[.] f(int[.] a, int k) {{ return {value}; }}", language="sac").diagnostics == ()
+
+
+@pytest.mark.parametrize("rounds", [3, 40, 200])
+def test_rounds_that_are_too_much_work_go_in_order(rounds):
+    """Few are written out; many of a large body are statements in order, as those of an unknown number are."""
+    turned = " + ".join(f"rotate([{k % 3 - 1}, {k // 3 - 1}], X)" for k in range(8))
+    text = f"double[.,.] f(double[.,.] X) {{ for (t = 0; t < {rounds}; t++) {{ X = 0.125 * ({turned}); }} return X; }}"
+    f = tc.compile(text, language="sac", target="interpreter").f
+    assert len(f.program.statements) == (rounds if rounds < 16 else 3)
+    if rounds < 100:
+        X = wanted = np.random.default_rng(0).random((2, 3))
+        for _ in range(rounds):
+            wanted = sum(np.roll(wanted, (k % 3 - 1, k // 3 - 1), (0, 1)) for k in range(8)) / 8
+        np.testing.assert_allclose(f(X), wanted)
