@@ -3086,7 +3086,7 @@ class _StatementChecker:
                 fix=fix,
             )
 
-    def extreme_meant(self, reduction: Collection[str]) -> tuple[str, Fix] | None:
+    def extreme_meant(self, reduction: Collection[str]) -> tuple[str, Fix | None] | None:
         """`Y(i) = max(X(i, j), 0)` takes the largest value over `j`, or 0: a sum of maxima is never what it says."""
         match self.node.value:
             case tree.Apply(tree.Name("max" | "min" as name), [_, _, *_]):
@@ -3095,7 +3095,36 @@ class _StatementChecker:
                 help = f"`{name}` compares its arguments at one point; `{name}=!` takes the {which} value over {over}"
                 return help, Fix(f"replace `=` by `{name}=!`", (Edit(self.node.operator_span, f"{name}=!"),))
             case _:
-                return None
+                return self.extreme_inside(reduction)
+
+    def extreme_inside(self, reduction: Collection[str]) -> tuple[str, Fix | None] | None:
+        """`Y(i) = 1 + max(X(i, j), 0)`, where `j` stands in `max` alone: the extreme is a statement of its own."""
+        node, indices = self.node, {*reduction}
+        calls = [
+            each
+            for each in tree.walk(node.value)
+            if isinstance(each, tree.Apply) and each.function.name in ("max", "min") and len(each.arguments) > 1
+        ]
+        for call in calls:
+            inside = [each.name for each in tree.walk(call) if isinstance(each, tree.Name) and each.name in indices]
+            everywhere = [
+                each for each in tree.walk(node.value) if isinstance(each, tree.Name) and each.name in indices
+            ]
+            if not inside or len(inside) < len(everywhere):
+                continue
+            name = call.function.name
+            over = _listed([f"`{index}`" for index in reduction])
+            help = f"`{name}` compares its arguments at one point; `{name}=!` in a statement of its own takes one over {over}"
+            if node.indices is None or node.clauses or node.along or node.blocks or node.before:
+                return help, None
+            left = self.scope.source.slice(Span(node.target.span.end, node.operator_span.start)).rstrip()
+            own = next(self.free_names(f"{node.target.name}_{name}"))
+            edits = (
+                Edit(Span(node.span.start, node.span.start), f"{own}{left} {name}=! {expression_text(call)}  "),
+                Edit(call.span, f"{own}{left}"),
+            )
+            return help, Fix(f"take it with `{name}=!` first", edits)
+        return None
 
     def as_operator(self, written: WrittenOut) -> tuple[str, Fix | None]:
         """How an accumulation is said that is written out."""

@@ -615,10 +615,12 @@ def _accumulated(
         return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
     if symbol in ("**", "^") and each_once:
         number = text_of(right).removeprefix("-")
-        if symbol == "^" and (number == "1" or number.startswith(("0x", "0X", "0b", "0B"))):
+        is_float = any(token.text in floats or token.type == "NUMBER" for token in right)
+        is_read = any(one.type == "NAME" and other.type == "LPAR" for one, other in pairwise(right))
+        is_mask = number == "1" or number.startswith(("0x", "0X", "0b", "0B"))
+        if symbol == "^" and (is_mask or (is_read and not is_float)):  # powers of integers have literal exponents
             help = f"{own.format('combine the bits')}: exclusive or is `^^`, and `^` is the power"
             return "=", f"{text_of(left)} ^^ (", ")", help
-        is_float = any(token.text in floats or token.type == "NUMBER" for token in right)
         is_power = number.isdigit() or (symbol == "^" and not is_float)  # `^=` of integers may be an exclusive or
         return "=", f"{text_of(left)}^(" if is_power else f"pow({text_of(left)}, ", ")", own.format("raise it")
     if symbol in ("&", "|") and not each_once:

@@ -252,6 +252,7 @@ class _CellParser:
         self.tensors = set[str]()  # words among which are the names of tensors
         self.floats = frozenset[str]()  # parameters that are floats, or have elements that are
         self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
+        self.all_extents: dict[tuple[str, int], str] = {}  # of results, too
         self.bracketed = set[str]()  # names that are read or written with brackets
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
@@ -308,6 +309,7 @@ class _CellParser:
         self.floats = floats_of(piece.header[:arrow])
         self.unwritten = self.declared - self.given - set(self.written)
         self.extents = extents(piece.header)
+        self.all_extents = extents(piece.header[arrow + 1 :]) | self.extents
         self.bracketed = {one.text for one, other in pairwise(piece.body) if other.type in ("LPAR", "LSQB")}
         self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
@@ -817,7 +819,7 @@ class _CellParser:
         given, written, regions = tokens, tuple[Edit, ...](), list[Edit]()
         for _ in range(_MOST_MENDED):
             if (problem := self.of_character(tokens)) is None:
-                node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.extents)
+                node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.all_extents)
                 if problem is None:
                     node, problem = _parse(tokens, "statement", self.tensors, self.floats)
                 if problem is None and any(token.stood for token in tokens):

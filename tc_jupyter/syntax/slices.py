@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
 from .elsewhere import OPERATORS, REDUCED, reducing
 from .recovery import closers
-from .tokens import Token
+from .sums import Sum, divided, less, summed, text
+from .tokens import Token, tokenize
 
 _OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 _LETTERS = "ijklmnopqrstuvw"
@@ -160,13 +161,19 @@ def _edits(
     names = unread if len(unread) == count else names
     if len(names) < count or any(token.type == "DOT" for token in piece) or _is_repeated_whole(piece, place, reads):
         return None
-    shifted = any(len(each) == 2 and each[0].type != "COLON" for read in reads for each in read.slices)
     edits: list[Edit] = []
-    ends: dict[str, str] = {}  # the range of an index that is shifted wherever it stands
-    from_0: set[str] = set()
-    to_end: set[str] = set()  # those with a slice that goes to the end of what is read
+    is_left = any(read.opening < place and read.slices for read in reads)
+    arrays = _whole_arrays(piece, place, extents) if is_left else []
+    if is_left and not _fits_left(piece, place, reads, arrays, extents):
+        return None
+    whole: dict[str, Sum] = {}  # what runs over all of a dimension of what is read
+    for token, rank in arrays:
+        edits.append(Edit(Span(token.end, token.end), f"({', '.join(names[count - rank :])})"))
+        whole |= {name: {f"{token.text}.{k}": 1} for k, name in enumerate(names[count - rank :])}
+    ends: dict[str, str | None] = {}  # how many values an index takes, as a slice says it
+    begun, ended = set(whole), set(whole)  # those of which what is read says the first value, and the last one
     read_at: set[str] = set()
-    for read in reads:
+    for read in sorted(reads, key=lambda read: read.opening < place):  # the target's may be the only extent of others
         tensor = _sliced_name(piece, read)
         if tensor is None:
             return None
@@ -178,21 +185,21 @@ def _edits(
                 continue
             name = there.get(each[0].start, name)
             read_at.add(name)
-            own = [other for other in read.subscripts if not _is_new_axis(other)]
-            if (strided := _strided(each, name, f"{tensor.text}.{own.index(each)}")) is not None:
-                from_0.add(name)
-                texts[each[0].start] = strided
-                continue
-            shift = _shift(each, shifted)
-            if shift is None:
+            dimension = [other for other in read.subscripts if not _is_new_axis(other)].index(each)
+            extent: Sum | None = {f"{tensor.text}.{dimension}": 1}
+            if read.opening < place:
+                extent = _extent(extents.get((tensor.text, dimension))) or whole.get(name)
+            chosen = _selected(each, extent)
+            if chosen is None:
                 return None
-            if read.opening > place or name not in ends:  # what is read says more than the target, which it may make
-                ends[name] = f"{name} in 0:{tensor.text}.{own.index(each)}{_cut(shift, _early(each))}"
-            if read.opening > place and not _early(each):
-                to_end.add(name)
-            if not shift:
-                from_0.add(name)
-            texts[each[0].start] = f"{name} + {shift}" if shift else name
+            if read.opening < place and not _takes(chosen, whole.get(name), extents):
+                return None
+            texts[each[0].start] = chosen.subscript(name)
+            ends.setdefault(name, chosen.count)
+            if read.opening > place:
+                begun |= {name} if chosen.is_begun else set()
+                ended |= {name} if chosen.is_ended else set()
+                whole |= {name: extent} if extent and chosen.is_begun and chosen.is_ended and not chosen.first else {}
         if piece[read.opening - 1] is tensor:
             edits += [
                 Edit(Span(*_ends(each)), texts[each[0].start]) for each in read.subscripts if each[0].start in texts
@@ -206,13 +213,14 @@ def _edits(
         edits += [] if read in reads else _round(piece, read)
     if not there and not read_at >= set(names[:count]):
         return None  # an axis of extent 1 is left
-    given = [end for name, end in ends.items() if name not in from_0 or name not in to_end]
-    if any(end.split(":")[1].startswith(f"{piece[0].text}.") and not _has_extents(piece, extents) for end in given):
-        return None  # the target, which this statement makes, has no extents before
+    given = {name: end for name, end in ends.items() if name not in begun or name not in ended}
     if given and any(token.type == "WHERE" for token in piece):
         return None
     if given:
-        edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(given)}"))
+        found = [f"{name} in 0:{end}" for name, end in given.items() if end is not None]
+        if len(found) < len(given):
+            return None  # the target, which this statement makes, has no extents before
+        edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(found)}"))
     left = [] if names is unread or (there and not _is_sum(piece, place)) else _left(piece, place, reads, names)
     return None if left is None else [*edits, *left]
 
@@ -370,48 +378,102 @@ def _unread(piece: list[Token], place: int, known: AbstractSet[str]) -> list[str
     return [name for name in left if name not in right and name not in known]
 
 
-def _shift(subscript: tuple[Token, ...], shifted: bool) -> str | None:
-    """Where a slice begins, nothing for 0; `:-1` may end early only beside one that is shifted, as in `X[1:] - X[:-1]`."""
-    kinds = [token.type for token in subscript]
-    if shifted and kinds[-3:] == ["COLON", "MINUS", "INTEGER"] and subscript[-1].text.isdigit():
-        kinds = kinds[:-2]
-    if kinds == ["COLON"] or _is_star(subscript):
-        return ""
-    if kinds in (["INTEGER", "COLON"], ["NAME", "COLON"]):
-        return subscript[0].text.lstrip("0")
-    return None
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """The elements that a slice selects: the first one, a step of which the next one follows, and how many there are.
+
+    Attributes:
+        is_begun: a smaller index than 0 would be outside.
+        is_ended: the slice goes on to the end of its dimension.
+    """
+
+    first: Sum
+    step: int
+    count: str | None
+    is_begun: bool
+    is_ended: bool
+
+    def subscript(self, name: str) -> str:
+        """The subscript of the element with that number: `2*i + 1`, `X.0 - 1 - i`."""
+        scaled = name if abs(self.step) == 1 else f"{abs(self.step)}*{name}"
+        if self.step < 0:
+            return f"{text(self.first)} - {scaled}"
+        if not self.first:
+            return scaled
+        first = text(self.first)
+        return f"{scaled} - {first[1:]}" if first.startswith("-") else f"{scaled} + {first}"
 
 
-def _has_extents(piece: list[Token], extents: Mapping[tuple[str, int], str]) -> bool:
-    """Whether the target of a statement has a type with sizes."""
-    return (piece[0].text, 0) in extents
+def _selected(subscript: tuple[Token, ...], extent: Sum | None) -> _Selected | None:
+    """What a slice of a dimension selects; `None` where that is not known, as for one with a step that is no number."""
+    parts: list[list[Token]] = [[]]
+    for token in () if _is_star(subscript) else subscript:
+        parts = [*parts, []] if token.type == "COLON" else [*parts[:-1], [*parts[-1], token]]
+    first, last, stride = (*parts, [], [])[:3]
+    step = summed(stride) if stride else {"": 1}
+    if step is None or set(step) != {""} or not step[""] or len(parts) > 3:
+        return None
+    begin, end = _end(first, extent, {}), _end(last, extent, extent)
+    if step[""] < 0:
+        if first or last or extent is None:
+            return None
+        return _Selected(less(extent, {"": 1}), step[""], divided(extent, -step[""]), True, True)
+    if begin is None or (last and summed(last) is None):
+        return None
+    count = None if end is None else divided(less(end, begin), step[""])
+    is_begun = not begin or (set(begin) == {""} and begin[""] < step[""])
+    return _Selected(begin, step[""], count, is_begun, not last)
 
 
-def _early(subscript: tuple[Token, ...]) -> int:
-    """How many elements before its end a slice ends: 2 for `1:-2`."""
-    kinds = [token.type for token in subscript[-3:]]
-    return int(subscript[-1].text) if kinds == ["COLON", "MINUS", "INTEGER"] else 0
+def _end(tokens: list[Token], extent: Sum | None, otherwise: Sum | None) -> Sum | None:
+    """An end of a slice; one that is negative is counted from the end of the dimension."""
+    if not tokens:
+        return otherwise
+    found = summed(tokens)
+    if found is None or tokens[0].type != "MINUS":
+        return found and less(found, {})
+    return None if extent is None or set(found) != {""} else less(extent, less({}, found))
 
 
-def _cut(shift: str, early: int) -> str:
-    """What is taken off an extent at both ends."""
-    if shift.isdigit() or not shift:
-        number = int(shift or "0") + early
-        return f" - {number}" if number else ""
-    return f" - {shift} - {early}" if early else f" - {shift}"
+def _extent(written: str | None) -> Sum | None:
+    """A stated extent as a sum."""
+    return None if written is None else summed(tokenize(SourceText(written)).tokens) or {f"({written})": 1}
 
 
-def _strided(subscript: tuple[Token, ...], name: str, extent: str) -> str | None:
-    """`2*i + 1` for `1::2`, and `X.0 - 1 - i` for `::-1`; `None` for a slice without a step, or one with an end."""
-    kinds = [token.type for token in subscript]
-    first, step = (subscript[0].text, kinds[1:]) if kinds[:1] in (["INTEGER"], ["NAME"]) else ("", kinds)
-    if step == ["COLON", "COLON", "INTEGER"]:
-        number = subscript[-1].text
-        scaled = name if number == "1" else f"{number}*{name}"
-        return f"{scaled} + {first}" if first.lstrip("0") else scaled
-    if not first and step == ["COLON", "COLON", "MINUS", "INTEGER"] and subscript[-1].text == "1":
-        return f"{extent} - 1 - {name}"
-    return None
+def _takes(chosen: _Selected, whole: Sum | None, extents: Mapping[tuple[str, int], str]) -> bool:
+    """Whether a slice with an end has as many elements as a whole dimension, if there is one."""
+    if whole is None or chosen.is_ended or chosen.count is None:
+        return True
+    tensor, _, dimension = next(iter(whole)).partition(".")
+    stated = _extent(extents.get((tensor, int(dimension or 0))))
+    return chosen.count == text(whole) or (stated is not None and chosen.count == text(stated))
+
+
+def _whole_arrays(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> list[tuple[Token, int]]:
+    """The tensors behind `=` without indices, outside of brackets of other tensors, and their ranks."""
+    ranks = dict[str, int]()
+    for name, dimension in extents:
+        ranks[name] = max(ranks.get(name, 0), dimension + 1)
+    alone = (
+        token for token, after in pairwise([*piece[place:], piece[0]]) if after.type not in (*_OPENING, "DIMENSION")
+    )
+    return [(token, ranks[token.text]) for token in alone if token.type == "NAME" and token.text in ranks]
+
+
+def _fits_left(
+    piece: list[Token],
+    place: int,
+    reads: list[_Read],
+    arrays: list[tuple[Token, int]],
+    extents: Mapping[tuple[str, int], str],
+) -> bool:
+    """Whether slices of the target are as many axes as what is read has, and every read has all its indices."""
+    axes = max(len(read.axes) for read in reads if read.opening < place)
+    behind = [read for read in reads if read.opening > place]
+    full = all((piece[read.opening - 1].text, len(read.subscripts)) not in extents for read in _reads(piece))
+    more = any(len(read.axes) > axes for read in behind) or any(rank > axes for _, rank in arrays)
+    combined = arrays and any(reducing(token.text) in OPERATORS for token in piece[place:])
+    return full and not combined and not (more and piece[place].type == "ASSIGN")
 
 
 def _round(piece: list[Token], read: _Read) -> list[Edit]:
