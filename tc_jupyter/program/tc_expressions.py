@@ -1702,6 +1702,8 @@ class ExpressionChecker:
             return self._of_complex(node, function, values)
         if function.kind == "complex":
             return _of_real(function.name, values[0], span)
+        if function.kind == "bits":
+            return self._counted(node, function, settle(values[0]))
         if function.kind == "numeric":
             return _numeric(function.name, values[0], span)
         if function.kind == "rounding" and not values[0].dtype.is_float:
@@ -1717,6 +1719,13 @@ class ExpressionChecker:
         if function.name == "pow" and (power := _small_power(*arguments)) is not None:
             return Typed(power, dtype)
         return Typed(Call(function.name, arguments, dtype.compute, span), dtype)
+
+    def _counted(self, node: tree.Apply[tree.Expression], function: Function, value: Typed) -> Typed | None:
+        """`popcount` of an integer."""
+        if value.dtype.is_float:
+            return self._not_an_integer(f"`{function.name}`", node.arguments[0], value)
+        operand = convert(value, INT32) if value.dtype is BOOL else value
+        return Typed(bits.counted(operand.expr, node.span), INT32)
 
     def _of_complex(self, node: tree.Apply[tree.Expression], function: Function, values: list[Typed]) -> Typed | None:
         """A function of a complex number."""
