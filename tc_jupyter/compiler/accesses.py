@@ -534,6 +534,8 @@ def _called(call: Call, arguments: list[Values]) -> Values:
             return np.abs(known[0])
         case "sign":
             return np.sign(known[0])
+        case "popcount":
+            return bits.counts(known[0])
         case name if name in bits.OPERATORS:
             return bits.on_arrays(name, *known)
         case "min" | "max":

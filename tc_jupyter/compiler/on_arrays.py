@@ -139,6 +139,8 @@ class OnArrays:
             return random_numbers.word(name, *arguments).astype(np.int64)
         if name in bits.OPERATORS:
             return bits.on_arrays(name, *arguments)
+        if name == "popcount":
+            return bits.counts(*arguments)
         if name in ("min", "max"):
             return reduce(OPERATORS[name], arguments)
         if name in EXACT and not expr.arguments[0].dtype.is_float and name not in ("abs", "sign", "relu"):

@@ -250,7 +250,7 @@ def called_test(function: str, x: Expr) -> Expr:
     return Call(function, (x,), DType.BOOL)
 
 
-_STEPS = frozenset({"sign", "ceil", "floor", "round", "trunc", "logb", "isnan", "isinf", "isfinite"})
+_STEPS = frozenset({"sign", "ceil", "floor", "round", "trunc", "logb", "isnan", "isinf", "isfinite", "popcount"})
 """Functions that are constant between jumps."""
 
 

@@ -495,6 +495,7 @@ _EXACT = frozenset(
     {
         "abs",
         "sign",
+        "popcount",
         "ceil",
         "floor",
         "round",
@@ -581,6 +582,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "isfinite": lambda x: bool(np.isfinite(x)),
     "abs": _abs,
     "sign": _sign,
+    "popcount": lambda x: bin(x).count("1"),
     "fdim": lambda a, b: a if a != a else b if b != b else (a - b if a > b else 0.0),
     "nextafter": _nextafter,
     "rhypot": lambda a, b: _reciprocal(math.hypot(a, b)),

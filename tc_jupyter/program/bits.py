@@ -14,7 +14,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
 
-from .expr import Binary, Call, Const, DType, Expr
+from .expr import Binary, Call, Cast, Const, DType, Expr
 
 FUNCTIONS = {"&": "bitand", "^^": "bitxor", "|": "bitor", "<<": "shiftleft", ">>": "shiftright"}
 """The function of each operator with two operands, which has operands of one integer type."""
@@ -43,6 +43,21 @@ def combined(operator: str, left: Expr, right: Expr, span: Span = NO_SPAN) -> Ex
         if operator == "&" and number >= 0 and number & (number + 1) == 0 and number < dtype.limits[1]:
             return Binary("%", left, Const(number + 1, dtype, right.span), dtype, span)
     return Call(FUNCTIONS[operator], (left, right), dtype, span)
+
+
+def counted(operand: Expr, span: Span = NO_SPAN) -> Expr:
+    """How many bits of an integer are 1: `popcount`, whose operand has 32 or 64 bits and no sign."""
+    width = operand.dtype.bits
+    own = next(dtype for dtype in (DType.UINT8, DType.UINT16, DType.UINT32, DType.UINT64) if dtype.bits == width)
+    for dtype in (own, DType.UINT64 if width == 64 else DType.UINT32):
+        operand = operand if operand.dtype is dtype else Cast(operand, dtype, operand.span)
+    return Call("popcount", (operand,), DType.INT32, span)
+
+
+def counts(values: Any) -> np.ndarray[Any, Any]:
+    """How many bits of each of some integers that are not negative are 1."""
+    bytes_of = np.asarray(values).astype(np.uint64)[..., None].view(np.uint8)
+    return np.unpackbits(bytes_of, axis=-1).sum(-1).astype(np.int64)
 
 
 _ONES = {dtype: -1 if dtype.is_signed else dtype.limits[1] for dtype in DType if dtype.is_integer}

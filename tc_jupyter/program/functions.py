@@ -16,7 +16,7 @@ class Function:
         arity: number of arguments; for `variadic` functions the smallest number.
         kind: `float` (integers become `float32`, the widest argument type is the result), `numeric` (any type is kept), `rounding`
             (as `float`, but an integer argument is returned unchanged), `test` (floating argument, `bool` result), `border`
-            (around a subscript), `complex` (any number).
+            (around a subscript), `complex` (any number), `bits` (an integer, `int32` result).
         document: one line for a reader.
     """
 
@@ -99,6 +99,7 @@ _TESTS = {
     "isfinite": "whether x is neither infinite nor NaN",
 }
 _NUMERIC = {"abs": "absolute value, in the type of x", "sign": "-1, 0 or 1 by the sign of x, in the type of x"}
+_BITS = {"popcount": "how many bits of an integer are 1, as an `int32`"}
 _TWO = {
     "atan2": "angle of the point (b, a), in (-pi, pi]",
     "copysign": "a with the sign of b",
@@ -128,7 +129,7 @@ _MANY = {
 
 def _table() -> dict[str, Function]:
     groups = ((1, "float", _ONE), (1, "rounding", _ROUNDING), (1, "test", _TESTS), (1, "numeric", _NUMERIC))
-    groups += ((2, "float", _TWO), (3, "float", _THREE), (4, "float", _FOUR))
+    groups += ((1, "bits", _BITS), (2, "float", _TWO), (3, "float", _THREE), (4, "float", _FOUR))
     table = {name: Function(name, arity, kind, text) for arity, kind, group in groups for name, text in group.items()}
     return table | {name: Function(name, 2, "numeric", text, variadic=True) for name, text in _MANY.items()}
 

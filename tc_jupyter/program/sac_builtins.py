@@ -14,6 +14,7 @@ from math import prod
 from tc_jupyter.diagnostics import Span, codes
 from tc_jupyter.syntax.sac_tree import Apply, SacExpression
 
+from . import bits
 from .expr import COMPARISONS, TURNED, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
 from .functions import FUNCTIONS
 from .integers import index_names
@@ -52,6 +53,7 @@ from .sac_values import (
     narrows,
     promote,
     scalar,
+    storage,
     vector,
     weight,
 )
@@ -220,6 +222,8 @@ class Builtins(Selections):
                 return self.converted(operands[0], kind)
         elif not is_float(kind):
             kind = Weak.FLOAT if kind is Weak.INT else DType.FLOAT32
+        if function.kind == "bits":
+            return self.ones(word, operands[0], node, context)
         values = [self.converted(o, kind) for o in operands]
         if function.kind == "test":
             return self.elementwise(
@@ -230,6 +234,16 @@ class Builtins(Selections):
         return self.elementwise(
             values, kind, lambda e: Call(word, tuple(e), compute(kind), node.span), node.span, context
         )
+
+    def ones(self, word: str, operand: Value, node: Apply[SacExpression], context: Context) -> Value:
+        """`popcount` of integers."""
+        if is_float(operand.kind):
+            message = f"`{word}` takes integers, not `{kind_text(operand.kind)}`"
+            self.refuse(
+                codes.TYPE_MISMATCH, node.span, message, help="cast it, as in `toi(x)`, which cuts off the fraction"
+            )
+        values = [self.converted(operand, storage(arithmetic(operand.kind)))]
+        return self.elementwise(values, DType.INT32, lambda e: bits.counted(e[0], node.span), node.span, context)
 
     def structural(self, word: str, operands: list[Value], node: Apply[SacExpression], context: Context) -> Value:
         """The functions that make or look at shapes."""

@@ -1263,9 +1263,13 @@ class ExpressionChecker:
                 source.slice(argument.span),
                 {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors},
             )
+            if isinstance(argument, tree.Apply) and (missing := self._missing_indices(argument)):
+                text = f"{text[:-1]}, {', '.join(each.name for each in missing)})"
+                argument = replace(argument, arguments=(*argument.arguments, *missing))
+                dtype = scope.tensors[argument.function.name].dtype
             if not axes and statement.operator == "=" and (fix := self._of_arrays(node, word, argument)) is not None:
                 return fix
-            bracketed = self._bracketed(argument)
+            bracketed = text if isinstance(argument, tree.Apply) else self._bracketed(argument)
             left, tensors = self.names.left, scope.tensors
             found = combining.of_elements(argument, text, bracketed, known, left, dtype, tensors)
         if found is None:
@@ -1550,6 +1554,8 @@ class ExpressionChecker:
         return subscript and placed(border.function.name, subscript, box_of(info, dimension))
 
     def _wrong_rank(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> None:
+        if self._is_row(node):
+            return  # the function that combines it is unknown, and its message has the indices
         rank, given = info.rank or 0, len(node.arguments)
         be = "is" if given == 1 else "are"
         message = (
@@ -1562,25 +1568,33 @@ class ExpressionChecker:
         help = f"give one index per dimension, as in `{info.name}({', '.join(shown)})`"
         if rank == 0:
             help = f"`{info.name}` is a scalar: write `{info.name}`"
-        labels, fix = (Label(info.span, "declared here"),), self._all_of_row(node, rank)
-        self.scope.report(codes.RANK_MISMATCH, node.span, message, labels=labels, help=help, fix=fix)
+        labels = (Label(info.span, "declared here"),)
+        self.scope.report(codes.RANK_MISMATCH, node.span, message, labels=labels, help=help)
 
-    def _all_of_row(self, node: tree.Apply[tree.Expression], rank: int) -> Fix | None:
-        """`sum(X(i, j))` for `sum(X(i))`, where `X(i)` is a row."""
+    def _is_row(self, node: tree.Apply[tree.Expression]) -> bool:
+        """Whether a row `X(i)` is all that a function combines which is none here, as in `sum(X(i))`."""
         calls = (each for each in tree.walk(self.names.statement.value) if isinstance(each, tree.Apply))
-        is_combined = any(
-            each.arguments[:1] == (node,)
+        known = {*(TC_FUNCTIONS.keys() - {"min", "max"}), *self.scope.tensors, *self.scope.callable_names}
+        return self._missing_indices(node) != () and any(
+            len(each.arguments) == 1
+            and each.arguments[0] is node
             and combining.combines(each.function.name)
-            and each.function.name not in self.scope.tensors
+            and each.function.name not in known
             for each in calls
         )
+
+    def _missing_indices(self, node: tree.Expression) -> tuple[tree.Name, ...]:
+        """Names for the indices that a row `X(i)` of a tensor lacks."""
+        info = self.scope.tensors.get(node.function.name) if isinstance(node, tree.Apply) else None
+        if not isinstance(node, tree.Apply) or info is None or not 0 < len(node.arguments) < (info.rank or 0):
+            return ()
         used = {*self.names.left, *self.names.lets, *self.names.indices}
         free = [each for each in "jklmn" if self.scope.taken(each) is None and each not in used]
-        missing = free[: rank - len(node.arguments)]
-        if not is_combined or not node.arguments or not 0 < rank - len(node.arguments) == len(missing):
-            return None
-        place = Span(node.arguments[-1].span.end, node.arguments[-1].span.end)
-        return Fix("combine a whole row", (Edit(place, "".join(f", {each}" for each in missing)),))
+        missing = free[: (info.rank or 0) - len(node.arguments)]
+        end = Span(node.span.end, node.span.end)
+        return (
+            tuple(tree.Name(each, end) for each in missing) if len(missing) + len(node.arguments) == info.rank else ()
+        )
 
     def left_subscript(self, node: tree.Expression) -> Expr | None:
         """A subscript of the left side that is no index; `false` and `true` are 0 and 1 there."""
@@ -1688,6 +1702,8 @@ class ExpressionChecker:
             return self._of_complex(node, function, values)
         if function.kind == "complex":
             return _of_real(function.name, values[0], span)
+        if function.kind == "bits":
+            return self._counted(node, function, settle(values[0]))
         if function.kind == "numeric":
             return _numeric(function.name, values[0], span)
         if function.kind == "rounding" and not values[0].dtype.is_float:
@@ -1703,6 +1719,13 @@ class ExpressionChecker:
         if function.name == "pow" and (power := _small_power(*arguments)) is not None:
             return Typed(power, dtype)
         return Typed(Call(function.name, arguments, dtype.compute, span), dtype)
+
+    def _counted(self, node: tree.Apply[tree.Expression], function: Function, value: Typed) -> Typed | None:
+        """`popcount` of an integer."""
+        if value.dtype.is_float:
+            return self._not_an_integer(f"`{function.name}`", node.arguments[0], value)
+        operand = convert(value, INT32) if value.dtype is BOOL else value
+        return Typed(bits.counted(operand.expr, node.span), INT32)
 
     def _of_complex(self, node: tree.Apply[tree.Expression], function: Function, values: list[Typed]) -> Typed | None:
         """A function of a complex number."""

@@ -566,6 +566,8 @@ def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, Expr]], leaves: L
         case Call() if expr.function == "abs":
             low, high = _interval(expr.arguments[0], nodes, leaves)
             return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+        case Call() if expr.function == "popcount":
+            return 0, expr.arguments[0].dtype.bits
         case Call() if expr.function in bits.OPERATORS:
             left, right = (_interval(argument, nodes, leaves) for argument in expr.arguments)
             return bits.bounds(expr.function, left, right)

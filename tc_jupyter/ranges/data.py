@@ -875,6 +875,8 @@ def _call(name: str, arguments: list[Any]) -> Any:
         return random_numbers.word(name, *arguments).astype(np.uint32)
     if name in bits.OPERATORS:
         return bits.on_arrays(name, *arguments)
+    if name == "popcount":
+        return bits.counts(*arguments)
     function = getattr(np, _FUNCTIONS.get(name, name), None)
     if function is None:
         scalar = getattr(math, name, None)

@@ -120,6 +120,10 @@ OF_MODULES = {"e": "2.718281828459045", "tau": "6.283185307179586"}
 NOTHING = frozenset({"None", "null", "nullptr", "nil", "NULL", "nothing", "undefined", "newaxis"})
 """What stands for no value."""
 
+_SET_BITS = (
+    "popc popcll __popc __popcll popcountll bit_count bitwise_count bitcount count_ones popcnt "
+    "__builtin_popcount __builtin_popcountl __builtin_popcountll"
+)
 RENAMED = {
     "ln": "log",
     "power": "pow",
@@ -151,6 +155,7 @@ RENAMED = {
     "expit": "sigmoid",
     "logistic": "sigmoid",
     "sgn": "sign",
+    **dict.fromkeys(_SET_BITS.split(), "popcount"),
     "True": "true",
     "False": "false",
     **dict.fromkeys(("real", "creal", "crealf", "Re"), "re"),
@@ -406,25 +411,8 @@ _RANDOM = Instead(
     "random numbers are `uniform(seed, i)` and `normal(seed, i)`, or made in Python and passed as a parameter"
 )
 _CLAMP = Instead("a value is limited with `min(max(x, a), b)`", 3, "min(max({0}, {1}), {2})")
-SET_BITS = frozenset(
-    {
-        "popcount",
-        "popc",
-        "popcll",
-        "__popc",
-        "__popcll",
-        "popcountll",
-        "bit_count",
-        "bitwise_count",
-        "bitcount",
-        "count_ones",
-    }
-    | {"__builtin_popcount", "__builtin_popcountl", "__builtin_popcountll", "popcnt"}
-)
-"""Functions that count the bits that are 1."""
 LEADING_ZEROS = frozenset({"clz", "__clz", "__clzll", "__builtin_clz", "__builtin_clzll", "leading_zeros", "lzcnt"})
 """Functions that count the zeros above the highest bit that is 1."""
-_SET_BITS = Instead("set bits are counted in a statement of their own, as in `Y(i) +=! X(i) >> b & 1 where b in 0:32`")
 _SQUARE = Instead("a square is `x^2`", 1, "{1}^2")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
 _CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})", truths=1)
@@ -527,7 +515,6 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(
         ("periodic", "circular", "wraparound", "torus"), Instead("an index goes round with `wrap(e)`", 1, "wrap({0})")
     ),
-    **dict.fromkeys(SET_BITS, _SET_BITS),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
     **dict.fromkeys(("select", "ifelse", "iif", "if_then_else", "np.where"), _CHOICE),
@@ -689,7 +676,6 @@ def plain_name(name: str, functions: Collection[str]) -> str | None:
 
 
 OF_BITS = {
-    **dict.fromkeys(SET_BITS, "{0} >> {1} & 1"),
     **dict.fromkeys(LEADING_ZEROS, "{0} >> {1} == 0 ? 1 : 0"),
 }
 """Functions that are a sum over the bits of an integer: what is added for a bracketed integer and the number of a bit."""

@@ -1047,6 +1047,10 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
             fix = Fix("write `,`", (Edit(Span(before.end, before.end), ","),))
             message = f"`,` is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
             return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", fix=fix)
+    if before.type == token.type == "NAME" and position == 1 and before.text not in tensors and token.text in tensors:
+        help = "it begins with what it writes, as in `Y(i) = X(i)`; what is to be done besides is done in Python, with the results"
+        message = f"no statement begins with `{shorten(before.text)}`"
+        return Diagnostic(codes.SYNTAX_ERROR, before.span, message, help=help)
     message = f"an operator is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
     help = "a product is written with `*`"
     if token.type == "LPAR" and (name := _power_of(piece, position)) is not None and name.text not in tensors:

@@ -90,7 +90,7 @@ def test_values(text, expected):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
 def test_bits_are_counted(dtype):
-    program = f"def f({np.dtype(dtype).name}(N) X) -> (Y) {{ Y(i) = popcount(X(i)) where i in 0:N }}"
+    program = f"def f({np.dtype(dtype).name}(N) X) -> (Y) {{ Y(i) = popcnt(X(i)) where i in 0:N }}"
     (found,) = tc.analyze(program).diagnostics
     x = np.array([0, 1, 2, 85, 127, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
     repaired = tc.compile(found.fix.applied(program), target="interpreter", allow=["TC235"]).f

@@ -14,7 +14,7 @@ const words = (text: string): readonly string[] => text.split(' ');
 const one =
   'acos acosh asin asinh atan atanh cos cosh cospi sin sinh sinpi tan tanh exp exp2 exp10 expm1 log log2 log10 log1p logb ' +
   'sqrt rsqrt cbrt rcbrt erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma digamma j0 j1 y0 y1 cyl_bessel_i0 ' +
-  'cyl_bessel_i1 fabs ceil floor round rounded trunc sigmoid relu isnan isinf isfinite abs sign';
+  'cyl_bessel_i1 fabs ceil floor round rounded trunc sigmoid relu isnan isinf isfinite abs sign popcount';
 const more =
   'atan2 copysign fdim fdivide fmax fmin fmod hypot nextafter polygamma pow remainder rhypot fma norm3d rnorm3d norm4d rnorm4d';
 

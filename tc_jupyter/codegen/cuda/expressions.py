@@ -628,6 +628,8 @@ def _call(expr: Call, scope: Scope) -> Text:
             return first
         case "abs" | "sign":
             return Text(f"{scope.use(f'tc_{name}')}({first.text})")
+        case "popcount":
+            return Text(f"__popc{'ll' if operand_type.bits == 64 else ''}({first.text})")
         case "relu":
             return Text(f"{scope.use('tc_max')}({first.text}, {constant(0.0, operand_type)})")
         case "sigmoid":

@@ -107,6 +107,8 @@ def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DTy
         return x if not x.dtype.is_signed else arith.select(b, arith.compare(b, "<", x, zero), arith.negate(b, x), x)
     if function == "relu":
         return arith.binary(b, "max", x, zero)
+    if function == "popcount":
+        return arith.cast(b, arith.intrinsic(b, "ctpop", x), dtype, True)
     if function == "sign":
         one = constant(1, x.dtype, x.lanes)
         positive = arith.select(b, arith.compare(b, ">", x, zero), one, zero)

@@ -318,7 +318,9 @@ class _Printer(Printer):
         return f"{name}_{suffix_of(dtype)}({arguments})"
 
     def integer_call(self, name: str, dtype: DType, argument: str) -> str:
-        """The functions that keep integers: absolute value and sign; rounding changes nothing."""
+        """The functions that keep integers: absolute value, sign and bits that are 1; rounding changes nothing."""
+        if name == "popcount":
+            return f"__builtin_popcount{'ll' if dtype.bits == 64 else ''}({argument})"
         kind, suffix = C_TYPES[dtype], suffix_of(dtype)
         sign = f"({kind})((x > 0) - (x < 0))" if dtype.is_signed else "x != 0"
         bodies = {"abs": f"x < 0 ? ({kind})-x : x", "sign": sign, "relu": "x < 0 ? 0 : x"}

@@ -378,6 +378,8 @@ class _Printer(Printer):
     def integer_call(self, call: Call, dtype: DType) -> tuple[str, int]:
         """The functions that keep integers: absolute value and sign; rounding changes nothing."""
         (argument,) = call.arguments
+        if call.function == "popcount":
+            raise NoForm("`popcount` is a function that Numba lacks", call.span)
         if call.function in ("isnan", "isinf", "isfinite", "sign"):
             return f"np.{call.function}({self.expr(argument)})", _PRIMARY
         if call.function == "abs" and dtype.is_signed:

@@ -22,7 +22,7 @@ from tc_jupyter.schedule.target import Target
 
 from .ragged import ended_by_data
 
-_WORDS = "abs ceil copysign fabs fdim floor fma fmax fmin isfinite isinf isnan max min relu round rounded sign trunc"
+_WORDS = "abs ceil copysign fabs fdim floor fma fmax fmin isfinite isinf isnan max min popcount relu round rounded sign trunc"
 CHEAP = frozenset(_WORDS.split()) | frozenset(bits.OPERATORS)
 """Functions that are an instruction or two."""
 
