@@ -45,10 +45,9 @@ def in_blocks(schedule: Schedule, *_: object) -> Schedule:
         found = running_of(schedule.graph, stage) if alone else None
         if found is not None and len(stage.roots) == 1:
             axis = found.axis.name
-            schedule = schedule.prefix(name, tuning.THREADS).split(name, axis, tuning.THREADS)
-            schedule = schedule.split(name, f"{axis}.outer", tuning.ORDERED_THREADS)
-            schedule = schedule.bind(name, f"{axis}.outer.outer", "blockIdx.x")
-            schedule = schedule.bind(name, f"{axis}.outer.inner", "threadIdx.x")
+            splits = {axis: tuning.THREADS, f"{axis}.outer": tuning.ORDERED_THREADS}
+            bound = {f"{axis}.outer.outer": "blockIdx.x", f"{axis}.outer.inner": "threadIdx.x"}
+            schedule = formed(schedule.prefix(name, tuning.THREADS), name, Form(splits, bound=bound))
     return schedule
 
 

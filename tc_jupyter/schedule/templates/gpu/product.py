@@ -30,6 +30,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import REGISTER_BYTES, VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
+from tc_jupyter.schedule.templates.form import Form, formed
 from tc_jupyter.schedule.templates.self_products import told_apart
 from tc_jupyter.schedule.templates.stages import added, copied_out, fused
 
@@ -270,23 +271,17 @@ def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) ->
     rest = [leaf for leaf in schedule.leaves(copy) if leaf not in (row, column)]
     schedule = schedule.reorder(copy, *rest, row, column)
     schedule, rest = fused(schedule, copy, rest)
-    schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
-    schedule = schedule.split(copy, f"{row}.inner", tile.thread_rows)
-    schedule = schedule.split(copy, f"{column}.inner", tile.thread_columns)
-    order = [f"{axis}.{part}" for part in ("outer", "inner.outer", "inner.inner") for axis in (row, column)]
-    schedule = schedule.reorder(copy, *rest, *order)
-    grid = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
-    for leaf, axis in zip(order[:4], grid, strict=True):
-        schedule = schedule.bind(copy, leaf, axis)
-    for leaf in rest:
-        schedule = schedule.bind(copy, leaf, "blockIdx.z")
+    splits = {row: tile.rows, column: tile.columns}
+    splits |= {f"{row}.inner": tile.thread_rows, f"{column}.inner": tile.thread_columns}
+    *grid, inside, lane = (f"{axis}.{p}" for p in ("outer", "inner.outer", "inner.inner") for axis in (row, column))
+    axes = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
+    bound = dict.fromkeys(rest, "blockIdx.z") | dict(zip(grid, axes, strict=True))
     tensor = schedule.graph.program.tensor(schedule.graph.stage(copy).target)
-    lanes = min(tile.thread_columns, VECTOR_BYTES // tensor.dtype.bytes)
-    schedule = schedule.unroll(copy, order[4])
+    lanes, unrolled = VECTOR_BYTES // tensor.dtype.bytes, [inside]
     if lanes < tile.thread_columns:
-        schedule = schedule.split(copy, order[5], lanes).unroll(copy, f"{order[5]}.outer")
-        return schedule.vectorize(copy, f"{order[5]}.inner")
-    return schedule.vectorize(copy, order[5])
+        splits[lane] = lanes
+        unrolled, lane = [inside, f"{lane}.outer"], f"{lane}.inner"
+    return formed(schedule, copy, Form(splits, unrolled=unrolled, vector=lane, bound=bound))
 
 
 def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Roles, tile: Tile) -> Schedule:
