@@ -113,7 +113,11 @@ def _all_roles(stage: Stage) -> Iterator[Roles]:
     reads = [read for read in statement.reads() if read.indices]
     if statement.combine is not None or statement.operator == "=" or not statement.reduction_indices:
         return
-    if _by_data(reads) or _uses_index_values(stage) or _read_twice(reads):
+    if (
+        any(has_read(index) for read in reads for index in read.indices)
+        or _uses_index_values(stage)
+        or _read_twice(reads)
+    ):
         return
     used = [_names(read) for read in reads]
     outputs = [index.name for index in statement.output_indices]
@@ -149,10 +153,6 @@ def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
 
 def _names(read: Read) -> set[str]:
     return {name for index in read.indices for name in index_names(index)}
-
-
-def _by_data(reads: list[Read]) -> bool:
-    return any(has_read(index) for read in reads for index in read.indices)
 
 
 def _read_twice(reads: list[Read]) -> bool:
