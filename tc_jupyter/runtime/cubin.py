@@ -129,7 +129,7 @@ def read_resources(cubin: bytes, log: str = "") -> tuple[Resources, ...]:
         if attribute in (0x2F, 0x11) and len(payload) >= 8:
             symbol, value = struct.unpack_from("<II", payload)
             (registers if attribute == 0x2F else stacks)[names.get(symbol, "")] = value
-    spills = read_spills(log)
+    spills = {name: int(stores) + int(loads) for name, stores, loads in _PROPERTIES.findall(log)}
     reserved = _K if _architecture(cubin) >= 90 else 0
     found: list[Resources] = []
     for section, code in sections.items():
@@ -155,11 +155,7 @@ def read_resources(cubin: bytes, log: str = "") -> tuple[Resources, ...]:
 
 
 _PROPERTIES = re.compile(r"Function properties for (\S+)\s*\n[^\n]*?(\d+) bytes spill stores, (\d+) bytes spill loads")
-
-
-def read_spills(log: str) -> dict[str, int]:
-    """Bytes of spill stores and loads per function, from the log of ptxas."""
-    return {name: int(stores) + int(loads) for name, stores, loads in _PROPERTIES.findall(log)}
+"""Bytes of spill stores and loads of a function, in the log of ptxas."""
 
 
 def occupancy(resources: Resources, threads: int, arch: str, dynamic_shared: int = 0) -> Occupancy:

@@ -229,9 +229,7 @@ def _compilable(arch: str) -> str:
 # compiling -----------------------------------------------------------------------------------------------------------------------
 
 
-def compile_source(
-    source: KernelSource, target: Target, cache: DiskCache | None = None, cell: SourceText | None = None
-) -> Compiled:
+def compile_source(source: KernelSource, target: Target, cache: DiskCache | None = None) -> Compiled:
     """PTX and cubin of a kernel's text, from the disk cache where they are there.
 
     Raises:
@@ -243,7 +241,7 @@ def compile_source(
     entry = store.get(key)
     if entry is not None:
         return Compiled(entry.meta["ptx"], entry.data, entry.meta["log"], target.arch)
-    compiled = nvrtc.compile_cuda(source.text, target.arch, name=f"{source.entry}.cu", options=options, text=cell)
+    compiled = nvrtc.compile_cuda(source.text, target.arch, name=f"{source.entry}.cu", options=options)
     store.put(key, compiled.cubin, {"ptx": compiled.ptx, "log": compiled.log})
     return compiled
 

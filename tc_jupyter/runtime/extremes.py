@@ -61,11 +61,6 @@ def source_of(dtype: DType) -> KernelSource:
     return KernelSource("cuda", text, "tc_extremes", (), Launch((one, one, one), (int64(THREADS), one, one)))
 
 
-def blocks_of(count: int, target: Target) -> int:
-    """Blocks for so many elements."""
-    return max(1, min(target.multiprocessors, -(-count // (THREADS * PER_THREAD))))
-
-
 @cache
 def _kernel(dtype: DType, device: int) -> tuple[LoadedKernel, Target]:
     """The kernel on the device that is current."""
@@ -98,7 +93,7 @@ def _is_all(shape: tuple[int, ...], region: tuple[slice, ...]) -> bool:
 def _of_integers(view: ArrayView, dtype: DType, count: int) -> tuple[int, int]:
     device = int(view.device.removeprefix("cuda:"))
     kernel, target = _kernel(dtype, device)
-    blocks = blocks_of(count, target)
+    blocks = max(1, min(target.multiprocessors, -(-count // (THREADS * PER_THREAD))))
     found = device_empty((blocks, 2), DType.INT64, view.device)
     arguments = (np.uint64(view.address), np.uint64(found.data.ptr), np.int64(count))
     kernel.launch(device, (blocks, 1, 1), (THREADS, 1, 1), arguments)

@@ -134,7 +134,8 @@ def compile_cuda(
         words = (ctypes.c_char_p * len(flags))(*map(str.encode, flags))
         with MAKING:
             status = library.nvrtcCompileProgram(program, len(flags), words)
-        log = _without_times(_fetch(program, "ProgramLog").rstrip(b"\0").decode(errors="replace"))
+        lines = _fetch(program, "ProgramLog").rstrip(b"\0").decode(errors="replace").splitlines()
+        log = "\n".join(line for line in lines if "Compile time" not in line)  # equal compilations have equal logs
         if status != 0:
             raise BackendError(_refusal(status, arch, log, text), log)
         ptx = _fetch(program, "PTX").rstrip(b"\0").decode()
@@ -186,11 +187,6 @@ def _fetch(program: ctypes.c_void_p, what: str) -> bytes:
     if size.value:
         _check(getattr(library, f"nvrtcGet{what}")(program, buffer))
     return buffer.raw
-
-
-def _without_times(log: str) -> str:
-    """The log without compile times, so that equal compilations have equal logs."""
-    return "\n".join(line for line in log.splitlines() if "Compile time" not in line)
 
 
 _MESSAGE = re.compile(

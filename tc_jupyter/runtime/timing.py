@@ -286,7 +286,8 @@ class Benchmark:
     def __str__(self) -> str:
         lines = self._cells()
         widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-        table = ("  ".join(_align(cell, widths[i], i) for i, cell in enumerate(line)).rstrip() for line in lines)
+        cells = ([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines)
+        table = ("  ".join(line).rstrip() for line in cells)
         return "\n".join([*table, *doubts(self.rows), *self.notes])
 
     def _repr_html_(self) -> str:
@@ -299,10 +300,6 @@ class Benchmark:
     def _cells(self) -> list[list[str]]:
         head = ["name", "best", "median", "p10", "p90", "GB/s", "GFLOP/s", "of limit", "result"]
         return [head, *(_row_cells(row) for row in self.rows)]
-
-
-def _align(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 0 else cell.rjust(width)
 
 
 def _row_cells(row: Row) -> list[str]:

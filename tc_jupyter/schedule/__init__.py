@@ -13,7 +13,7 @@ from .lineage import on_front
 from .moves import candidates, mutate
 from .orders import steps_kept, waiting_loop
 from .padding import proved_copied, proved_inside, with_safe_padding
-from .phases import StagePhases, all_phases, phases
+from .phases import StagePhases, phases
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .size_classes import SizeClasses, row_class
@@ -73,7 +73,6 @@ __all__ = [
     "Target",
     "Tile",
     "Window",
-    "all_phases",
     "candidates",
     "constant_extent",
     "decided_at",

@@ -463,13 +463,13 @@ def _points(sets: ExactSets, stage: Stage, mark: str) -> IntegerSet:
     return points.rename({name: mark + name for name in points.dims})
 
 
-def _marked(sets: ExactSets, stage: Stage, mark: str) -> dict[str, SizeExpr]:
+def _marked(stage: Stage, mark: str) -> dict[str, SizeExpr]:
     return {root.name: index(mark + root_dim(stage, root.name)) for root in stage.roots}
 
 
 def _element(sets: ExactSets, stage: Stage, read: Read | None, mark: str) -> list[SizeExpr | None]:
     """The element of an access, in coordinates of the storage; `None` where data decide."""
-    own = _marked(sets, stage, mark)
+    own = _marked(stage, mark)
     if read is None:
         shift = view_shift(sets.graph, stage.target)
         outputs = [root for root in stage.roots if root.kind == "output"]
@@ -500,7 +500,7 @@ def _vector(sets: ExactSets, stage: Stage, depth: int, mark: str) -> list[SizeEx
     related = default_lineage(block)
     parts = [part for leaf in shared for part in parts_of_loop(block, related, leaf)]
     domain = default_domain(block)
-    starts = {name: steps_to(block, domain, name, value) for name, value in _marked(sets, block, mark).items()}
+    starts = {name: steps_to(block, domain, name, value) for name, value in _marked(block, mark).items()}
     found = axis_values(block, related, starts, frozenset(parts))
     return [found[part] for part in parts]
 

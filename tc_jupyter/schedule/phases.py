@@ -168,11 +168,6 @@ def phases(bounds: Bounds, stage: str) -> StagePhases:
     return _Phases(bounds, bounds.sized.graph.stage(stage)).run()
 
 
-def all_phases(bounds: Bounds) -> tuple[StagePhases, ...]:
-    """The phases of all stages in the order of the pass: consumers before producers."""
-    return tuple(phases(bounds, stage.name) for stage in reversed(bounds.sized.graph.stages))
-
-
 @dataclass(frozen=True, slots=True)
 class _Phases:
     """Collects the phases of one stage."""
@@ -340,6 +335,5 @@ __all__ = [
     "RelationRow",
     "RequestRow",
     "StagePhases",
-    "all_phases",
     "phases",
 ]

@@ -419,7 +419,7 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
     """
     old = find_stage(graph, stage)
     _leaf(graph, old, axis)
-    problem = _annotation_problem(graph, old, axis, annotation)
+    problem = _annotation_problem(old, axis, annotation)
     if problem is not None:
         message = f"`{stage}[{axis}]` cannot take `{annotation}`: {problem[0]}"
         raise refuse(graph, codes.BAD_ANNOTATION, old, message, problem[1])
@@ -2174,7 +2174,7 @@ def _early_problem(graph: StageGraph) -> tuple[str, str, str] | None:
     return None if problem is None else (problem[0], problem[1].message, help)
 
 
-def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: str) -> tuple[str, str] | None:
+def _annotation_problem(stage: Stage, axis: str, annotation: str) -> tuple[str, str] | None:
     if annotation not in ANNOTATIONS:
         return "no such annotation", f"one of {', '.join(ANNOTATIONS)}"
     present = stage.annotation(axis)

@@ -67,7 +67,8 @@ class SizeClasses:
             self.turned.update(*map(_names, indices.values()))
         if turns or pixels.needs_values_apart(statement):
             self.values.update(*(_names(indices[name]) for name in _last_indices(statement)))
-            self.few.update(*(_names(indices[place]) for place in _places(statement)))
+            if not turns:  # else elements are put elsewhere
+                self.few |= _names(indices[statement.output_indices[-2].name])
 
     def _reduction(self, statement: Statement, indices: Mapping[str, IndexRange]) -> None:
         on_cpu = self.kind == "cpu"
@@ -139,12 +140,6 @@ class SizeClasses:
 def _names(index: IndexRange) -> frozenset[str]:
     """The sizes that the length of a range depends on."""
     return frozenset() if index.lower is None or index.upper is None else frozenset((index.upper - index.lower).names)
-
-
-def _places(statement: Statement) -> set[str]:
-    """The index of the elements whose values are computed apart, unless they are put elsewhere."""
-    apart = pixels.needs_values_apart(statement) and not _turns(statement)
-    return {statement.output_indices[-2].name} if apart else set()
 
 
 def _turns(statement: Statement) -> bool:

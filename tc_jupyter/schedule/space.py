@@ -140,9 +140,7 @@ def _is_at_root(graph: StageGraph, name: str) -> bool:
 
 
 def _has_loops_of_its_own(graph: StageGraph, name: str) -> bool:
-    """Whether elements say where its points go, or which there are: templates for other loops, but those in order, know nothing of
-    that.
-    """
+    """Whether elements say where points without an order go, or which there are: templates for other loops know nothing of that."""
     statement = graph.stage(name).statement
     points = scatter.placed(statement) or ragged.ended_by_data(statement) or ragged.range_of_results(statement)
     return bool(points) and not _is_ordered(graph, name)
@@ -230,11 +228,7 @@ def _rows(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedu
 
 
 ORDERED: Templates[Sizes] = (
-    (
-        "ordered",
-        "points with an order stay in it; blocks and threads run over other indices",
-        lambda schedule, name, target, _: ordered.default(schedule, name, target, {}),
-    ),
+    ("ordered", "points stay in their order", lambda each, name, target, _: ordered.default(each, name, target, {})),
 )
 SCATTERED: Templates[Sizes] = (
     ("scatter", "elements say where each point goes: threads have results of their own", _tried(gpu.scatter.default)),

@@ -373,11 +373,9 @@ class StageGraph:
             return stage.storage.scope
         return "local" if stage.attach.kind == "at" else "global"
 
-    def replace_stage(self, new: Stage, name: str | None = None) -> StageGraph:
+    def replace_stage(self, new: Stage) -> StageGraph:
         """The graph with one stage exchanged; the program's statement follows."""
-        old = name or new.name
-        stages = tuple(new if stage.name == old else stage for stage in self.stages)
-        return self.with_stages(stages)
+        return self.with_stages(tuple(new if stage.name == new.name else stage for stage in self.stages))
 
     def with_stages(self, stages: tuple[Stage, ...]) -> StageGraph:
         """The graph with other stages; the program's statements follow."""

@@ -101,7 +101,7 @@ def time_tiled(graph: StageGraph, stage: Stage, steps: int, tile: Sequence[int])
     found = _block_of(graph, stage)
     if isinstance(found, Problem):
         return found
-    problem = _tile_problem(graph, found, tile)
+    problem = _tile_problem(found, tile)
     return problem or _Tiling(graph, found, steps, tuple(tile)).graph_after()
 
 
@@ -134,7 +134,7 @@ def _block_of(graph: StageGraph, stage: Stage) -> _Block | Problem:
         if each.target in states and each.statement.reduction_indices:
             text = f"`{each.name}` reduces onto a state, which has a value behind the last step"
             return _no(text, "reduce into a tensor of one step, and copy that")
-    wrapped, reach = _wrapped(graph, members, places, step)
+    wrapped, reach = _wrapped(graph, members, places)
     return _Block(members, step, way, places, states, wrapped, reach)
 
 
@@ -195,7 +195,7 @@ def _read_behind(graph: StageGraph, members: Sequence[Stage]) -> frozenset[str]:
     return frozenset(names & (reads | results))
 
 
-def _tile_problem(graph: StageGraph, block: _Block, tile: Sequence[int]) -> Problem | None:
+def _tile_problem(block: _Block, tile: Sequence[int]) -> Problem | None:
     """Why tiles of one state are not those of the others."""
     shapes = {
         tuple(root.dom for root in _inner(each, block.step)) for each in block.members if each.target in block.states
@@ -216,9 +216,7 @@ def _inner(stage: Stage, step: str) -> list[IterVar]:
     return [stage.root(leaf) for leaf in inside if stage.kind(leaf) == "output"]
 
 
-def _wrapped(
-    graph: StageGraph, members: Sequence[Stage], places: dict[str, int], step: str
-) -> tuple[dict[int, SizeExpr], int]:
+def _wrapped(graph: StageGraph, members: Sequence[Stage], places: dict[str, int]) -> tuple[dict[int, SizeExpr], int]:
     """The dimensions whose ends are neighbours for all reads of the block, and how far these go in one step."""
     rank = len(members[0].statement.output_indices)
     if any(len(each.statement.output_indices) != rank for each in members) or len(set(places.values())) > 1:

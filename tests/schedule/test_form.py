@@ -31,6 +31,13 @@ def test_loops_stand_where_the_order_names_them_or_else_around_and_inside_of_it(
     assert formed(default(PRODUCT), "C", form).leaves("C") == nest
 
 
+def test_loops_over_blocks_and_threads_stand_around_all_others():
+    bound = {"j.outer": "blockIdx.x", "j.inner": "threadIdx.x"}
+    by_hand = default(PRODUCT).split("C", "j", 32).reorder("C", "j.outer", "j.inner", "i", "k")
+    by_hand = by_hand.bind("C", "j.outer", "blockIdx.x").bind("C", "j.inner", "threadIdx.x")
+    assert formed(default(PRODUCT), "C", Form({"j": 32}, order=("i", "k"), bound=bound)) == by_hand
+
+
 def test_loops_that_stand_so_already_are_not_reordered():
     steps = formed(default(PRODUCT), "C", Form({"j": 8}, ("i",), ("j.outer",))).steps
     assert [step.name for step in steps] == ["split", "parallel"]

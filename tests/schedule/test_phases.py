@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.schedule import all_phases, phases
+from tc_jupyter.schedule import phases
 from tests.running import default
 from tests.schedule.test_bounds import CHAIN, COMMON, DISJOINT, EXAMPLES, FUSED, fused
 
@@ -21,7 +21,8 @@ def tiled(scope, loop="k.outer"):
 
 
 def test_the_order_of_the_pass_is_consumers_first():
-    found = all_phases(default(CHAIN).bounds())
+    bounds = default(CHAIN).bounds()
+    found = [phases(bounds, name) for name in "EDC"]
     assert [(p.stage, p.order, p.rule) for p in found] == [
         ("E", 0, "output"),
         ("D", 1, "requests"),
@@ -67,7 +68,8 @@ def test_pass_down_has_exact_tails_beside_whole_factors():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_everything_is_json(name):
     text, change, *_ = EXAMPLES[name]
-    for found in all_phases(change(default(text)).bounds()):
+    schedule = change(default(text))
+    for found in (phases(schedule.bounds(), stage) for stage in schedule.stages):
         assert json.loads(json.dumps(found.to_json()))["stage"] == found.stage
         assert found.text().startswith(f"{found.stage}: number {found.order}")
 

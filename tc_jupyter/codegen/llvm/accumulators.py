@@ -46,7 +46,8 @@ def _accumulate(stmt: Stmt, scopes: Mapping[str, str]) -> Stmt:
         if scopes.get(store.buffer) != "register" and _hoistable(stmt, store, path):
             promoted = _promote(stmt, store, path)
             if promoted is not None:
-                return _accumulate_rest(promoted, scopes)
+                loop, wrap, buffer = promoted  # what is left may hold further reductions
+                return wrap(_accumulate(loop, {**scopes, buffer.name: "register"}))
     return replace(stmt, body=accumulate(stmt.body, scopes))
 
 
@@ -92,12 +93,6 @@ def _has_partial_results(store: Store, path: tuple[For, ...]) -> bool:
     used = frozenset[str]().union(*(index_names(index) for index in store.indices))
     over = {loop.kind for loop in path if loop.var not in used}
     return "vectorize" in over or {"unroll", "serial"} <= over
-
-
-def _accumulate_rest(promoted: tuple[For, Callable[[Stmt], Stmt], Buffer], scopes: Mapping[str, str]) -> Stmt:
-    """Go on with the loop that is left, which may hold further reductions."""
-    loop, wrap, buffer = promoted
-    return wrap(_accumulate(loop, {**scopes, buffer.name: "register"}))
 
 
 def _reductions(block: Block, path: tuple[For, ...]) -> Iterator[tuple[Store, tuple[For, ...]]]:

@@ -377,7 +377,7 @@ def cast(b: Builder, value: Value, dtype: DType, f16c: bool) -> Value:
     if dtype is DType.BOOL:
         return compare(b, "!=", value, constant(0, source, lanes))
     if source is DType.BOOL:
-        return _from_bool(b, value, dtype)
+        return select(b, value, constant(1, dtype, lanes), constant(0, dtype, lanes))
     if source.is_float and dtype.is_float:
         return _float_to_float(b, value, dtype, f16c)
     if source.is_float:
@@ -399,11 +399,6 @@ def cast(b: Builder, value: Value, dtype: DType, f16c: bool) -> Value:
     widen = "sext" if source.is_signed else "zext"
     name = "trunc" if dtype.bits < source.bits else widen
     return b.op(f"{name} {value.typed} to {target}", dtype, lanes, "int")
-
-
-def _from_bool(b: Builder, value: Value, dtype: DType) -> Value:
-    """1 or 0."""
-    return select(b, value, constant(1, dtype, value.lanes), constant(0, dtype, value.lanes))
 
 
 def _float_to_float(b: Builder, value: Value, dtype: DType, f16c: bool) -> Value:

@@ -19,12 +19,12 @@ from dataclasses import replace
 from tc_jupyter.loops import Allocate, Block, For, If, Kernel, Stmt, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, with_blocks, with_body
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Select, Size, int64, rewrite
-from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum, minimum, plus, times
+from tc_jupyter.program.integers import ceil_div, index_names, maximum, minimum, plus, times
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.target import Target
 
 from .polynomial import constant_value
-from .tasks import PARTS, Lanes, with_values, work_of
+from .tasks import PARTS, Lanes, is_local, with_values, work_of
 from .time_tiles import Tiled, time_tiled
 
 _ZERO, _ONE = int64(0), int64(1)
@@ -38,7 +38,7 @@ def parts(kernel: Kernel, lanes: Lanes, target: Target) -> tuple[Kernel, Expr]:
     loop = _outermost(kernel.body)
     if loop is not None and kernel.ordered:
         kernel, loop = _over_sizes(kernel, loop)
-    if not kernel.ordered or loop is None or any(map(_is_local, (loop.min, loop.extent))):
+    if not kernel.ordered or loop is None or is_local(loop):
         return kernel, _ONE
     own = {each.buffer.name: each.buffer.scope for each in walk_statements(loop.body) if isinstance(each, Allocate)}
     work = (
@@ -159,10 +159,6 @@ def _outermost(block: Block) -> For | None:
         block = block.body[0]
     stmt = block.body[0] if len(block.body) == 1 else None
     return stmt if isinstance(stmt, For) and stmt.kind == "serial" else None
-
-
-def _is_local(expr: Expr) -> bool:
-    return bool(index_names(expr)) or has_read(expr)
 
 
 __all__ = ["parts"]

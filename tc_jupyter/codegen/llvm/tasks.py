@@ -69,7 +69,7 @@ def tasks(kernel: Kernel, lanes: Lanes) -> Tasks:
     loops: list[For] = []
     body, allocations = kernel.body, ()
     stmt, inside = _only_statement(body)
-    while isinstance(stmt, For) and stmt.kind == "parallel" and not _local(stmt):
+    while isinstance(stmt, For) and stmt.kind == "parallel" and not is_local(stmt):
         if loops and (loops[0].chunk or stmt.chunk):
             break
         loops.append(stmt)
@@ -103,7 +103,7 @@ def _only_statement(block: Block) -> tuple[Stmt, tuple[Buffer, ...]]:
             return stmt, buffers
 
 
-def _local(loop: For) -> bool:
+def is_local(loop: For) -> bool:
     """Whether the bounds need more than sizes."""
     return any(index_names(expr) or has_read(expr) for expr in (loop.min, loop.extent))
 

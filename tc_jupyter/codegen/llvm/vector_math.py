@@ -143,21 +143,16 @@ def logical_xor(b: Builder, left: Value, right: Value) -> Value:
 
 
 def _known(b: Builder, function: str, known: Known, arguments: tuple[Value, ...], target: Target) -> Value:
-    """A function with straight-line code, if the processor can run it."""
+    """A function with straight-line code, or, where the processor cannot run it, of the C library."""
     double = arguments[0].dtype is DType.FLOAT64
     fused = known.fused_double if double else known.fused_single
     if fused and not target.fma:
-        return _without_fma(b, function, arguments, target)
+        return _normcdf(b, arguments, target) if function == "normcdf" else library_call(b, function, arguments)
     operands = tuple(Value(a.text, DType.FLOAT64 if double else DType.FLOAT32, a.lanes) for a in arguments)
     emit, limit = (known.double, known.limit_double) if double else (known.single, known.limit_single)
     if limit == math.inf:
         return emit(*(Lanes(b, x) for x in operands)).v
     return _bounded(b, function, operands, known, limit, emit)
-
-
-def _without_fma(b: Builder, function: str, arguments: tuple[Value, ...], target: Target) -> Value:
-    """The C library, or a formula of `double` with its functions."""
-    return _normcdf(b, arguments, target) if function == "normcdf" else library_call(b, function, arguments)
 
 
 def _bounded(

@@ -471,13 +471,13 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ta
     schedule = _unroll_windows(schedule, cache, inner, tile)
     if roles.row is None and _is_long(extents[roles.column], tile):
         for tensor in roles.windows if all(windows.is_of_each_tile(stage, each) for each in roles.windows) else ():
-            schedule = _copied_by_tile(schedule, tensor, cache, copy, place)
+            schedule = _copied_by_tile(schedule, tensor, copy, place)
     if roles.row is None and not masked:
         schedule = _slide(schedule, cache, inner[-1], roles, tile)
     return formed(schedule, cache, replace(_sums([], [], roles.row, roles.column, tile), order=()))
 
 
-def _copied_by_tile(schedule: Schedule, tensor: str, cache: str, copy: str, place: str) -> Schedule:
+def _copied_by_tile(schedule: Schedule, tensor: str, copy: str, place: str) -> Schedule:
     """A copy of an operand that has borders, made by every tile for itself: those that meet no border do without it
     (`codegen.llvm.split_tiles_at_borders`).
     """

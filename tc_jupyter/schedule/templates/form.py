@@ -14,7 +14,7 @@ from tc_jupyter.schedule.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The loops of a stage, outermost first: tasks, others, unrolled ones, the vector. What is none of these stays where it is.
+    """The loops of a stage, outermost first: bound ones, tasks, others, unrolled ones, the vector. All others stay where they are.
 
     Attributes:
         splits: loops that are taken apart, in this order, with the length of the inner one.
@@ -22,6 +22,7 @@ class Form:
         order: the loops inside.
         unrolled: loops that are written out; inside of `order`, or named in it.
         vector: the innermost loop.
+        bound: loops over the blocks and threads of a GPU, as tasks.
     """
 
     splits: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -29,12 +30,14 @@ class Form:
     order: Sequence[str] = ()
     unrolled: Sequence[str] = ()
     vector: str | None = None
+    bound: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def nest(self) -> tuple[str, ...]:
         """All loops that it names, outermost first."""
-        tasks, unrolled = ([each for each in some if each not in self.order] for some in (self.tasks, self.unrolled))
-        return (*tasks, *self.order, *unrolled, *([] if self.vector is None else [self.vector]))
+        outer, inner = (*self.bound, *self.tasks), (*self.unrolled, *([] if self.vector is None else [self.vector]))
+        outer, inner = ([each for each in some if each not in self.order] for some in (outer, inner))
+        return (*outer, *self.order, *inner)
 
 
 def formed(schedule: Schedule, name: str, form: Form) -> Schedule:
@@ -48,5 +51,7 @@ def formed(schedule: Schedule, name: str, form: Form) -> Schedule:
     nest = form.nest
     if tuple(leaf for leaf in schedule.leaves(name) if leaf in nest) != nest:
         schedule = schedule.reorder(name, *nest)
+    for leaf, axis in form.bound.items():
+        schedule = schedule.bind(name, leaf, axis)
     schedule = schedule.parallel(name, *form.tasks).unroll(name, *form.unrolled)
     return schedule if form.vector is None else schedule.vectorize(name, form.vector)

@@ -6,6 +6,7 @@ from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 
+from .form import Form, formed
 from .stages import fused
 
 
@@ -41,15 +42,11 @@ def _gpu(schedule: Schedule, stage: str) -> Schedule:
         return schedule
     *outer, last = outputs
     if not outer:
-        schedule = schedule.split(stage, last, tuning.THREADS)
-        return schedule.bind(stage, f"{last}.outer", "blockIdx.x").bind(stage, f"{last}.inner", "threadIdx.x")
+        bound = {f"{last}.outer": "blockIdx.x", f"{last}.inner": "threadIdx.x"}
+        return formed(schedule, stage, Form({last: tuning.THREADS}, bound=bound))
     rows = 8
     second = outer.pop()
     schedule, outer = fused(schedule, stage, outer)
-    schedule = schedule.split(stage, last, tuning.THREADS // rows).split(stage, second, rows)
-    order = (*outer, f"{second}.outer", f"{last}.outer", f"{second}.inner", f"{last}.inner")
-    schedule = schedule.reorder(stage, *order)
-    for leaf in outer:
-        schedule = schedule.bind(stage, leaf, "blockIdx.z")
-    schedule = schedule.bind(stage, f"{second}.outer", "blockIdx.y").bind(stage, f"{last}.outer", "blockIdx.x")
-    return schedule.bind(stage, f"{second}.inner", "threadIdx.y").bind(stage, f"{last}.inner", "threadIdx.x")
+    bound = dict.fromkeys(outer, "blockIdx.z") | {f"{second}.outer": "blockIdx.y", f"{last}.outer": "blockIdx.x"}
+    bound |= {f"{second}.inner": "threadIdx.y", f"{last}.inner": "threadIdx.x"}
+    return formed(schedule, stage, Form({last: tuning.THREADS // rows, second: rows}, bound=bound))

@@ -45,10 +45,9 @@ def in_blocks(schedule: Schedule, *_: object) -> Schedule:
         found = running_of(schedule.graph, stage) if alone else None
         if found is not None and len(stage.roots) == 1:
             axis = found.axis.name
-            schedule = schedule.prefix(name, tuning.THREADS).split(name, axis, tuning.THREADS)
-            schedule = schedule.split(name, f"{axis}.outer", tuning.ORDERED_THREADS)
-            schedule = schedule.bind(name, f"{axis}.outer.outer", "blockIdx.x")
-            schedule = schedule.bind(name, f"{axis}.outer.inner", "threadIdx.x")
+            splits = {axis: tuning.THREADS, f"{axis}.outer": tuning.ORDERED_THREADS}
+            bound = {f"{axis}.outer.outer": "blockIdx.x", f"{axis}.outer.inner": "threadIdx.x"}
+            schedule = formed(schedule.prefix(name, tuning.THREADS), name, Form(splits, bound=bound))
     return schedule
 
 
@@ -286,14 +285,11 @@ def _cpu(schedule: Schedule, stage: Stage, free: list[str], rest: list[str], tar
     lanes = _lanes(schedule, stage, target)
     if last not in free:
         return formed(schedule, name, Form(tasks=free[:-1] or free, order=(*free, *rest)))
-    splits = {last: tuning.ROW_VECTORS * lanes if _is_light(stage) else lanes * tuning.ABREAST}
+    # where no function is called memory takes longer than the values, so whole rows are taken, one behind the other
+    slow = any(isinstance(node, Call) for node in walk(stage.statement.value))
+    splits = {last: lanes * (tuning.ABREAST if slow else tuning.ROW_VECTORS)}
     outer = [*(leaf for leaf in free if leaf != last), f"{last}.outer"]
     return formed(schedule, name, Form(splits, outer, rest, vector=f"{last}.inner"))
-
-
-def _is_light(stage: Stage) -> bool:
-    """Whether memory takes longer than the values, so that whole rows are taken, one behind the other."""
-    return not any(isinstance(node, Call) for node in walk(stage.statement.value))
 
 
 def _gpu(schedule: Schedule, name: str, free: list[str], rest: list[str]) -> Schedule:

@@ -41,17 +41,14 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     if not statement.reduction_indices or statement.combine is not None:
         return None
     partial = statement.initialize or statement.accumulate
-    few = _is_to_one(stage) or (partial and is_to_few(stage, facts) and not is_across(stage))
+    to_one = all(root.extent == constant(1) for root in stage.roots if root.kind == "output")
+    few = to_one or (partial and is_to_few(stage, facts) and not is_across(stage))
     is_shared = few and target.threads > tuning.JOINED
     if _finds_a_place(schedule, stage) and not is_shared and not _reads_short_rows(schedule, stage, facts):
         return None
     if few:
         return _in_parts(schedule, stage) if partial else None
     return _rows_together(schedule, stage, target, facts)
-
-
-def _is_to_one(stage: Stage) -> bool:
-    return all(root.extent == constant(1) for root in stage.roots if root.kind == "output")
 
 
 def _finds_a_place(schedule: Schedule, stage: Stage) -> bool:

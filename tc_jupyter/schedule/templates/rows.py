@@ -233,26 +233,13 @@ def _kept(graph: StageGraph, chain: list[str]) -> list[str]:
 
 
 def fuse_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
-    """Compute large temporaries, and what stands between, for a block of rows in the task that alone uses these."""
-    some = any(_is_large(schedule, name, target, facts) for name in schedule.stages)
-    return _in_blocks(schedule, target, facts) if some else schedule
+    """Compute large temporaries, and what stands between, for a block of rows in the task that alone uses these.
 
-
-def _is_large(schedule: Schedule, name: str, target: Target, facts: Facts) -> bool:
-    """Whether a stage makes a temporary that the second cache does not hold."""
-    stage = schedule.graph.stage(name)
-    if name in schedule.graph.outputs or stage.attach.kind != "root":
-        return False
-    lengths = [fact_of(root.extent, facts) for root in stage.roots if root.kind == "output"]
-    nbytes = schedule.graph.program.tensor(stage.target).dtype.bytes
-    return nbytes * prod(MANY if each is None else each.typical for each in lengths) > target.l2_bytes
-
-
-def _in_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
-    """Attach to the tasks of each nest, from the last one back, the temporaries that it alone uses, if one of them is large.
-
-    Nothing is computed twice, what is inside them included: panels that tasks of columns pack for all rows stay with these.
+    To the tasks of each nest, from the last one back, those are attached that it alone uses, if one of them is large. Nothing is
+    computed twice, what is inside them included: panels that tasks of columns pack for all rows stay with these.
     """
+    if not any(_is_large(schedule, name, target, facts) for name in schedule.stages):
+        return schedule
     for place in reversed(schedule.stages):
         steps = _blocks(schedule.graph.stage(place), target, facts)
         if not steps or schedule.graph.stage(place).attach.kind != "root":
@@ -277,6 +264,16 @@ def _in_blocks(schedule: Schedule, target: Target, facts: Facts) -> Schedule:
                 moved, bounds = tried, found
         schedule = moved if pays else schedule
     return schedule
+
+
+def _is_large(schedule: Schedule, name: str, target: Target, facts: Facts) -> bool:
+    """Whether a stage makes a temporary that the second cache does not hold."""
+    stage = schedule.graph.stage(name)
+    if name in schedule.graph.outputs or stage.attach.kind != "root":
+        return False
+    lengths = [fact_of(root.extent, facts) for root in stage.roots if root.kind == "output"]
+    nbytes = schedule.graph.program.tensor(stage.target).dtype.bytes
+    return nbytes * prod(MANY if each is None else each.typical for each in lengths) > target.l2_bytes
 
 
 def _is_used_inside(graph: StageGraph, name: str, place: str) -> bool:

@@ -17,6 +17,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import PIXEL
+from tc_jupyter.schedule.templates.form import Form, formed
 from tc_jupyter.schedule.templates.pixels import needs_values_apart
 from tc_jupyter.schedule.templates.stages import fused
 from tc_jupyter.schedule.templates.streaming import steps_along
@@ -58,25 +59,16 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
 
 
 def _flat(schedule: Schedule, name: str, index: str, lanes: int) -> Schedule:
+    block, thread, lane = f"{index}.outer", f"{index}.inner", None
     if schedule.graph.stage(name).statement.reduction_indices:
-        schedule = schedule.split(name, index, tuning.THREADS)
-        return schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, f"{index}.inner", "threadIdx.x")
-    if lanes == 1:
-        schedule = schedule.split(name, index, tuning.THREADS * tuning.IN_FLIGHT).split(
-            name, f"{index}.inner", tuning.THREADS
-        )
-        vector, thread = f"{index}.inner.outer", f"{index}.inner.inner"
-        schedule = schedule.reorder(name, f"{index}.outer", thread, vector)
-        return schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, thread, "threadIdx.x")
-    schedule = schedule.split(name, index, tuning.THREADS * lanes * tuning.IN_FLIGHT).split(
-        name, f"{index}.inner", tuning.THREADS * lanes
-    )
-    schedule = schedule.split(name, f"{index}.inner.inner", lanes)
-    vector = f"{index}.inner.outer"
-    thread, lane = f"{index}.inner.inner.outer", f"{index}.inner.inner.inner"
-    schedule = schedule.reorder(name, f"{index}.outer", thread, vector, lane)
-    schedule = schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, thread, "threadIdx.x")
-    return schedule.vectorize(name, lane)
+        return formed(schedule, name, Form({index: tuning.THREADS}, bound={block: "blockIdx.x", thread: "threadIdx.x"}))
+    splits = {index: tuning.THREADS * lanes * tuning.IN_FLIGHT, thread: tuning.THREADS * lanes}
+    vectors, thread = f"{thread}.outer", f"{thread}.inner"
+    if lanes > 1:
+        splits[thread] = lanes
+        thread, lane = f"{thread}.outer", f"{thread}.inner"
+    bound = {block: "blockIdx.x", thread: "threadIdx.x"}
+    return formed(schedule, name, Form(splits, order=(vectors,), vector=lane, bound=bound))
 
 
 def _has_few_values(stage: Stage, outputs: list[str]) -> bool:
@@ -98,13 +90,14 @@ def _by_places(schedule: Schedule, name: str, outputs: list[str]) -> Schedule:
 def _grid(schedule: Schedule, name: str, outputs: list[str], lanes: int) -> Schedule:
     *outer, last = outputs
     schedule, (row,) = fused(schedule, name, outer)
-    schedule = schedule.split(name, row, tuning.WARPS).split(name, last, 32 * lanes)
-    thread, lane = f"{last}.inner", ""
+    splits, thread, lane = {row: tuning.WARPS, last: 32 * lanes}, f"{last}.inner", None
     if lanes > 1:
-        schedule = schedule.split(name, thread, lanes)
+        splits[thread] = lanes
         thread, lane = f"{thread}.outer", f"{thread}.inner"
-    order = (f"{row}.outer", f"{last}.outer", f"{row}.inner", thread)
-    schedule = schedule.reorder(name, *order, *((lane,) if lane else ()))
-    schedule = schedule.bind(name, f"{row}.outer", "blockIdx.x").bind(name, f"{last}.outer", "blockIdx.y")
-    schedule = schedule.bind(name, f"{row}.inner", "threadIdx.y").bind(name, thread, "threadIdx.x")
-    return schedule.vectorize(name, lane) if lane else schedule
+    bound = {
+        f"{row}.outer": "blockIdx.x",
+        f"{last}.outer": "blockIdx.y",
+        f"{row}.inner": "threadIdx.y",
+        thread: "threadIdx.x",
+    }
+    return formed(schedule, name, Form(splits, vector=lane, bound=bound))

@@ -30,6 +30,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import REGISTER_BYTES, VECTOR_BYTES, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
+from tc_jupyter.schedule.templates.form import Form, formed
 from tc_jupyter.schedule.templates.self_products import told_apart
 from tc_jupyter.schedule.templates.stages import added, copied_out, fused
 
@@ -112,7 +113,11 @@ def _all_roles(stage: Stage) -> Iterator[Roles]:
     reads = [read for read in statement.reads() if read.indices]
     if statement.combine is not None or statement.operator == "=" or not statement.reduction_indices:
         return
-    if _by_data(reads) or _uses_index_values(stage) or _read_twice(reads):
+    if (
+        any(has_read(index) for read in reads for index in read.indices)
+        or _uses_index_values(stage)
+        or _read_twice(reads)
+    ):
         return
     used = [_names(read) for read in reads]
     outputs = [index.name for index in statement.output_indices]
@@ -148,10 +153,6 @@ def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
 
 def _names(read: Read) -> set[str]:
     return {name for index in read.indices for name in index_names(index)}
-
-
-def _by_data(reads: list[Read]) -> bool:
-    return any(has_read(index) for read in reads for index in read.indices)
 
 
 def _read_twice(reads: list[Read]) -> bool:
@@ -270,23 +271,17 @@ def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) ->
     rest = [leaf for leaf in schedule.leaves(copy) if leaf not in (row, column)]
     schedule = schedule.reorder(copy, *rest, row, column)
     schedule, rest = fused(schedule, copy, rest)
-    schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
-    schedule = schedule.split(copy, f"{row}.inner", tile.thread_rows)
-    schedule = schedule.split(copy, f"{column}.inner", tile.thread_columns)
-    order = [f"{axis}.{part}" for part in ("outer", "inner.outer", "inner.inner") for axis in (row, column)]
-    schedule = schedule.reorder(copy, *rest, *order)
-    grid = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
-    for leaf, axis in zip(order[:4], grid, strict=True):
-        schedule = schedule.bind(copy, leaf, axis)
-    for leaf in rest:
-        schedule = schedule.bind(copy, leaf, "blockIdx.z")
+    splits = {row: tile.rows, column: tile.columns}
+    splits |= {f"{row}.inner": tile.thread_rows, f"{column}.inner": tile.thread_columns}
+    *grid, inside, lane = (f"{axis}.{p}" for p in ("outer", "inner.outer", "inner.inner") for axis in (row, column))
+    axes = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
+    bound = dict.fromkeys(rest, "blockIdx.z") | dict(zip(grid, axes, strict=True))
     tensor = schedule.graph.program.tensor(schedule.graph.stage(copy).target)
-    lanes = min(tile.thread_columns, VECTOR_BYTES // tensor.dtype.bytes)
-    schedule = schedule.unroll(copy, order[4])
+    lanes, unrolled = VECTOR_BYTES // tensor.dtype.bytes, [inside]
     if lanes < tile.thread_columns:
-        schedule = schedule.split(copy, order[5], lanes).unroll(copy, f"{order[5]}.outer")
-        return schedule.vectorize(copy, f"{order[5]}.inner")
-    return schedule.vectorize(copy, order[5])
+        splits[lane] = lanes
+        unrolled, lane = [inside, f"{lane}.outer"], f"{lane}.inner"
+    return formed(schedule, copy, Form(splits, unrolled=unrolled, vector=lane, bound=bound))
 
 
 def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Roles, tile: Tile) -> Schedule:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.program import IndexVar, walk
 from tc_jupyter.ranges import constant, from_expr, step_of
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
@@ -140,14 +140,10 @@ def lanes_of(stage: Stage) -> int:
     """Elements of a vector along a row, if all that is read along it begins with the row, which may have any length."""
     last = IndexVar(stage.statement.reduction_indices[-1].name)
     reads = [read for read in stage.statement.reads() if any(last in walk(index) for index in read.indices)]
-    plain = all(read.indices[-1] == last and _mentions_once(read, last) for read in reads)
+    plain = all(read.indices[-1] == last and not any(last in walk(i) for i in read.indices[:-1]) for read in reads)
     if not reads or not plain or constant_extent(stage, last.name) is not None:
         return 1
     return max(1, VECTOR_BYTES // max(read.dtype.bytes for read in reads))
-
-
-def _mentions_once(read: Read, index: IndexVar) -> bool:
-    return sum(node == index for place in read.indices for node in walk(place)) == 1
 
 
 def bind_rows(schedule: Schedule, name: str, rows: list[str], threads: int) -> Schedule:

@@ -63,25 +63,18 @@ def _in_shared_memory(schedule: Schedule, stage: Stage, points: list[str]) -> Sc
     last, thread = inside[-1], f"{inside[-1]}.inner"
     schedule = schedule.split(parts, last, WARP)
     schedule, own = added(schedule, schedule.rfactor(parts, thread))
-    schedule = _shared_by_threads(schedule, parts, part, elements, thread)
+    *outer, row = elements
+    schedule = schedule.reorder(parts, part, *elements, thread).split(parts, row, WARP)
+    schedule = schedule.bind(parts, part, "blockIdx.x").bind(parts, f"{row}.inner", "threadIdx.x")
     inner = [*inside[:-1], f"{last}.outer"]
     rank = schedule.graph.program.tensor(own).rank
     layout = (*((dimension, 0) for dimension in range(1, rank)), (0, 0))
     schedule = schedule.compute_at(own, parts, part).storage(own, "shared", layout=layout)
     schedule = schedule.reorder(own, thread, part, *inner, *elements).bind(own, thread, "threadIdx.x")
-    *outer, row = elements
     schedule = schedule.reorder(name, *elements, part).split(name, row, WARP)
     for leaf, axis in zip((f"{row}.outer", *reversed(outer)), GRID_AXES, strict=False):
         schedule = schedule.bind(name, leaf, axis)
     return schedule.bind(name, f"{row}.inner", "threadIdx.x")
-
-
-def _shared_by_threads(schedule: Schedule, parts: str, part: str, elements: list[str], thread: str) -> Schedule:
-    """The sum over the histograms of a block: each thread has every 32nd element."""
-    row = elements[-1]
-    schedule = schedule.reorder(parts, part, *elements, thread).split(parts, row, WARP)
-    schedule = schedule.bind(parts, part, "blockIdx.x")
-    return schedule.bind(parts, f"{row}.inner", "threadIdx.x")
 
 
 __all__ = ["default"]

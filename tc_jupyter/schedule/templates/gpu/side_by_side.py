@@ -173,9 +173,9 @@ def _result(schedule: Schedule, copy: str, names: list[str], block: Block) -> tu
     schedule, first = fused(schedule, copy, outer[:-1])
     outer = [*first, *outer[-1:]]
     axes = dict(zip(reversed(outer), ("blockIdx.x", "blockIdx.z"), strict=False))
-    for leaf, axis in {**axes, f"{last}.outer": "blockIdx.y" if outer else "blockIdx.x"}.items():
-        schedule = schedule.bind(copy, leaf, axis)
-    for leaf, axis in zip(threads, ("threadIdx.z", "threadIdx.x") if row else ("threadIdx.x",), strict=True):
+    axes |= {f"{last}.outer": "blockIdx.y" if outer else "blockIdx.x"}
+    axes |= zip(threads, ("threadIdx.z", "threadIdx.x") if row else ("threadIdx.x",), strict=True)
+    for leaf, axis in axes.items():
         schedule = schedule.bind(copy, leaf, axis)
     return schedule, f"{last}.outer", thread
 

@@ -35,6 +35,7 @@ from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import SECTOR_BYTES, WARP, Target
+from tc_jupyter.schedule.templates.form import Form, formed
 from tc_jupyter.schedule.templates.stages import added, fused
 
 from .limits import fits_shared
@@ -288,12 +289,9 @@ def _result(schedule: Schedule, name: str, roles: Roles, tile: Tile) -> Schedule
         columns, inner = f"{columns}.inner", [f"{columns}.outer", *inner]
     schedule = schedule.reorder(name, *blocks, f"{row}.outer", f"{column}.outer", rows, columns, *inner, *reductions)
     schedule, blocks = fused(schedule, name, blocks)
-    for leaf in blocks:
-        schedule = schedule.bind(name, leaf, "blockIdx.z")
-    schedule = schedule.bind(name, f"{row}.outer", "blockIdx.y").bind(name, f"{column}.outer", "blockIdx.x")
-    schedule = schedule.bind(name, rows, "threadIdx.y").bind(name, columns, "threadIdx.x")
-    schedule = schedule.unroll(name, inner[-1], *reductions)
-    return schedule
+    bound = dict.fromkeys(blocks, "blockIdx.z") | {f"{row}.outer": "blockIdx.y", f"{column}.outer": "blockIdx.x"}
+    bound |= {rows: "threadIdx.y", columns: "threadIdx.x"}
+    return formed(schedule, name, Form(unrolled=(inner[-1], *reductions), bound=bound))
 
 
 def _shared_by_threads(schedule: Schedule, copy: str, reuse: Reuse, roles: Roles) -> Schedule:

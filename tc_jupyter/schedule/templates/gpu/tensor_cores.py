@@ -29,6 +29,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import VECTOR_BYTES, WARP, Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
+from tc_jupyter.schedule.templates.form import Form, formed
 from tc_jupyter.schedule.templates.stages import added, copied_out, fused
 
 from .limits import fits_shared
@@ -172,18 +173,13 @@ class _Product:
         rest = [leaf for leaf in schedule.leaves(copy) if leaf not in (row, column)]
         schedule = schedule.reorder(copy, *rest, row, column)
         schedule, rest = fused(schedule, copy, rest)
-        sizes = ((row, self.tile.rows, self.tile.warp_rows, 16), (column, self.tile.columns, self.tile.warp_columns, 8))
-        for axis, block, warp, step in sizes:
-            schedule = schedule.split(copy, axis, block).split(copy, f"{axis}.inner", warp)
-            schedule = schedule.split(copy, f"{axis}.inner.inner", step)
+        splits = {row: self.tile.rows, f"{row}.inner": self.tile.warp_rows, f"{row}.inner.inner": 16}
+        splits |= {column: self.tile.columns, f"{column}.inner": self.tile.warp_columns, f"{column}.inner.inner": 8}
         parts = ("outer", "inner.outer", "inner.inner.outer", "inner.inner.inner")
         order = [f"{axis}.{part}" for part in parts for axis in (row, column)]
-        schedule = schedule.reorder(copy, *rest, *order)
-        for leaf, axis in zip(order, ("blockIdx.y", "blockIdx.x", "threadIdx.z", "threadIdx.y"), strict=False):
-            schedule = schedule.bind(copy, leaf, axis)
-        for leaf in rest:
-            schedule = schedule.bind(copy, leaf, "blockIdx.z")
-        return schedule.unroll(copy, order[4]).unroll(copy, order[5])
+        axes = ("blockIdx.y", "blockIdx.x", "threadIdx.z", "threadIdx.y")
+        bound = dict.fromkeys(rest, "blockIdx.z") | dict(zip(order, axes, strict=False))
+        return formed(schedule, copy, Form(splits, order=order[4:], unrolled=order[4:6], bound=bound))
 
     def operand(self, schedule: Schedule, read: Read, total: str) -> Schedule:
         """A tile in shared memory, copied by all threads, and the fragments that a warp reads of it."""

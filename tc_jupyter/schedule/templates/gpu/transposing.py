@@ -13,6 +13,7 @@ from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import WARP, Target
+from tc_jupyter.schedule.templates.form import Form, formed
 from tc_jupyter.schedule.templates.stages import added, fused
 
 from .limits import fits_shared
@@ -51,13 +52,10 @@ def _tiles(schedule: Schedule, name: str, row: str, outputs: list[str], tensors:
     rest = [leaf for leaf in outputs if leaf not in (row, last)]
     schedule = schedule.reorder(name, *rest, row, last)
     schedule, rest = fused(schedule, name, rest)
-    schedule = schedule.split(name, row, WARP).split(name, last, WARP).split(name, f"{row}.inner", tuning.WARPS)
-    order = (f"{row}.outer", f"{last}.outer", f"{row}.inner.inner", f"{last}.inner", f"{row}.inner.outer")
-    schedule = schedule.reorder(name, *rest, *order)
-    for leaf in rest:
-        schedule = schedule.bind(name, leaf, "blockIdx.z")
-    schedule = schedule.bind(name, f"{row}.outer", "blockIdx.x").bind(name, f"{last}.outer", "blockIdx.y")
-    schedule = schedule.bind(name, f"{row}.inner.inner", "threadIdx.y").bind(name, f"{last}.inner", "threadIdx.x")
+    bound = dict.fromkeys(rest, "blockIdx.z") | {f"{row}.outer": "blockIdx.x", f"{last}.outer": "blockIdx.y"}
+    bound |= {f"{row}.inner.inner": "threadIdx.y", f"{last}.inner": "threadIdx.x"}
+    splits = {row: WARP, last: WARP, f"{row}.inner": tuning.WARPS}
+    schedule = formed(schedule, name, Form(splits, order=(f"{row}.inner.outer",), bound=bound))
     for tensor in tensors:
         schedule = _tile_of(schedule, tensor, name, f"{last}.outer", row, last)
     return schedule
