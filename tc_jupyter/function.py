@@ -780,7 +780,7 @@ class Function:
         return self._known().program
 
     @property
-    def shown_programs(self) -> tuple[Program, ...]:
+    def _shown_programs(self) -> tuple[Program, ...]:
         """The programs whose messages its cell has shown: in `%%sac` those of the definitions that declare their ranks."""
         self._renew()
         definition = self._definition

@@ -32,7 +32,7 @@ def of_earlier_cells(known: Mapping[str, Any] | None) -> Known:
     @cache
     def of(name: str) -> Sequence[tuple[Program, Sequence[Diagnostic]]]:
         value: Any = (known or {}).get(name)
-        programs: Sequence[Program] = (value,) if isinstance(value, Program) else getattr(value, "shown_programs", ())
+        programs: Sequence[Program] = (value,) if isinstance(value, Program) else getattr(value, "_shown_programs", ())
         return [(program, analyze_program(program)[1]) for program in programs]
 
     return of

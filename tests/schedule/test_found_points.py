@@ -11,7 +11,7 @@ SPARSE = (
 ROWS = "def f(float(N, D) H, int32(N+1) R, int32(E) C, float(E) A) -> (Y) { Y(i, d) +=! A(e) * H(C(e), d) where e in R(i):R(i+1) }"
 REPEATED = "def f(float(N) A, int32(N+1) R, float(Z) L) -> (Y) { Y(k) +=! R(i) <= k && k < R(i+1) ? A(i) : 0.0 where k in 0:Z, i in 0:N }"
 FRAMES = "def f(float(S) X, float(K) W) -> (Y) { Y(t, k) = X(64*t + k) * W(k) }"
-MOVED = "def f(float(N) S) -> (V) { along t in 0:5 { V(t, i) = t == 0 ? S(i) : V(t-1, min(i+2, N-1)) * 0.5 where i in 0:N } }"
+MOVED = "def f(float(N) S) -> (V) { along t in 0:5 { V(t, i) = t == 0 ? S(i) : V(t-1, min(2*i, N-1)) * 0.5 where i in 0:N } }"
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_points_of_a_step_go_to_one_element_each(size):
         total = total + dv[t]
         if t:
             moved = np.zeros(size)
-            np.add.at(moved, np.minimum(np.arange(size) + 2, size - 1), 0.5 * total)
+            np.add.at(moved, np.minimum(2 * np.arange(size), size - 1), 0.5 * total)
             total = moved
     np.testing.assert_allclose(found, total, rtol=1e-5)
-    assert "min(i + 2, N - 1)] +=" in function.source("loops")
+    assert "min(2 * i, N - 1)] +=" in function.source("loops")
