@@ -114,7 +114,7 @@ def test_every_argument_and_method_is_on_the_python_page():
     for argument in parameters(tc.compile).split(", ")[1:]:
         assert f"| `{argument}` |" in PYTHON
     inside = {"at_rank", "definition", "program", "program_for", "analysis", "options", "source_text", "written_name"}
-    inside |= {"is_open", "leaves_ranks_open", "given_schedule", "shown_programs"}
+    inside |= {"is_open", "leaves_ranks_open", "given_schedule"}
     public = {name for name in dir(tc.Function) if not name.startswith("_")}
     assert inside < public
     assert not [name for name in public - inside if f"f.{name}" not in PYTHON]
