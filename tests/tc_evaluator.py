@@ -1049,7 +1049,7 @@ KEPT = {
     "abs": abs, "sign": lambda x: x if x != x else float((x > 0) - (x < 0)), "ceil": np.ceil, "floor": np.floor,
     "round": half_away, "rounded": lambda x: x, "trunc": np.trunc,
 }  # fmt: skip
-FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max", "uniform", "normal"}
+FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max", "uniform", "normal", "popcount"}
 
 
 def philox(seed, counter):
@@ -1572,6 +1572,10 @@ class Run:
             if not 2 <= len(args) <= 5 or any(is_float(t.dtype) or t.dtype == "bool" for t in args):
                 raise Rejected("TC212 or TC213")
             return Type("float32")
+        if e.name == "popcount":
+            if is_float(args[0].dtype):
+                raise Rejected("TC212")
+            return Type("int32")
         if e.name in ("min", "max"):
             weak = [t.weak for t in args]
             if None not in weak and not any(t.varies for t in args):
@@ -2454,6 +2458,8 @@ class Run:
             return inner if e.name != "im" else lambda env: (0, 0.0) if is_integer(found.dtype) else (0.0, 0.0)
         if e.name in ("uniform", "normal"):
             return self.compile_random(e)
+        if e.name == "popcount":
+            return self.compile_popcount(e, args[0].dtype)
         if e.name in ("min", "max"):
             return self.compile_extreme(e, found.dtype, mode)
         if e.name in KEPT and not is_float(found.dtype):
@@ -2501,6 +2507,17 @@ class Run:
             return drawn(e.name, seed, counter)
 
         return number
+
+    def compile_popcount(self, e, dtype):
+        """The bits that are 1, of a number in the width of its type."""
+        dtype = "int32" if dtype == "bool" else dtype
+        code, width = self.operand(e.args[0], dtype, ""), int(dtype.lstrip("uint"))
+
+        def counted(env):
+            value, error = code(env)
+            return (0, UNSURE) if error else ((int(value) % 2**width).bit_count(), 0.0)
+
+        return counted
 
     def float_operand(self, e, common):
         if is_float(self.type_of(e).dtype) or self.type_of(e).weak is not None:

@@ -239,7 +239,7 @@ FUNCTION_WORDS = frozenset(_WORDS.split())
 _OF_ONE = (
     "abs acos acosh asin asinh atan atanh cbrt ceil clamp conj cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 digamma "
     "erf erfc erfcinv erfcx erfinv exp exp10 exp2 expm1 fabs floor im isfinite isinf isnan j0 j1 lgamma log log10 "
-    "log1p log2 logb normcdf normcdfinv rcbrt re reflect relu round rounded rsqrt sigmoid sign sin sinh sinpi "
+    "log1p log2 logb normcdf normcdfinv popcount rcbrt re reflect relu round rounded rsqrt sigmoid sign sin sinh sinpi "
     "sqrt symmetric tan tanh tgamma trunc wrap y0 y1"
 )
 METHODS = frozenset(_OF_ONE.split())

@@ -428,8 +428,9 @@ def test_lets_cannot_grow_without_end():
 def test_every_function_is_accepted_with_its_number_of_arguments():
     for function in FUNCTIONS.values():
         arguments = ", ".join(["X(i)"] * function.arity)
-        statement = only(f"Y(i) = {function.name}({arguments})")
-        assert statement.value.dtype is (BOOL if function.kind == "test" else FLOAT32)
+        signature = "int(N) X" if function.kind == "bits" else "float(N) X"
+        statement = only(f"Y(i) = {function.name}({arguments})", signature)
+        assert statement.value.dtype is {"test": BOOL, "bits": INT32}.get(function.kind, FLOAT32)
         assert function.document
         assert function.signature.startswith(function.name + "(")
 
