@@ -49,6 +49,11 @@ def is_of_depth(told: Diagnostic) -> bool:
     return told.code.number == "TC503" or "nested" in told.message or "open here" in told.message
 
 
+def is_of_a_comment(told: Diagnostic) -> bool:
+    """Whether a message is about `#define`: a comment in the grammar, of which the kernel tells where a name is used."""
+    return told.message.startswith("`#define`")
+
+
 MODULE_CALL = re.compile(rf"\b(?:{'|'.join(sorted(MODULES))})\.\w+ *\(")
 """`np.sum(...)`: the parser leaves the name to the checker, which says what to write; the editor knows no `.` there."""
 
@@ -56,6 +61,7 @@ MODULE_CALL = re.compile(rf"\b(?:{'|'.join(sorted(MODULES))})\.\w+ *\(")
 def parsed_tc(text: str) -> list[str]:
     """Codes of the errors of the parser, and of the checker where it speaks for the parser."""
     found = parse_tc(SourceText(text), own_operators(text)).diagnostics  # a reducer may be one of another cell
+    found = [d for d in found if not is_of_a_comment(d)]
     errors = (d for d in found if d.code.severity is codes.Severity.ERROR and d.code is not codes.UNSUPPORTED)
     own = [
         d.code.number for d in errors if not is_of_depth(d)
