@@ -48,12 +48,14 @@ TEXTS = {
 CASES = [(name, kind) for name in TEXTS for kind in KINDS if kind == "clamp" or "BORDER" in TEXTS[name]]
 
 
+@pytest.mark.some(3, ci=3)
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_derivatives_of_borders(name, kind):
     (given,) = defs_of("borders", TEXTS[name].replace("BORDER", kind))
     assert judge(given)
 
 
+@pytest.mark.some(3, ci=4)
 @pytest.mark.parametrize("kind", ["clamp", "reflect", "symmetric"])
 @pytest.mark.parametrize("name", ["stencil", "on data", "computed", "one end"])
 def test_only_the_ends_are_put_elsewhere(name, kind):
@@ -82,6 +84,7 @@ NO_POINTS = {
 }
 
 
+@pytest.mark.some(5, ci=5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NO_POINTS)
 @pytest.mark.parametrize("none", ["N", "K", "NK"])
