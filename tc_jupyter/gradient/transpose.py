@@ -6,7 +6,7 @@ element, it adds `0 <= i - k && i - k < N - 2 ? dY(i - k) * W(k) : 0` to `dX(i)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -28,6 +28,7 @@ from tc_jupyter.program import (
     variables,
     walk,
 )
+from tc_jupyter.program.factoring import factors_in
 from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import (
     Datum,
@@ -293,7 +294,7 @@ class _Solving:
             name for name, value in self.solved.items() if value != index_name(name + NEW) or self.inside(name, value)
         }
         inside, outside = list[Expr](), list[Expr]()
-        for factor in factors(self.part.value):
+        for factor in factors_in(self.part.value):
             used = any(isinstance(node, IndexVar) and node.name in moved for node in walk(factor))
             if not used and not isinstance(factor, Read | Const):
                 return None
@@ -367,15 +368,6 @@ def parts_of_number(
     plain = not any(isinstance(atom, Datum | Opaque) for atom in at.atoms())
     exact = one == 1 and step > 1 and lower.is_constant and upper - lower == step
     return (name, inner, step) if plain and exact and not others & {name, inner} else None
-
-
-def factors(value: Expr) -> Iterator[Expr]:
-    """What a product is made of."""
-    if isinstance(value, Binary) and value.op == "*":
-        yield from factors(value.left)
-        yield from factors(value.right)
-    else:
-        yield value
 
 
 def without_idle(points: Sequence[Point], others: Sequence[Expr], value: Expr) -> tuple[list[Point], Expr]:

@@ -50,7 +50,7 @@ def summed_first(
     Factors that are converted are left alone: the sum of some of them could be rounded, or wrap, in another type. What all results
     along an index have in common is the only factor of other operators.
     """
-    factors = tuple(_factors(value)) if operator == "+" else (value,)
+    factors = tuple(factors_in(value)) if operator == "+" else (value,)
     if len(factors) > 1 and any(isinstance(node, Cast) for node in factors):
         return None
     found = [index_names(factor) for factor in factors]
@@ -76,7 +76,8 @@ def product_of(factors: Sequence[Expr]) -> Expr:
     return reduce(lambda left, right: Binary("*", left, right, left.dtype), factors)
 
 
-def _factors(value: Expr) -> list[Expr]:
+def factors_in(value: Expr) -> list[Expr]:
+    """What a product is made of, from left to right."""
     if isinstance(value, Binary) and value.op == "*":
-        return [*_factors(value.left), *_factors(value.right)]
+        return [*factors_in(value.left), *factors_in(value.right)]
     return [value]
