@@ -10,9 +10,8 @@ Source: TVM, `reindex_cache_read`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, children, rebuild, walk
 from tc_jupyter.program.integers import has_read, index_names
@@ -174,13 +173,19 @@ def _not_negative(condition: Expr) -> frozenset[SizeExpr]:
             return frozenset()
 
 
-def _around(value: Expr, read: Read) -> Iterator[Expr]:
-    """The expressions around the first occurrence of a read, outermost first; those inside subscripts of others are left out."""
-    yield value
-    if value != read:
-        inside = () if isinstance(value, Read) else (child for child in children(value) if read in walk(child))
-        for child in islice(inside, 1):
-            yield from _around(child, read)
+def _around(value: Expr, read: Read) -> list[Expr]:
+    """The expressions around a read, wherever it stands, largest first; those inside subscripts of others are left out."""
+    found: list[tuple[int, Expr]] = []
+
+    def visit(node: Expr) -> tuple[int, bool]:
+        inside = [] if isinstance(node, Read) else [visit(child) for child in children(node)]
+        size, has = 1 + sum(size for size, _ in inside), node == read or any(has for _, has in inside)
+        if has:
+            found.append((size, node))
+        return size, has
+
+    visit(value)
+    return [node for _, node in sorted(found, key=lambda each: -each[0])]
 
 
 def reads_by_data(expr: Expr) -> bool:

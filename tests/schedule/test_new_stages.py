@@ -418,6 +418,11 @@ def test_one_of_several_accesses_reads_a_copy():
         ("Y(i,j) +=! exp(X(i,k)) / S(i) * W(k,j)", "exp(X(i,k)) / S(i)"),
         ("Y(i,j) +=! W(k,j) * (X(i,k) - S(i))", "(X(i,k) - S(i))"),
         ("Y(i,j) +=! exp(X(i,k)) * W(k,j) + X(i,k)", "exp(X(i,k))"),
+        (
+            "Y(i,j) +=! X(i,k) > 2 ? exp(X(i,k)) / S(i) * W(k,j) : 0",
+            "exp(X(i,k)) / S(i)",
+        ),  # not around the first `X(i,k)`
+        ("Y(i,j) +=! X(i,k) * W(k,j) + (X(i,k) + 1) * exp(X(i,k))", "(X(i,k) + 1) * exp(X(i,k))"),
         ("Y(i,j) +=! exp(X(i,k) * exp(W(k,j)))", None),
         ("Y(i,j) +=! X(i,k) * W(k,j)", None),
         ("Y(i,j) +=! double(X(i,k)) * W(k,j)", None),
