@@ -14,9 +14,9 @@ from functools import reduce
 from tc_jupyter.program import Binary, Call, Const, Expr, Read, children, rebuild, walk
 from tc_jupyter.program.integers import index_names
 
-from .arithmetic import over, times
+from .arithmetic import guarded, over, times
 from .partials import depends
-from .sharing import always, is_plain, may_have_a_name, temporary, with_temporaries
+from .sharing import Guards, guards, is_plain, may_have_a_name, temporary, told_by, with_temporaries
 from .steps import Array, Step, Steps, root
 
 
@@ -37,7 +37,7 @@ class _Naming:
     def __init__(self, step: Step, arrays: Mapping[str, Array], active: Container[str]) -> None:
         self.step, self.arrays, self.active = step, arrays, active
         self.names = frozenset(point.name for point in step.points)
-        self.always = always(step.value)
+        self.guards = guards(step.value)
         self.made: list[Step] = []
 
     def steps(self) -> Iterator[Step]:
@@ -47,16 +47,16 @@ class _Naming:
 
     def named_in(self, node: Expr) -> Expr:
         """The value with names for the largest parts that have fewer indices."""
-        if node not in self.always:
-            return node
-        if self.is_worth(node):
-            return self.named(node)
+        if self.is_worth(node) and (tests := told_by(node, self.guards[node])) is not None:
+            return self.named(node, tests)
         above, below = _factors(node)
         for name in sorted(self.names) if len(above) > 1 else ():
             inside, rest = _parted(above, name)
             under, others = _parted(below, name)
-            if inside and rest and self.is_worth(found := _quotient(inside, under)):
-                return _quotient([self.named(found), *map(self.named_in, rest)], others)
+            if not inside or not rest or not self.is_worth(found := _quotient(inside, under)):
+                continue
+            if (tests := told_by(found, self.guards[node])) is not None:
+                return _quotient([self.named(found, tests), *map(self.named_in, rest)], others)
         parts = children(node)
         return rebuild(node, tuple(map(self.named_in, parts))) if parts else node
 
@@ -68,9 +68,10 @@ class _Naming:
         slow = any(map(_is_slow, walk(node)))
         return (slow or len(reads) > 1) and depends(node, lambda read: root(read.tensor) in self.active)
 
-    def named(self, node: Expr) -> Expr:
-        """The name of a part, which has such parts itself."""
-        step, read = temporary(self.step, node, {*self.arrays, *(root(each.target) for each in self.made)})
+    def named(self, node: Expr, tests: Guards) -> Expr:
+        """The name of a part, which has such parts itself, behind conditions."""
+        taken = {*self.arrays, *(root(each.target) for each in self.made)}
+        step, read = temporary(self.step, guarded(tests, node), taken)
         self.made += _Naming(step, self.arrays, self.active).steps()
         return read
 

@@ -7,7 +7,8 @@ times. Short values stay as they are: what is written by hand is read again in t
 Backwards, a divisor of several active elements is named, too: `O(i, j) = I(i, j) / (P(i) + Q(j))` gives `dP` and `dQ` a sum of what
 the divisor gets, which is divided once. So is the operand of a function that takes long.
 
-A part becomes a temporary only where it is computed at every point and where no subscript leaves its array at any.
+A part becomes a temporary only where no subscript leaves its array at any point. What stands behind conditions in all places is 0
+where they do not hold: of `i != j ? 1 / D(i, j) : 0` the quotient has no derivative at `i == j`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,26 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import TypeAlias
 
-from tc_jupyter.program import Binary, Call, Const, Expr, IndexVar, Read, Select, children, rebuild, walk
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Const,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    children,
+    conjuncts,
+    negated,
+    rebuild,
+    walk,
+)
 from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import constant, nonnegative
 
+from .arithmetic import guarded
 from .partials import CHEAP_SLOPES, SLOPES_OF_VALUES, depends
 from .steps import Array, Bounds, Step, Steps, root, version
 
@@ -101,7 +117,7 @@ def _steep(value: Expr, active: Container[str]) -> frozenset[Expr]:
 
 def _named(step: Step, arrays: Mapping[str, Array], steep: Container[Expr]) -> Iterator[Step]:
     """The steps of temporaries, and the step that reads them."""
-    certain, uses, long = always(step.value), _uses(step.value), _is_long(step)
+    known, uses, long = guards(step.value), _uses(step.value), _is_long(step)
     taken = {*arrays}
     names: dict[Expr, Expr] = {}
     made: list[Step] = []
@@ -113,8 +129,9 @@ def _named(step: Step, arrays: Mapping[str, Array], steep: Container[Expr]) -> I
         below = children(node)
         new = rebuild(node, tuple([visit(child) for child in below])) if below else node
         again = long and uses[node] > 1 and sum(1 for _ in walk(node)) >= WORTH
-        if (again or node in steep) and node in certain and may_have_a_name(node, step, arrays):
-            part, new = temporary(step, new, taken)
+        worth = (again or node in steep) and may_have_a_name(node, step, arrays)
+        if worth and (tests := told_by(node, known[node])) is not None:
+            part, new = temporary(step, guarded(tuple(map(visit, tests)), new), taken)
             taken.add(root(part.target))
             made.append(part)
         names[node] = new
@@ -138,35 +155,48 @@ def _uses(expr: Expr) -> Counter[Expr]:
     return uses
 
 
-def always(expr: Expr) -> set[Expr]:
-    """What is computed at all values of its own indices: elsewhere a function may have no derivative, and there it gets none.
+Guards: TypeAlias = tuple[Expr, ...]
 
-    Behind `part == 0` it is what does not depend on `part`.
-    """
-    start = (expr, frozenset[str]())
-    waiting, seen, found = [start], {start}, {expr}
+
+def guards(expr: Expr) -> dict[Expr, Guards]:
+    """Of each part of a value, the conditions behind which it stands wherever it does; elsewhere nobody needs it."""
+    left, waiting = _uses(expr), [expr]
+    found: dict[Expr, Guards] = {expr: ()}
     while waiting:
-        node, chosen = waiting.pop()
-        for child, names in _inside(node, chosen):
-            if (child, names) not in seen:
-                seen.add((child, names))
-                waiting.append((child, names))
-                found |= {child} if not names & index_names(child) else set()
+        node = waiting.pop()
+        for child, tests in _inside(node):
+            behind = (*found[node], *(each for each in tests if each not in found[node]))
+            before = found.get(child)
+            found[child] = behind if before is None else tuple(each for each in before if each in behind)
+            left[child] -= 1
+            if not left[child]:
+                waiting.append(child)
     return found
 
 
-def _inside(node: Expr, chosen: frozenset[str]) -> Iterator[tuple[Expr, frozenset[str]]]:
-    """The operands, each with the indices that decide whether it is computed; without those that elements or sizes decide about."""
-    inside = children(node)
-    if isinstance(node, Binary) and node.op in ("&&", "||"):
-        inside = (node.left,)
-    elif isinstance(node, Select):
-        yield node.condition, chosen
-        names = index_names(node.condition)
-        inside = (node.then, node.otherwise) if names and not has_read(node.condition) else ()
-        chosen = chosen | names
-    for each in inside:
-        yield each, chosen
+def told_by(node: Expr, tests: Guards) -> Guards | None:
+    """Those conditions that decide whether a part is computed at an element of it; `None` if they have other indices.
+
+    At some values of other indices it is computed, if they alone decide. Of `i != j` and `X(i) > 0`, both decide about
+    `X(i) * Y(j)`, and about `X(i)` one cannot say.
+    """
+    own = index_names(node)
+    tests = tuple(each for each in tests if has_read(each) or not index_names(each) or index_names(each) & own)
+    return tests if all(index_names(each) <= own for each in tests) else None
+
+
+def _inside(node: Expr) -> Iterator[tuple[Expr, Guards]]:
+    """The operands, each with the conditions under which a choice computes it."""
+    match node:
+        case Binary(op="&&" | "||" as op, left=left, right=right):
+            yield left, ()
+            yield right, conjuncts(left if op == "&&" else negated(left))
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            yield condition, ()
+            yield then, conjuncts(condition)
+            yield otherwise, conjuncts(negated(condition))
+        case _:
+            yield from ((child, ()) for child in children(node))
 
 
 def may_have_a_name(node: Expr, step: Step, arrays: Mapping[str, Array]) -> bool:

@@ -85,7 +85,7 @@ def test_the_text_grows_with_the_value():
         ("exp(A(i) - B(j))", ""),  # its slope is its value
         ("max(A(i) - B(j), 0)", ""),
         ("(A(i) - B(j))/C(j)", ""),
-        ("(A(i) > 0 ? A(i)/(A(i) + B(j)) : 0)", ""),  # not divided at every point
+        ("(A(i) > 0 ? 2/(A(i) + B(j)) : 0)", "V = A(i) > 0.0 ? A(i) + B(j) : 0.0 where i in 0:N, j in 0:M"),
     ],
 )
 def test_a_slope_that_takes_long_is_found_once_for_several_elements(value, named):
