@@ -161,8 +161,8 @@ def many(start: int, count: int) -> None:
     each()
 
 
-@pytest.mark.some(40)
-@pytest.mark.parametrize("start", range(40))
+@pytest.mark.some(25)
+@pytest.mark.parametrize("start", range(25))
 def test_cpu_engine_computes_what_the_interpreter_computes(start):
-    """600 programs, in parts that run beside each other."""
+    """375 programs, in parts that run beside each other."""
     many(start, 15)

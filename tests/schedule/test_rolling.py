@@ -245,4 +245,4 @@ def test_values_do_not_change():
 
 @pytest.mark.slow
 def test_values_do_not_change_many():
-    assert sum(same_values(seed) is True for seed in range(12, 150)) > 25
+    assert sum(same_values(seed) is True for seed in range(12, 90)) > 14
