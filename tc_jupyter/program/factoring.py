@@ -8,6 +8,9 @@ Worked example: `E(i,l) +=! A(i,j) * B(j,k) * C(k,l)` has `I*J*K*L` points. `C(k
 
 `Y(n) +=! X(n,i) * S(i,j) * X(n,j)` has no such part. Still the sum over `j` can come first: it is a product of matrices, of which
 each element that is loaded is used in many points.
+
+A condition stands before a product as a factor does: `S(L(i)) +=! X(i,d)`, which combines where `L(i)` is the index of `S`, adds up
+the rows of `X` first, and then `N` numbers.
 """
 
 from __future__ import annotations
@@ -17,8 +20,41 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 
-from .expr import Binary, Cast, Expr
+from .expr import Binary, Cast, DType, Expr, Select
 from .integers import index_names
+from .points import identity_of, points_of
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Factors of one type, in order, at the points at which tests hold."""
+
+    tests: tuple[Expr, ...]
+    factors: tuple[Expr, ...]
+
+    @property
+    def names(self) -> list[frozenset[str]]:
+        """The indices of each."""
+        return [index_names(each) for each in (*self.tests, *self.factors)]
+
+    @property
+    def rank(self) -> int:
+        """The most indices of one factor."""
+        return max((len(index_names(each)) for each in self.factors), default=0)
+
+    def split(self, index: str) -> tuple[Product, Product]:
+        """What has an index, and the others."""
+        own, others = ([each for each in self.tests if (index in index_names(each)) is has] for has in (True, False))
+        mine, rest = ([each for each in self.factors if (index in index_names(each)) is has] for has in (True, False))
+        return Product(tuple(own), tuple(mine)), Product(tuple(others), tuple(rest))
+
+    def value(self, operator: str) -> Expr:
+        """What an operator combines."""
+        product = product_of(self.factors)
+        if not self.tests:
+            return product
+        condition = reduce(lambda left, right: Binary("&&", left, right, DType.BOOL), self.tests)
+        return Select(condition, product, identity_of(operator, product.dtype), product.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +62,16 @@ class Factored:
     """How to write a sum of products as two statements.
 
     Attributes:
-        factors: all factors of the product, in order.
-        first: the places of the factors that the first statement combines.
+        first: what the first statement combines.
+        others: what the second one does, beside the results of the first one.
         over: the reduction indices of the first statement.
         kept: the indices of its result, in the order of the statement's indices.
         indices: of the first statement, and of the second one.
         reuses: whether elements that are loaded are used in many points of the first statement, and not in many of the one.
     """
 
-    factors: tuple[Expr, ...]
-    first: tuple[int, ...]
+    first: Product
+    others: Product
     over: tuple[str, ...]
     kept: tuple[str, ...]
     indices: tuple[frozenset[str], frozenset[str]]
@@ -50,19 +86,22 @@ def summed_first(
     Factors that are converted are left alone: the sum of some of them could be rounded, or wrap, in another type. What all results
     along an index have in common is the only factor of other operators.
     """
-    factors = tuple(factors_in(value)) if operator == "+" else (value,)
-    if len(factors) > 1 and any(isinstance(node, Cast) for node in factors):
+    tests, value = points_of(value, operator)
+    whole = Product(tests, tuple(factors_in(value)) if operator == "+" else (value,))
+    if len(whole.factors) > 1 and any(isinstance(node, Cast) for node in whole.factors):
         return None
-    found = [index_names(factor) for factor in factors]
-    first = tuple(number for number, names in enumerate(found) if index in names)
-    inside = frozenset[str]().union(*(found[number] for number in first))
-    outside = frozenset(output).union(*(names for number, names in enumerate(found) if number not in first))
+    first, others = whole.split(index)
+    if not first.factors or (
+        first.tests and others.factors
+    ):  # what a test leaves out is 0, and nothing else multiplies it
+        return None
+    inside, outside = frozenset[str]().union(*first.names), frozenset(output).union(*others.names)
     over = tuple(name for name in reduction if name in inside and name not in outside)
     kept = tuple(name for name in (*output, *reduction) if name in inside and name not in over)
-    reuses = _reuse([found[number] for number in first], kept) and not _reuse(found, output)
-    if not first or (outside <= inside and not (reuses and over)):
+    reuses = _reuse(first.names, kept) and not _reuse(whole.names, output)
+    if outside <= inside and not (reuses and over):
         return None
-    return Factored(factors, first, over, kept, (inside, outside.union(kept)), reuses)
+    return Factored(first, others, over, kept, (inside, outside.union(kept)), reuses)
 
 
 def _reuse(factors: Sequence[frozenset[str]], results: Sequence[str]) -> bool:

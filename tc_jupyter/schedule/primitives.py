@@ -33,19 +33,19 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     Unary,
+    children,
     factors_of,
     identity_of,
     int64,
     keeps,
     keeps_values,
     places,
-    product_of,
     rewrite,
     summed_first,
     walk,
     without_factors,
 )
-from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.program.typing import cast
 from tc_jupyter.ranges import Box, SizeExpr, constant, from_expr, nonnegative, step_of, to_expr, to_python
 
@@ -67,7 +67,7 @@ from .placement import (
     readers_outside,
     shared_depth,
 )
-from .reindexing import operand, value_of
+from .reindexing import operand, reads_by_data, value_of
 from .rolling import window_problem
 from .running import in_block, running_of
 from .sized import with_sizes
@@ -1331,7 +1331,7 @@ def _looks_at_points(graph: StageGraph, stage: Stage) -> bool:
 
 
 def is_plain(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a stage is as it was written, computes in the type of its results, and no point decides about what is read."""
+    """Whether a stage is as it was written, computes in the type of its results, and leaves no access to its points to check."""
     statement, dtype = stage.statement, graph.program.tensor(stage.target).dtype
     return (
         graph.is_free(stage.name)
@@ -1345,7 +1345,7 @@ def is_plain(graph: StageGraph, stage: Stage) -> bool:
             or stage.limits
         )
         and statement.value.dtype is dtype.compute is dtype
-        and not any(read.tensor == stage.target or any(map(has_read, read.indices)) for read in statement.reads())
+        and not any(read.tensor == stage.target for read in statement.reads())
         and not _looks_at_points(graph, stage)
     )
 
@@ -1355,6 +1355,8 @@ def terms_of(graph: StageGraph, stage: Stage) -> tuple[Expr, ...]:
     statement = stage.statement
     updates = not statement.reduction_indices  # each element once
     if not (statement.initialize or updates) or statement.operator == "=" or not is_plain(graph, stage):
+        return ()
+    if reads_by_data(statement.value):
         return ()
     ends = [root.dom for root in stage.roots if root.kind != "output"]
     if not all(low.is_constant and high.is_constant for low, high in ends) or (ends and statement.operator != "+"):
@@ -1510,8 +1512,6 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         )
     name, statement, roots = _fresh(graph, f"{stage}.part"), old.statement, {root.name: root for root in old.roots}
     read = Read(name, tuple(IndexVar(index) for index in two.kept), statement.value.dtype)
-    inner = [two.factors[number] for number in two.first]
-    outer = [each for number, each in enumerate((read, *two.factors)) if number - 1 not in two.first]
     kept = tuple(replace(roots[index], kind="output") for index in two.kept)
     part = replace(
         statement,
@@ -1521,7 +1521,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
             _given(root.name, root.dom, root.kind) for root in (*kept, *(roots[index] for index in two.over))
         ),
         operator=statement.operator if two.over else "=",
-        value=product_of(inner),
+        value=two.first.value(statement.operator),
         initialize=bool(two.over),
         accumulate=False,
         text=f"{name}{_subscripts(kept)}: factors with `{axis}` in `{shown_line(statement.text)}`",
@@ -1529,7 +1529,7 @@ def factor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     rest = replace(
         statement,
         indices=tuple(index for index in statement.indices if index.name not in two.over),
-        value=product_of(outer),
+        value=replace(two.others, factors=(read, *two.others.factors)).value(statement.operator),
     )
     if not rest.reduction_indices and not _onto_present(rest):
         rest = replace(rest, operator="=", initialize=False)
@@ -1546,13 +1546,19 @@ def factored(graph: StageGraph, stage: Stage, axis: str) -> Factored | None:
     domains = [root.dom for root in stage.roots]
     if stage.statement.block or not is_plain(graph, stage) or any(low.indices | high.indices for low, high in domains):
         return None
-    all_read = all(nonnegative(high - low - 1) for low, high in domains)
-    if not all_read and not all(is_inside(graph.boxes, stage, read) for read in stage.statement.reads()):
-        return None
     outputs, reductions = (
         [root.name for root in stage.roots if (root.kind == "output") is output] for output in (True, False)
     )
-    return summed_first(stage.statement.value, stage.statement.operator, outputs, reductions, axis)
+    two = summed_first(stage.statement.value, stage.statement.operator, outputs, reductions, axis)
+    if two is None:
+        return None
+    where = {place for _, place in places(stage.statement)}  # these tests leave out no point
+    guarded = any(not where & {*children(test)} for test in two.others.tests)
+    more = (*two.first.tests, *two.first.factors) if guarded else ()  # what is computed at points where it was not
+    if not all(nonnegative(high - low - 1) for low, high in domains):
+        more = (stage.statement.value,)
+    reads = (node for each in more for node in walk(each) if isinstance(node, Read) and node.indices)
+    return two if all(is_inside(graph.boxes, stage, read) for read in reads) else None
 
 
 def factors_out(graph: StageGraph, stage: Stage) -> tuple[Expr, tuple[tuple[str, Expr], ...]]:

@@ -80,8 +80,54 @@ def test_a_part_that_sums_nothing_is_no_sum():
         ("float(N,D) X, float(D,D) S) -> (Y) { Y(n) +=! (X(n,i) - 1) * S(i,j) * (X(n,j) - 1) }", 1),
         ("float(N,I) X, float(N,J) Z, float(I,J,K) T) -> (Y) { Y(n,k) +=! X(n,i) * Z(n,j) * T(i,j,k) }", 0),
         ("float(N,I) X, float(N,J) Z, float(N,I,J) T) -> (Y) { Y(n) +=! X(n,i) * Z(n,j) * T(n,i,j) }", 0),
+        # where a point goes does not depend on all of its indices
+        ("float(N,D) X, int32(N) L, float(M) Z) -> (float(M) S) { S(L(i)) +=! X(i,d) * X(i,d) }", 1),
+        ("float(N,D) X, int32(N) L, float(M,D) W) -> (float(M) S) { S(L(i)) max=! X(i,d) - W(L(i),d) }", 1),
+        ("float(N,D) X, int32(N) L, float(M) Z) -> (float(M,D) S) { S(L(i),d) +=! X(i,d) }", 0),
+        ("float(N,J) X, float(N,K) Z, float(N) c) -> (Y) { Y(n,k) +=! c(n) > 0 ? X(n,j) * Z(n,k) : 0 }", 1),
+        (
+            "float(N,J) X, float(N,K) Z) -> (Y) { Y(n,k) +=! X(n,j) > 0 ? X(n,j) * Z(n,k) : 0 }",
+            0,
+        ),  # nothing times infinity
+        ("float(J) X, float(N,K) Z) -> (Y) { Y(n,k) +=! n > 0 ? X(j) * Z(n-1,k) : 0 where n in 0:N, j in 0:J }", 1),
+        ("float(N,J) X, float(K) Z) -> (Y) { Y(n,k) +=! n > 0 ? X(n-1,j) * Z(k) : 0 where n in 0:N, k in 0:K }", 0),
     ],
 )
 def test_parts_are_made_where_they_are_cheaper(text: str, parts: int, kind: str) -> None:
     steps = default_schedule(*program_of(f"def f({text}"), target_of(kind)).to_python()
     assert steps.count(".factor(") == parts, steps
+
+
+def test_what_a_condition_leaves_out_may_be_infinite():
+    text = """def f(double(N,J) X, double(N,K) Z, double(N) c, int32(N) L) -> (A, B, double(N) S) {
+        A(n,k) +=! c(n) > 0 ? X(n,j) * Z(n,k) : 0
+        B(n,k) +=! X(n,j) > 1 ? X(n,j) * Z(n,k) : 0
+        S(L(n)) +=! c(n) > 0 ? X(n,j) : 0
+    }"""
+    X, Z = np.array([[np.inf, 1.0], [2.0, 3.0], [0.5, 1.0]]), np.array([[np.nan], [4.0], [np.inf]])
+    arrays = X, Z, np.array([0.0, 1.0, 0.0]), np.array([1, 0, 1], np.int32)
+    f = tc.compile(text, target="cpu").f
+    with pytest.raises(CompileError, match="no factors"):
+        f.schedule().factor("B", "j")
+    A, B, S = f.with_schedule(f.schedule().factor("A", "j").factor("S", "j"))(*arrays)
+    np.testing.assert_array_equal(A, [[0], [20], [0]])
+    np.testing.assert_array_equal(B, [[np.nan], [20], [0]])
+    np.testing.assert_array_equal(S, [5, 0, 0])
+
+
+def test_a_condition_keeps_what_it_stands_before_inside_of_its_array():
+    """`W(n-1,j)` is looked at behind `n > 0` alone."""
+    text = "def f(double(N,J) X, double(N,J) W) -> (Y) { Y(n) +=! n > 0 && W(n-1,j) > 1 ? X(n,j) : 0 where n in 0:N }"
+    f = tc.compile(text, target="cpu").f
+    with pytest.raises(CompileError, match="no factors"):
+        f.schedule().factor("Y", "j")
+    np.testing.assert_array_equal(f(np.ones((3, 2)), np.array([[1.0, 2], [3, 4], [5, 6]])), [0, 1, 2])
+
+
+def test_points_look_for_themselves_whether_they_leave_the_result():
+    """A row of which no point counts may say that it goes nowhere."""
+    text = "def f(double(N,J) X, int32(N) L, double(M) Z) -> (double(M) S) { S(L(n)) +=! X(n,j) where X(n,j) > 0 }"
+    f = tc.compile(text, target="cpu").f
+    arrays = np.array([[1.0, -1.0], [-2.0, -3.0], [5.0, 7.0]]), np.array([1, 99, 1], np.int32), np.zeros(2)
+    assert ".factor(" not in f.default_schedule(*arrays).to_python()
+    np.testing.assert_array_equal(f(*arrays), [0, 13])

@@ -18,8 +18,7 @@ from collections.abc import Iterable
 from math import prod
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Expr, IndexVar
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program import IndexVar
 from tc_jupyter.ranges import MANY, Facts, fact_of
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.primitives import MOST_TERMS, factored, factors_out, terms_of
@@ -74,14 +73,11 @@ def _summed_first(graph: StageGraph, stage: Stage, facts: Facts) -> str | None:
         + points(two.indices[1])
         + points(two.kept)
         for axis, two in ways.items()
-        if two is not None and len(two.kept) <= max(len(stage.statement.output_indices), *map(_rank, two.factors))
+        if two is not None
+        and len(two.kept) <= max(len(stage.statement.output_indices), two.first.rank, two.others.rank)
     }
     best = min(costs, key=lambda axis: costs[axis], default=None)
     return best if best is not None and 2 * costs[best] <= points(lengths) else None
-
-
-def _rank(value: Expr) -> int:
-    return len(index_names(value))
 
 
 def _written_out(schedule: Schedule, name: str, target: Target) -> Schedule | None:
