@@ -1191,8 +1191,8 @@ class Function:
         """
         definition = self._known(arrays)
         target = target_of(engine_of(self._options.target, "cpu"))
-        known = self._sizes(arrays, sizes) if arrays or sizes else None
-        return default_schedule(definition.program, definition.found.ranges, target, known)
+        constants, facts = definition.facts(self._sizes(arrays, sizes), target.kind) if arrays or sizes else ((), ())
+        return default_schedule(definition.program, definition.found.ranges, target, {**dict(constants), **dict(facts)})
 
     def on(self, target: str) -> Function:
         """The same function on another engine: `cpu`, `cuda` or `interpreter`.

@@ -392,9 +392,10 @@ class Definition:
     def size_class(self, sizes: Mapping[str, int], engine: str, inputs: Inputs | None = None) -> SizeClass:
         """What the code of this call assumes of its sizes: constants, facts of others, and the checks that pass."""
         checked = self.options.check == "all" and engine != "interpreter"
-        return (*self._facts(sizes, engine), self.numbers.passed(sizes, inputs) if checked else ())
+        return (*self.facts(sizes, engine), self.numbers.passed(sizes, inputs) if checked else ())
 
-    def _facts(self, sizes: Mapping[str, int], engine: str) -> SizeFacts:
+    def facts(self, sizes: Mapping[str, int], engine: str) -> SizeFacts:
+        """The sizes for which the code of this call is made, and what it relies on of others."""
         if self.options.specialize:
             return self._constants(sizes), ()
         if not self.by_class or engine == "interpreter":

@@ -24,13 +24,13 @@ class Fact(NamedTuple):
     Attributes:
         least, most: the ends, both included; `None`: there is none. A size of 0 has the facts of larger ones: no loop over it runs.
         multiple: a number that divides it.
-        sparse: it is one of an array with more elements than points that go to them.
+        parts: of an array whose elements data chooses: in how many parts the points for them are best taken; 1: as a whole.
     """
 
     least: int = 1
     most: int | None = None
     multiple: int = 1
-    sparse: bool = False
+    parts: int = 1
 
     @property
     def fixed(self) -> bool:

@@ -16,7 +16,6 @@ from .templates import contraction, pixels, reduction, scatter
 Sized = tuple[str, int]
 Known = tuple[str, Fact]
 _FEW = Fact(1, tuning.FEW - 1)
-_SPARSE = Fact(sparse=True)
 _ANY_LARGE = Fact(tuning.TOLD_APART + 1)
 
 
@@ -31,7 +30,8 @@ class SizeClasses:
     multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
     above; of others those above 64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and
     where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Of targets
-    whose elements data chooses it is kept whether there are many for each point. Other programs without reductions have one class.
+    whose elements data chooses it is kept in how many parts the points are taken, a power of two. Other programs without reductions
+    have one class.
 
     What the program alone tells is found once, since every call with new sizes asks for its class.
     """
@@ -94,7 +94,7 @@ class SizeClasses:
     def __call__(self, sizes: Mapping[str, int]) -> tuple[tuple[Sized, ...], tuple[Known, ...]]:
         """Names with values that the code for a call of these sizes is made for, and names with what else it relies on."""
         counted = self._counted(sizes) if self.kind == "cuda" else frozenset[str]()
-        many = self._many(sizes) if self.scattered else frozenset[str]()
+        parts = self._parts(sizes) if self.scattered else dict[str, int]()
         constants: list[Sized] = []
         facts: list[Known] = []
         for name in self.sizes:
@@ -104,11 +104,12 @@ class SizeClasses:
             if value <= tuning.FEW and self._is_constant(name, value):
                 constants.append((name, value))
             elif name in self.few and value < tuning.FEW:
-                facts.append((name, _SPARSE if name in many else _FEW))
+                facts.append((name, Fact() if parts.get(name) == 1 else _FEW))
             else:
                 short = next((most for most in self.short.get(name, ()) if value <= most), 0)
                 if short or name in self.shaped or name in self.turned or name in counted:
-                    facts.append((name, _SPARSE if name in many else self._fact(name, value, short, name in counted)))
+                    fact = Fact() if parts.get(name) == 1 else self._fact(name, value, short, name in counted)
+                    facts.append((name, fact._replace(parts=parts.get(name, 1))))
         return tuple(constants), tuple(facts)
 
     def _is_constant(self, name: str, value: int) -> bool:
@@ -127,9 +128,13 @@ class SizeClasses:
             return Fact(1, short) if short else _whole(value)
         return exactly(value) if value <= slid else _interval(value)
 
-    def _many(self, sizes: Mapping[str, int]) -> frozenset[str]:
-        """The sizes of targets that are many for each point whose data chooses one."""
-        return frozenset[str]().union(*(scatter.sizes_of_many(each, found, sizes) for each, found in self.scattered))
+    def _parts(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Of each size of targets whose elements data chooses, the parts in which their points are taken: the fewest of all."""
+        found = dict[str, int]()
+        for statement, indices in self.scattered:
+            names, number = scatter.parts_of_points(statement, indices, sizes)
+            found |= {name: min(number, found.get(name, number)) for name in names}
+        return found
 
     def _counted(self, sizes: Mapping[str, int]) -> frozenset[str]:
         """The sizes of sums with few results."""

@@ -59,3 +59,20 @@ def test_classes_of_rows(length, most):
     once = program_of(CELLS["rows"])
     assert once is not None
     assert row_class(*once, {"M": 5, "N": length}) == ()
+
+
+@pytest.mark.parametrize(
+    ("points", "parts"), [(0, 1), (31_999, 1), (32_000, 2), (127_999, 4), (128_000, 8), (256_000, 16), (10**9, 16)]
+)
+def test_each_part_of_a_scatter_has_sixteen_points_for_each_element(points, parts):
+    """Rows of their own for 16 parts of 20 points each took twice the time of one loop."""
+    sizes = {"E": points, "N": 1000, "D": 32}
+    f = tc.compile(
+        "def f(int32(E) I, float(E,D) X, float(N) Z) -> (float(N,D) Y) { Y(I(e),d) +=! X(e,d) }", target="cpu"
+    ).f
+    _, facts = SizeClasses(f.program, f.analysis.ranges)(sizes)
+    assert dict(facts)["N"].parts == parts
+    shared = [step for step in f.default_schedule(**sizes).steps if step.name == "rfactor"]
+    assert bool(shared) == (parts > 1)
+    if shared:
+        assert f".split('Y', 'e', nparts={parts})" in f.default_schedule(**sizes).to_python()

@@ -71,12 +71,14 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     elements = elements_of(stage)
     initialized = stage.statement.initialize or stage.statement.accumulate
     if initialized and (elements is not None and elements <= tuning.CACHED):
-        return _in_parts(
-            schedule, name, points, chosen, rows, max(tuning.PART, _power(tuning.ONCE_IN * elements)), target
-        )
-    names = {size for root in stage.roots if root.name in chosen for size in root.extent.names}
-    if initialized and elements is None and all(size in facts and not facts[size].sparse for size in names):
-        return _in_parts(schedule, name, points, chosen, rows, None, target)
+        length = max(tuning.PART, _power(tuning.ONCE_IN * elements))
+        schedule = schedule.split(name, points[0], length if len(points) == 1 else max(1, length >> 6))
+        return _in_parts(schedule, name, points, chosen, rows, target)
+    sizes = {size for root in stage.roots if root.name in chosen for size in root.extent.names}
+    number = min((facts[size].parts if size in facts else 1 for size in sizes), default=1)
+    if initialized and elements is None and number > 1:
+        schedule = schedule.split(name, points[0], nparts=number)
+        return _in_parts(schedule, name, points, chosen, rows, target)
     return _owned(schedule, name, points, chosen, rows, target) if rows else schedule
 
 
@@ -140,13 +142,18 @@ def _in_turns(stage: Stage, last: str, points: list[str], target: Target) -> tup
     return vector, unit
 
 
-def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Mapping[str, int]) -> set[str]:
-    """The sizes of a target that has more than one element for 16 points, or row for so many rows, at these sizes of a call."""
+def parts_of_points(
+    statement: Statement, indices: Iterable[IndexRange], sizes: Mapping[str, int]
+) -> tuple[set[str], int]:
+    """The sizes of a target, and in how many parts its points are best taken at these sizes of a call.
+
+    Each part has elements of its own, or rows, which are set and combined: it has 16 points for each of them.
+    """
     elements, points, names = 1, 1, set[str]()
     placed = {index.name for index, _ in statement.computed}
     for each in indices:
         if each.lower is None or each.upper is None or not each.extent.names <= sizes.keys():
-            return set()
+            return set(), 1
         if each.kind == "output" and each.index not in placed:
             continue
         length = each.extent.evaluate(sizes)
@@ -154,7 +161,8 @@ def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Ma
             elements, names = elements * length, names | each.extent.names
         else:
             points *= length
-    return names if elements * tuning.ONCE_IN > points else set()
+    most = points // max(1, elements * tuning.ONCE_IN)
+    return names, min(tuning.PARTS, 1 << max(0, most.bit_length() - 1))
 
 
 def elements_of(stage: Stage) -> int | None:
@@ -174,15 +182,10 @@ def _in_parts(
     points: list[str],
     placed: tuple[str, ...],
     rows: list[str],
-    length: int | None,
     target: Target,
 ) -> Schedule:
-    """Parts of the points, or of the outermost loop over them, each with elements of its own; then all parts in order."""
+    """The parts of the outermost loop over points, each with elements of its own; then all parts in order."""
     first, elements = points[0], [*placed, *rows]
-    if length is None:
-        schedule = schedule.split(name, first, nparts=tuning.PARTS)
-    else:
-        schedule = schedule.split(name, first, length if len(points) == 1 else max(1, length >> 6))
     outer = f"{first}.outer"
     schedule, parts = added(schedule, schedule.rfactor(name, outer))
     inside = [f"{first}.inner", *points[1:]]
@@ -255,4 +258,4 @@ def _owned(
     return _along_rows(schedule.parallel(name, f"{first}.outer"), name, rows, target)
 
 
-__all__ = ["asked", "default", "elements_of", "placed", "placed_by_data", "sizes_of_many"]
+__all__ = ["asked", "default", "elements_of", "parts_of_points", "placed", "placed_by_data"]
