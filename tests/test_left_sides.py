@@ -224,6 +224,13 @@ def test_no_element_at_all():
     assert caught.value.diagnostic.code.number == "TC601"
 
 
+def test_a_target_whose_length_is_no_number_but_0_gets_no_point():
+    f = tc.compile(
+        "def f(float(N) X, int32(N) I) -> (Y) { Y(k) = 0 where k in N:N  Y(I(i)) += X(i) where I(i) < 0 }", target="cpu"
+    ).f
+    assert f(np.ones(3, np.float32), np.arange(3, dtype=np.int32)).shape == (0,)
+
+
 def test_empty_targets_do_not_look_for_points():
     """Where a size is 0 there is other code: it does not pass all elements for each point either."""
     text = (

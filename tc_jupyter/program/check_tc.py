@@ -1188,9 +1188,13 @@ class _DefChecker:
         """Whether the fold may combine into its target: one component, in the type of the target."""
         if len(reducer.types) != 1:
             return False
-        info, declared = self.scope.tensors.get(node.target.name), self.declared.get(node.target.name)
         (own,) = reducer.types
-        return own is (info.dtype if info is not None and info.dtype is not None else declared[0] if declared else own)
+        return own is (self.type_of_target(node.target.name) or own)
+
+    def type_of_target(self, name: str) -> DType | None:
+        """The type of a tensor that is written, if a statement before or the signature tells it."""
+        info, declared = self.scope.tensors.get(name), self.declared.get(name)
+        return info.dtype if info is not None and info.dtype is not None else declared[0] if declared else None
 
     def through_state(self, node: tree.Comprehension, reducer: Reducer) -> bool:
         """Whether the statements of a fold over a state have a meaning."""
@@ -1329,11 +1333,12 @@ class _DefChecker:
             message = f"`{node.operator}` takes powers of floats, and this is `{dtype.value}`"
             self.scope.report(codes.TYPE_MISMATCH, node.value.span, message, fix=fix)
             return False
-        found = self.checked(logsums.sum_of_powers(node, total, most, dtype), named=node.target.name)
+        own = max(dtype, self.type_of_target(node.target.name) or dtype, key=lambda each: each.bits)
+        found = self.checked(logsums.sum_of_powers(node, total, most, own.compute), named=node.target.name)
         if found is None:
             return False
         node = replace(node, indices=self.elements_of(found, node))
-        return self.checked(logsums.logarithm(node, total, most, dtype), named=node.target.name) is not None
+        return self.checked(logsums.logarithm(node, total, most, own.compute, own), named=node.target.name) is not None
 
     def elements_of(self, statement: Statement, node: tree.Comprehension) -> tuple[tree.Expression, ...] | None:
         """The indices of all elements of a target whose left side may hold expressions."""

@@ -28,7 +28,7 @@ def largest(node: tree.Comprehension, target: tree.Name) -> tree.Comprehension:
 
 
 def sum_of_powers(node: tree.Comprehension, target: tree.Name, most: tree.Name, dtype: DType) -> tree.Comprehension:
-    """`L.sum(n) +=! exp(X(n, m) - L.max(n))`, in 32 bits at least."""
+    """`L.sum(n) +=! exp(X(n, m) - L.max(n))` in a type in which one computes, that of the result if it has more bits."""
     place = node.value.span
     value = _wide(node.value, dtype)
     difference = tree.Binary("-", value, _finite(node, most, dtype), place, place)
@@ -36,13 +36,15 @@ def sum_of_powers(node: tree.Comprehension, target: tree.Name, most: tree.Name, 
     return replace(node, target=target, operator="+=!", value=power, clauses=needed(node.clauses, [node.value]))
 
 
-def logarithm(node: tree.Comprehension, total: tree.Name, most: tree.Name, dtype: DType) -> tree.Comprehension:
-    """`L(n) = L.max(n) + log(L.sum(n))`, in the type of the value."""
+def logarithm(
+    node: tree.Comprehension, total: tree.Name, most: tree.Name, dtype: DType, own: DType
+) -> tree.Comprehension:
+    """`L(n) = L.max(n) + log(L.sum(n))` in the same type, and as the result is stored."""
     place, left = node.value.span, {index.name for index in node.indices or () if isinstance(index, tree.Name)}
     log = _applied("log", element(total, node.indices, place), place)
     whole: tree.Expression = tree.Binary("+", _finite(node, most, dtype), log, place, place)
-    if dtype.bits == 16:
-        whole = _applied(dtype.value, whole, place)
+    if own is not dtype:
+        whole = _applied(own.value, whole, place)
     ranges = tuple(each for each in node.clauses if isinstance(each, tree.Where) and each.index.name in left)
     return replace(node, operator="=", value=whole, clauses=ranges, matched=None)
 
@@ -56,7 +58,7 @@ def _finite(node: tree.Comprehension, most: tree.Name, dtype: DType) -> tree.Exp
 
 
 def _wide(value: tree.Expression, dtype: DType) -> tree.Expression:
-    return _applied("float32", value, value.span) if dtype.bits == 16 else value
+    return _applied(dtype.value, value, value.span)
 
 
 def _applied(function: str, value: tree.Expression, place: Span) -> tree.Expression:

@@ -22,3 +22,11 @@ def test_the_logarithm_of_a_sum_of_powers(target, dtype, near):
         np.testing.assert_allclose(found[2], np.logaddexp.reduce(columns, axis=0), rtol=near)
     np.testing.assert_allclose(f(np.zeros((2, 3), dtype))[0], np.full(2, np.log(3)), rtol=near)
     np.testing.assert_array_equal(f(np.zeros((0, 3), dtype))[1], -np.inf)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("text", ["-> (double T) { T lse=! X(i) }", "-> (T) { T = double(X(0))  T lse=! X(i) }"])
+def test_it_is_computed_in_the_type_of_the_result(target, text):
+    """As a sum is."""
+    f = tc.compile(f"def f(float(N) X) {text}", target=target).f
+    assert float(f(np.array([1, 0], np.float32))) == pytest.approx(np.log(1 + np.e), rel=1e-15)

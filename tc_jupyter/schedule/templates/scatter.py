@@ -70,7 +70,7 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
         return _gathered(schedule, stage, points, outputs)
     elements = elements_of(stage)
     initialized = stage.statement.initialize or stage.statement.accumulate
-    if initialized and (elements is not None and elements <= tuning.CACHED):
+    if initialized and elements is not None and 0 < elements <= tuning.CACHED:
         length = max(tuning.PART, _power(tuning.ONCE_IN * elements))
         schedule = schedule.split(name, points[0], length if len(points) == 1 else max(1, length >> 6))
         return _in_parts(schedule, name, points, chosen, rows, target)
