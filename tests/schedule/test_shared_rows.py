@@ -22,6 +22,9 @@ APART = {
     "rows and columns": "def f(float(N,M) X) -> (s, q) { s(i) +=! X(i,j)  q(j) +=! X(i,j) }",
     "other rows": "def f(float(N,M) X, float(N,M) Z) -> (s, q) { s(i) +=! X(i,j)  q(i) +=! Z(i,j) }",
     "a later row": "def f(float(N,N) X) -> (s, q) { s(i) +=! X(i,j)  q(i) +=! X(i,j) * s(j) }",
+    "a row again and again": """def f(float(N,M) X, float(N,M) Z) -> (s, q) {
+        s(i) max=! max(X(i,j), Z(k,j))  q(i) min=! max(X(i,j), -Z(k,j))
+    }""",
     "one element": "def f(float(N) X) -> (a, b) { a(i) = X(i) + 1  b(i) = X(i) * 2 }",
 }
 

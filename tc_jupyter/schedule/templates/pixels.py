@@ -130,10 +130,24 @@ def summed(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sched
 
 
 def _sums_values(schedule: Schedule, stage: Stage, target: Target) -> bool:
-    statement, free = stage.statement, schedule.graph.is_free(stage.name)
-    few = bool(statement.output_indices) and constant_extent(stage, statement.output_indices[-1].name) in PIXEL
-    sums = statement.combine is None and _along(schedule, stage, target) is not None
-    return free and few and sums
+    if stage.statement.combine is not None or not schedule.graph.is_free(stage.name):
+        return False
+    along = _along(schedule, stage, target)
+    return along is not None and bool(_values(stage, along))
+
+
+def _values(stage: Stage, along: str) -> tuple[str, ...]:
+    """The index of few results, or the steps over few values beside which something is computed that does not depend on them.
+
+    What would be computed for each of these steps, as a distance between points is, is then computed once for a vector of points.
+    """
+    outputs = [index.name for index in stage.statement.output_indices]
+    if outputs and constant_extent(stage, outputs[-1]) in PIXEL:
+        return (outputs[-1],)
+    steps = (index.name for index in stage.statement.reduction_indices)
+    few = tuple(name for name in steps if name != along and constant_extent(stage, name) in PIXEL)
+    moving = [names for read in stage.statement.reads() if along in (names := index_names(read))]
+    return few if outputs and any(not names & {*few} for names in moving) else ()
 
 
 def _along(schedule: Schedule, stage: Stage, target: Target) -> str | None:
@@ -153,28 +167,29 @@ def _summed(schedule: Schedule, stage: Stage, target: Target) -> Schedule | None
     name, along = stage.name, _along(schedule, stage, target)
     if along is None:
         return None
-    *outer, value = (index.name for index in stage.statement.output_indices)
-    rest = [index.name for index in stage.statement.reduction_indices if index.name != along]
+    values = _values(stage, along)
+    outer = [index.name for index in stage.statement.output_indices if index.name not in values]
+    rest = [index.name for index in stage.statement.reduction_indices if index.name not in (along, *values)]
     splits = {along: lanes_of(schedule, stage, target)}
-    found, inner = _together(stage, outer, value, target), list[str]()
+    found, inner = _together(stage, outer, values, target), list[str]()
     if found is not None:
         together, splits[together] = found
         outer[outer.index(together)], inner = f"{together}.outer", [f"{together}.inner"]
-    form = Form(splits, outer, (*rest, f"{along}.outer"), (*inner, value), f"{along}.inner")
+    form = Form(splits, outer, (*rest, f"{along}.outer"), (*inner, *values), f"{along}.inner")
     return formed(schedule, name, form)
 
 
-def _together(stage: Stage, outer: list[str], value: str, target: Target) -> tuple[str, int] | None:
+def _together(stage: Stage, outer: list[str], values: tuple[str, ...], target: Target) -> tuple[str, int] | None:
     """An index of the results, some of whose sums are added up together, and of how many: what they share is read once.
 
     The operand with the values does not have it, another one does. The sums, the values and one element of the other operand are in
     registers.
     """
-    values = constant_extent(stage, value) or 1
-    fitting = [each for each in (tuning.FEW, tuning.ABREAST) if (each + 1) * values < target.vector_registers]
+    number = prod(constant_extent(stage, value) or 1 for value in values)
+    fitting = [each for each in (tuning.FEW, tuning.ABREAST) if (each + 1) * number < target.vector_registers]
     reads = [read for read in stage.statement.reads() if read.indices]
     used = [{name for index in read.indices for name in from_expr(index).indices} for read in reads]
-    shared = [names for names in used if value in names]
+    shared = [names for names in used if names & {*values}]
     for name in outer:
         length, has = constant_extent(stage, name), [name in names for names in used]
         free = all(name not in names for names in shared)
