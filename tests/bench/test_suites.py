@@ -255,9 +255,9 @@ def _libraries_choose(monkeypatch):
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("suite", ["compile", "sac", "tuning"])
-def test_a_name_that_no_line_has(suite, capsys):
+def test_a_name_that_no_line_has(suite, capfd):
     assert runner.run_suite(suite, only="nothing at all") == 2
-    said = capsys.readouterr().err
+    said = capfd.readouterr().err
     assert f"no line of the suite `{suite}` has 'nothing at all' in its name; there are\n  " in said
 
 
