@@ -73,6 +73,7 @@ class Access:
     Attributes:
         exists: only named in an `exists` clause and never executed.
         hidden: so many subscripts at the end no text shows.
+        begins: of a reduction that begins anew: it takes place for all results, also where they have no point.
     """
 
     tensor: str
@@ -83,6 +84,7 @@ class Access:
     span: Span = field(default=NO_SPAN, compare=False)
     brackets: str = "()"
     hidden: int = 0
+    begins: bool = False
 
     @property
     def condition(self) -> Condition:

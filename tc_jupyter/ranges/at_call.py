@@ -290,7 +290,7 @@ class _Writer:
         name, access = self.borders[place].statement, self.borders[place].access
         values = self.values_of(numbers)
         guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
-        point, anywhere = _box_of(self.ranges, name, values), Subscript(int64(0), 1, 1, guards)
+        point, anywhere = _box_of(self.ranges.around(name, access), values), Subscript(int64(0), 1, 1, guards)
         if any(high < low for low, high in point.box.values()):
             return False
         if any(depends_on_data(access, number) for number in range(len(access.index))):
@@ -353,32 +353,40 @@ class _Writer:
             self.line("if problem is not None: return problem", 3)
 
     def checks_of(self, statement: Statement) -> list[str]:
-        lines: list[str] = []
+        found: dict[tuple[IndexRange, ...], list[str]] = {}
         for item in self.found.items:
+            if item.statement != statement.name:
+                continue
+            around = self.ranges.points(statement.name)
+            if item.bound is not None:
+                around = self.ranges.around(statement.name, item.bound.access)
+            lines = found.setdefault(around, [])
             if (extent := self.without_element(statement, item)) is not None:
                 lines.append(f"if {self.code(extent)} < 1: {self.fail(Failure('size', statement.name, item=item))}")
-            if (
-                item.statement != statement.name
-                or item.subject in ("range", "number", "window", "points")
-                or item.kind not in ("SIZE", "SIZE_SET", "REFUTED")
+            if item.subject in ("range", "number", "window", "points") or item.kind not in (
+                "SIZE",
+                "SIZE_SET",
+                "REFUTED",
             ):
                 continue
             code = self.condition_code(item)
             if code is not None:
                 lines.append(f"if {code}: {self.fail(Failure('size', statement.name, item=item))}")
+        return [text for around, lines in found.items() for text in self.where_there_are_points(around, lines)]
+
+    def where_there_are_points(self, around: Iterable[IndexRange], lines: list[str]) -> list[str]:
+        """Lines, behind the question whether no range is empty."""
         runs = [
             f"{self.code(r.upper)} > {self.code(r.lower)}"
-            for r in self.ranges.points(statement.name)
+            for r in around
             if r.lower is not None and r.upper is not None and not nonnegative(r.upper - r.lower - 1)
         ]
-        if lines and runs:
-            return [f"if {' and '.join(runs)}:", *("    " + text for text in lines)]
-        return lines
+        return [f"if {' and '.join(runs)}:", *("    " + text for text in lines)] if lines and runs else lines
 
     def without_element(self, statement: Statement, item: Precondition) -> SizeExpr | None:
         """The extent of a dimension that every point writes to where its data says: without elements no kernel would look at it."""
         bound = item.bound
-        if item.statement != statement.name or item.subject != "write" or item.kind != "POINTWISE" or bound is None:
+        if item.subject != "write" or item.kind != "POINTWISE" or bound is None:
             return None
         name = statement.output_indices[bound.dimension].name
         if bound.side != "upper" or name not in statement.computed_indices:
@@ -489,7 +497,7 @@ class _Writer:
         if item.bound is None:
             return False
         values = self.values_of(numbers)
-        point = _box_of(self.ranges, item.statement, values)
+        point = _box_of(self.ranges.around(item.statement, item.bound.access), values)
         subscript = _subscript(self.ranges, item.bound.access, item.bound.dimension, values)
         try:
             return violation(subscript, point) is not None
@@ -502,12 +510,12 @@ class _Writer:
             raise AssertionError("bind is called before it is made")
         values, subscripts = self.values_of(numbers), self.found.subscripts()
         for statement in self.program.statements:
-            point = _box_of(self.ranges, statement.name, values)
-            if any(high < low for low, high in point.box.values()):
-                continue
             for item in subscripts.get(statement.name, ()):
                 assert item.bound is not None
                 access, dimension = item.bound.access, item.bound.dimension
+                point = _box_of(self.ranges.around(statement.name, access), values)
+                if any(high < low for low, high in point.box.values()):
+                    continue
                 if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):
                     return _size_message(self.bind, item, values)
         return None
@@ -542,9 +550,9 @@ def _plain(mono: Monomial) -> bool:
     return all(isinstance(atom, Name) and atom.kind == "size" for atom in mono)
 
 
-def _box_of(ranges: Ranges, statement: str, values: Mapping[str, int]) -> Point:
+def _box_of(around: Iterable[IndexRange], values: Mapping[str, int]) -> Point:
     box: dict[str, tuple[int, int]] = {}
-    for r in ranges.points(statement):
+    for r in around:
         if r.lower is not None and r.upper is not None:
             box[r.index] = (r.lower.evaluate(values), r.upper.evaluate(values) - 1)
     return Point(values, box)
@@ -720,7 +728,7 @@ def _violating_point(bind: Bind, item: Precondition, values: Mapping[str, int]) 
         return None
     subscript = _subscript(bind.ranges, bound.access, bound.dimension, values)
     try:
-        found = violation(subscript, _box_of(bind.ranges, item.statement, values))
+        found = violation(subscript, _box_of(bind.ranges.around(item.statement, bound.access), values))
     except RuntimeError:
         return None
     return None if found is None else Point(values, {name: (value, value) for name, value in found.items()})

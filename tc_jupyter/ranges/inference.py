@@ -203,6 +203,11 @@ class Ranges:
         """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
         return tuple(found for found in self.indices[statement] if not self.is_computed(found))
 
+    def around(self, statement: str, access: Access) -> tuple[IndexRange, ...]:
+        """The ranges that have a value wherever an access takes place."""
+        points = self.points(statement)
+        return tuple(found for found in points if found.kind == "output") if access.begins else points
+
     def is_computed(self, found: IndexRange) -> bool:
         """Whether an index is that of a dimension whose subscript is computed, so that nobody has written it."""
         return found.index in self.program.statement(found.statement).computed_indices
@@ -1135,7 +1140,7 @@ def _always_begun(statement: Statement, found: Iterable[Bound]) -> Iterator[Boun
         yield from bounds
         return
     computed = statement.computed_indices
-    everywhere = replace(bounds[0].access, guards=())
+    everywhere = replace(bounds[0].access, guards=(), begins=True)
     for bound in bounds:
         plain = statement.output_indices[bound.dimension].name not in computed
         yield replace(bound, access=everywhere) if plain else bound

@@ -243,9 +243,7 @@ class _Checker:
         self.ranges = ranges
         self.found = ranges.indices[statement.name]
         self.box = index_limits(self.found)
-        # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
-        self.facts = loop_facts(ranges.points(statement.name))
-        self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
+        self.facts: list[SizeExpr] = []
         self.told: list[_Told] = []
         self.skipped = False
         self.branches = 0
@@ -268,7 +266,9 @@ class _Checker:
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
             other = self.read_anyway(bound, always[_place(bound, elements)])
             shapes = any(each is not None and (each.used or each.discharged) for each in (bound, other))
-            if shapes or self.never_runs or inside:
+            # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
+            self.facts = loop_facts(self.ranges.around(self.statement.name, (other or bound).access))
+            if shapes or any(nonnegative(-1 - fact) for fact in self.facts) or inside:
                 verdict = _Verdict("PROVED")
             else:
                 verdict = self.verdict(other or bound)

@@ -265,6 +265,18 @@ def test_what_does_not_fit_has_a_code_and_numbers(module, exported):
 
 
 @needs_compiler
+def test_results_without_points_are_inside(tmp_path):
+    text = "def f(float(N) X, float(M) Z, int32(K) Id) -> (T) { T(i) = X(i)  T(j) +=! Z(j)*Id(k) where k in 3:K, j in 0:M }"
+    made = tc.compile(text, target="cpu", allow=("TC309",))
+    own = functions(made, tc.export(made.values(), tmp_path, "begun", "native"))
+    few = np.zeros(3, np.int32)
+    np.testing.assert_array_equal(own["f"](floats(5) * 0 + 1, floats(4), few), [0, 0, 0, 0, 1])
+    for shapes in ((5, 9), (0, 2)):
+        with pytest.raises(ValueError, match="TC601"):
+            own["f"](*map(floats, shapes), few)
+
+
+@needs_compiler
 def test_arguments_that_c_cannot_take_are_refused(tmp_path):
     text = "def moved(float(N) X, int32 s, int8 t) -> (Y) { Y(i) = X(i + s) * t where i in 0:N - 4 }"
     module = tc.compile(text, target="cpu")

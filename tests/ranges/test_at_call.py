@@ -193,6 +193,27 @@ def test_write_outside():
     assert message.help == "at i = 2 it writes `A(2)`, but `A` has 0 to 1"
 
 
+@pytest.mark.parametrize("left", ["A(j)", "A(j, 0)", "A(j, Id(k))"])
+def test_a_reduction_without_points_sets_its_results(left):
+    """It wrote behind the end of `A`."""
+    first = "A(i) = X(i)" if left == "A(j)" else "A(i, l) = X(i) where l in 0:2"
+    ranges = "where k in 3:K, j in 0:M"
+    bind = bind_of(define("float(N) X, float(M) Z, int32(K) Id", f"{first}  {left} +=! Z(j) * Id(k) {ranges}"))
+    assert not isinstance(bind({"N": 5, "M": 5, "K": 3}), Diagnostic)
+    for zero in (0, 9):
+        message = bind({"N": 5 if zero else 0, "M": zero or 2, "K": 3})
+        assert message.code.number == "TC601"
+        assert "it writes `A(" in message.help
+    onto = bind_of(define("float(N) X, float(M) Z, int32(K) Id", f"{first}  {left} += Z(j) * Id(k) {ranges}"))
+    assert not isinstance(onto({"N": 5, "M": 9, "K": 3}), Diagnostic)
+
+
+def test_a_reduction_that_never_has_points_sets_its_results():
+    checked = define("float(N) X", "A(i) = X(i) where i in 1:N - 1  A(j) +=! X(j) * X(k) where k in N:N, j in 0:N")
+    (found,) = [each for each in preconditions(checked, infer_ranges(checked)).diagnostics if each.is_error]
+    assert found.message == "`A(j)` leaves `A` for all sizes: `j` reaches `0`"
+
+
 def test_unknown_ranges_cannot_be_bound():
     checked = define("float(N,N) X", "A(i,j) = X(i+j, i-j)")
     ranges = infer_ranges(checked)

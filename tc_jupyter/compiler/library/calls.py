@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen.plain import CCheck, Names
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import Block, Buffer, Check
 from tc_jupyter.program import Binary, Cast, Const, Expr, IndexVar, Read, Size, Unary, int64, rewrite, walk
-from tc_jupyter.ranges import Access, IndexRange, PointCheck, SizeExpr, borders, to_expr
+from tc_jupyter.ranges import Access, IndexRange, PointCheck, borders, to_expr
 from tc_jupyter.ranges.data import UniqueCheck, depends_on_data, point_check
 from tc_jupyter.ranges.magnitudes import Magnitudes
 from tc_jupyter.runtime.arguments import Formula
@@ -415,7 +415,7 @@ class Calls:
                 inner.append(f"{_PAD}x = {self.interval(own, indices)};")
                 inner.append(f"{_PAD}if (x.low < {low}.0L || x.high > {high}.0L) return {wrong};")
             if inner:
-                body += [f"if ({self.runs(statement.name)}) {{", *inner, "}"]
+                body += [f"if ({self.runs(self.found.ranges.points(statement.name))}) {{", *inner, "}"]
         body.append("return 0;")
         return [self.head("magnitude"), "{", *(f"{_PAD}{line}" for line in body), "}", ""]
 
@@ -466,29 +466,25 @@ class Calls:
 
     def border(self, place: int, statement: str, access: Access) -> list[str]:
         """Whether an access to a dimension without elements takes place."""
-        runs = self.runs(statement)
+        around = self.found.ranges.around(statement, access)
         if any(depends_on_data(access, k) for k in range(len(access.index))):
             return [
                 self.head(f"is_read_{place}"),
                 "{",
                 f"{_PAD}int over = 0;",
                 f"{_PAD}(void)over;",
-                f"{_PAD}return {runs};",
+                f"{_PAD}return {self.runs(around)};",
                 "}",
                 "",
             ]
         found = self.points(statement, access, 0)
-        active = (*found.active, *self.extents(statement))
+        active = (*found.active, *(each.extent for each in around))
         points = replace(found, index=int64(0), lower=int64(1), upper=int64(1), active=active)
         return self.searched(f"is_read_{place}", points)
 
-    def extents(self, statement: str) -> list[SizeExpr]:
-        """The lengths of the loops of a statement."""
-        return [r.extent for r in self.found.ranges.points(statement)]
-
-    def runs(self, statement: str) -> str:
-        """Whether a statement has points."""
-        tests = [f"{c_size(extent, self.names)} > 0" for extent in self.extents(statement)]
+    def runs(self, around: Iterable[IndexRange]) -> str:
+        """Whether no range is empty."""
+        tests = [f"{c_size(each.extent, self.names)} > 0" for each in around]
         return " && ".join(tests) or "1"
 
     def recheck(self) -> list[str]:
@@ -497,7 +493,7 @@ class Calls:
         body = ["int over = 0;", "(void)over; (void)c;"]
         subscripts = self.found.conditions.subscripts()
         for statement in self.program.statements:
-            inner: list[str] = []
+            inner: dict[str, list[str]] = {}
             for item in subscripts.get(statement.name, ()):
                 assert item.bound is not None
                 access, dimension = item.bound.access, item.bound.dimension
@@ -516,9 +512,10 @@ class Calls:
                     before += self.searched(f"zero_{number}", points)
                 self.conditions.append(of_item(self.bind, item))
                 test = "1" if unknown else f"{self.name}_zero_{number}(c)"
-                inner.append(f"{_PAD}if ({test}) return {self.failed(number)};")
-            if inner:
-                body += [f"if ({self.runs(statement.name)}) {{", *inner, "}"]
+                runs = self.runs(self.found.ranges.around(statement.name, access))
+                inner.setdefault(runs, []).append(f"{_PAD}if ({test}) return {self.failed(number)};")
+            for runs, lines in inner.items():
+                body += [f"if ({runs}) {{", *lines, "}"]
         return [*before, self.head("recheck"), "{", *(f"{_PAD}{line}" for line in [*body, "return 0;"]), "}", ""]
 
     # builds ----------------------------------------------------------------------------------------------------------------------
