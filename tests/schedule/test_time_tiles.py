@@ -67,7 +67,7 @@ def tiled_schedule(f, rng, steps=None):
 SHAPES = {1: [(0,), (1,), (2,), (3,), (9,), (16,)], 2: [(0, 3), (1, 1), (2, 1), (3, 5), (8, 9)]}
 
 
-@pytest.mark.some(7)
+@pytest.mark.some(7, ci=2)
 @pytest.mark.parametrize("seed", range(14))
 @pytest.mark.parametrize(("target", "kind"), [("cpu", "int32"), ("cpu", "float"), ("interpreter", "float")])
 def test_values_are_those_of_steps_one_by_one(seed, target, kind):
