@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.ranges import Fact
-from tc_jupyter.schedule import SizeClasses, row_class
+from tc_jupyter.runtime.cpu import cpu_target
+from tc_jupyter.schedule import SizeClasses, default_schedule, row_class
 from tests.ranges.test_facts import holds
 from tests.running import program_of
 
@@ -76,3 +79,15 @@ def test_each_part_of_a_scatter_has_sixteen_points_for_each_element(points, part
     assert bool(shared) == (parts > 1)
     if shared:
         assert f".split('Y', 'e', nparts={parts})" in f.default_schedule(**sizes).to_python()
+
+
+@pytest.mark.parametrize(("length", "owned"), [(4, False), (64, False), (65, True), (1000, True)])
+def test_threads_own_long_rows_of_a_scatter_with_few_points(length, owned):
+    """Looking at every point took a thread longer than adding short rows."""
+    f = tc.compile(
+        "def f(int32(E) I, float(E,D) X, float(N) Z) -> (float(N,D) Y) { Y(I(e),d) +=! X(e,d) }", target="cpu"
+    ).f
+    ranges = f.analysis.ranges
+    constants, facts = SizeClasses(f.program, ranges)({"E": 4000, "N": 1000, "D": length})
+    found = default_schedule(f.program, ranges, replace(cpu_target(), threads=4), {**dict(constants), **dict(facts)})
+    assert (found.graph.stage("Y").annotation("at.outer") == "parallel") is owned

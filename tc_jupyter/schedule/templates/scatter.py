@@ -3,12 +3,14 @@
 The loops over points stand outside, and the equality between the index of the target and what elements say leaves one element for
 each of them (`loops.points`). Threads share the points where there are many of them for each element: parts of the points have
 elements of their own, which are combined in order afterwards. How many parts there are depends on sizes only, so results are the
-same for any number of threads. Where there are few points for each element, but rows of them, every thread owns a range of the
-rows and passes all points; single elements are left to one thread, which would wait for memory as long as several that look at
-every point.
+same for any number of threads. Where there are few points for each element, but long rows of them, every thread owns a range of
+the rows and passes all points; single elements and short rows are left to one thread, which would wait for memory as long as
+several that look at every point.
 
 Measured on one processor with AVX-512, 10^6 points, one thread: 256 bins of `uint8` 0.30 ms in one loop and 0.31 in parts of 8192
 points (`np.bincount` 1.1), equal values 0.30; ranges of bins of two owners 11 ms, since every second jump is guessed wrong.
+10^4 points for 1000 rows of 4 `float`, on two threads: 94 us with two owners, 17 with one; for rows of 32 55 and 44, of 128 147
+and 148.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from math import prod
 
 from tc_jupyter.program import Statement, keeps, places
 from tc_jupyter.program.integers import index_names, reads_elements
-from tc_jupyter.ranges import Facts, IndexRange, from_expr, step_of
+from tc_jupyter.ranges import MANY, Facts, IndexRange, fact_of, from_expr, step_of
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
-from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.target import LINE_BYTES, Target
 
 from .contraction import PIXEL
 from .ragged import ended_by_data
@@ -79,7 +81,15 @@ def default(schedule: Schedule, name: str, target: Target, facts: Facts) -> Sche
     if initialized and elements is None and number > 1:
         schedule = schedule.split(name, points[0], nparts=number)
         return _in_parts(schedule, name, points, chosen, rows, target)
-    return _owned(schedule, name, points, chosen, rows, target) if rows else schedule
+    long = _row_bytes(schedule, stage, rows, facts) > 4 * LINE_BYTES
+    return _owned(schedule, name, points, chosen, rows, target) if long else _along_rows(schedule, name, rows, target)
+
+
+def _row_bytes(schedule: Schedule, stage: Stage, rows: list[str], facts: Facts) -> int:
+    """How long the rows are that points go to, as far as is known; sizes of which nothing is known count as large."""
+    lengths = [fact_of(root.extent, facts) for root in stage.roots if root.name in rows]
+    elements = prod(MANY if each is None else each.typical for each in lengths)
+    return elements * schedule.graph.program.tensor(stage.target).dtype.bytes if rows else 0
 
 
 def _spread(
