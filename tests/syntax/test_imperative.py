@@ -408,7 +408,7 @@ def test_a_kernel_of_numba():
             "no function `frobnicate`",
         ),
         ("void f(int *x, int n) { for (int i = 0; i < n; i++) x[i] = x[i] % 3; }", "divided towards"),
-        ("void f(float *x, int n) { for (int i = 0; i < n; i++) for (int k = 0; k < 3; k++) x[i] += 1; }", "all turns"),
+        ("void f(float *x, int n) { for (int i = 0; i < n; i++) for (int k = 0; k < 3; k++) x[i] *= 2; }", "all turns"),
         ("__global__ void f(float *x) { extern __shared__ float t[]; x[threadIdx.x] = t[0]; }", "what threads share"),
         ("__global__ void f(float *x) { x[(blockIdx.x + 1) * blockDim.x] = 1; }", "an index counts all threads"),
         ("void f(float *x, int n) { for (int i = 0; i < n; i++) x[i] = y[i]; }", "`y` is read"),

@@ -28,7 +28,7 @@ from tc_jupyter.syntax.tree import (
 
 from .kinds import Kinds, is_function, is_integer, values_in
 from .parser import OTHER, SHARED, WHILE, Beyond, changed, extreme, number, put
-from .polynomials import polynomial
+from .polynomials import expression, polynomial
 from .tree import Assign, Choice, Declare, Function, Leave, Loop, Statement, mapped_statement
 
 _FIRST = "no point is the last one: what a loop does at its first match is a minimum over indices, as in `p min=! i where X(i) > t`"
@@ -337,11 +337,18 @@ class _Flattener:
         self.written = {*targets}
         self.uses = [node for each in body for part in expressions(each) for node in walk(part)]
         self.threads = list[tuple[set[str], Head]]()
-        given = {each.name: each.type for each in function.parameters if each.type}
-        self.kinds = self.found.kinds = Kinds(dict.fromkeys(_counting(body), "int32") | given | dict(_types(body)))
+        given = {each.name: each.extents for each in function.parameters}
+        self.stated = {name: [each for each in extents if each is not None] for name, extents in given.items()}
+        types = {each.name: each.type for each in function.parameters if each.type}
+        sizes = names_in(each for extents in self.stated.values() for each in extents)
+        types = dict.fromkeys(sizes, "int32") | types
+        self.kinds = self.found.kinds = Kinds(dict.fromkeys(_counting(body), "int32") | types | dict(_types(body)))
 
     def run(self) -> Flat:
         self.walk(self.body, _Around())
+        if self.function.results and self.found.results:
+            raise Beyond("a def names its results behind `->`")
+        self.found.results += tuple(map(Name, self.function.results))
         return self.found
 
     def walk(self, body: tuple[Statement, ...], around: _Around) -> None:
@@ -418,6 +425,8 @@ class _Flattener:
         """An expression with what its names stand for, and indices in the place of the numbers of threads."""
         if isinstance(node, Name):
             return around.values.get(node.name, node)
+        if isinstance(node, Extent) and (stated := self.stated.get(node.tensor.name)):
+            return stated[node.dimension] if node.dimension < len(stated) else node
         if isinstance(node, Extent) and (own := self.found.declared.get(node.tensor.name)) is not None:
             known = own.extents[node.dimension : node.dimension + 1]
             return known[0] if known else Extent(Name(own.like), node.dimension)
@@ -479,7 +488,8 @@ class _Flattener:
         ):
             return False
         operator = "min" if is_up == bool(rest) and isinstance(value, Name) else "max"
-        none = each.upper if operator == "min" else Binary("-", each.lower, one)
+        terms = polynomial(none := each.upper if operator == "min" else Binary("-", each.lower, one))
+        none = none if terms is None else expression(terms)
         index, none = (Name(each.index), none) if isinstance(value, Name) else (one, number("0"))
         found = f"{target}_found"
         if found in self.written or thread_atoms(each.lower):
@@ -487,7 +497,7 @@ class _Flattener:
         loop = replace(each, body=(Choice(condition, (Assign(found, (), operator, index),)),))
         was_found = value if isinstance(value, Number) else Name(found)
         chosen = Conditional(Binary("!=", Name(found), none), was_found, Name(target))
-        none = none if isinstance(none, Number) else Apply(Name("int64"), (none,))
+        none = Apply(Name("int64"), (none,)) if names_in((none,)) else none
         self.walk((Assign(found, (), "=", none), loop, Assign(target, (), "=", chosen)), around)
         return True
 

@@ -73,7 +73,7 @@ def _function(reader: Reader) -> Function:
         if reader.take("void"):
             continue
         parameters.append(_parameter(reader))
-    return Function(name, tuple(parameters), _block(reader), is_kernel)
+    return Function(name, tuple(parameters), block(reader), is_kernel)
 
 
 def _parameter(reader: Reader) -> Parameter:
@@ -91,7 +91,7 @@ def _parameter(reader: Reader) -> Parameter:
     return Parameter(name, type_, bool(pointers or extents), tuple(extents))
 
 
-def _block(reader: Reader) -> tuple[Statement, ...]:
+def block(reader: Reader) -> tuple[Statement, ...]:
     """The statements in braces, or one."""
     if not reader.take("{"):
         return _statement(reader)
@@ -107,7 +107,7 @@ def _statement(reader: Reader) -> tuple[Statement, ...]:
     word = reader.word.text
     if word == "{":
         with reader.deeper():
-            return _block(reader)
+            return block(reader)
     if reader.take(";"):
         return ()
     if word in ("while", "do"):
@@ -120,14 +120,15 @@ def _statement(reader: Reader) -> tuple[Statement, ...]:
             reader.need("(")
             condition = reader.expression()
             reader.need(")")
-            then = _block(reader)
-            return (Choice(condition, then, _block(reader) if reader.take("else") else ()),)
+            then = block(reader)
+            return (Choice(condition, then, block(reader) if reader.take("else") else ()),)
     if leave := reader.take("return", "continue", "break"):
-        values = () if reader.word.text == ";" else (reader.expression(),)
-        reader.need(";")
-        return (Leave(leave, values),)
-    found = _simple(reader)
-    reader.need(";")
+        values = () if reader.word.text in (";", "}") else (reader.expression(),)
+        found: tuple[Statement, ...] = (Leave(leave, values),)
+    else:
+        found = _simple(reader)
+    if not reader.ends_statement():
+        raise Beyond(OTHER)
     return found
 
 
@@ -201,7 +202,7 @@ def _loop(reader: Reader) -> Loop:
     reader.need(";")
     step = _step(reader, name)
     reader.need(")")
-    body, index = _block(reader), Name(name)
+    body, index = block(reader), Name(name)
     match condition:
         case Binary("<" | "<=" | ">" | ">=" | "!=" as operator, left, right) if (
             index in (left, right) and left != right

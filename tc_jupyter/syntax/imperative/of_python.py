@@ -36,6 +36,18 @@ def functions_of_python(text: str) -> tuple[Function, ...]:
     return tuple(found)
 
 
+def lines(reader: Reader) -> tuple[Statement, ...]:
+    """The statements of a text, which begin in one column."""
+    parser, found = _Parser(reader), list[Statement]()
+    reader.ends_line()
+    column = reader.word.column
+    while reader.word.kind != "end":
+        if reader.word.column != column:
+            raise Beyond(OTHER)
+        found += parser.statement(column)
+    return tuple(found)
+
+
 class _Parser:
     """Reads statements by their lines and columns."""
 

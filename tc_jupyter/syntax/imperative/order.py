@@ -26,7 +26,7 @@ from tc_jupyter.syntax.tree import (
 
 from .kinds import values_in
 from .leaves import Head
-from .parser import Beyond, number, put
+from .parser import Ordered, number, put
 from .polynomials import factor_of, names_of, plus, polynomial
 from .shapes import reads
 from .steps import CARRIED, LAST, TWICE, Step, combined
@@ -43,7 +43,7 @@ class _Access:
 
 
 def in_any_order(steps: list[Step], scanned: set[str]) -> None:
-    """Raise `Beyond` where a turn of a loop needs another one, and is no recurrence; of a recurrence, say the order.
+    """Raise `Ordered` where a turn of a loop needs another one, and is no recurrence; of a recurrence, say the order.
 
     Args:
         scanned: tensors of which each turn reads what the turn before has left.
@@ -57,10 +57,10 @@ def in_any_order(steps: list[Step], scanned: set[str]) -> None:
         if one.operator and one.operator == other.operator != "=":
             continue  # combined in any order
         if one is other and one.operator == "=":
-            raise Beyond((TWICE if one.subscripts else LAST).format(one.name))
+            raise Ordered((TWICE if one.subscripts else LAST).format(one.name))
         order = _order(one, other)
         if order is None:
-            raise Beyond(CARRIED.format(one.name))
+            raise Ordered(CARRIED.format(one.name))
         one.step.along = tuple(head for head in one.step.heads if head is order or head in one.step.along)
 
 

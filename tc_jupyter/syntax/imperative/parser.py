@@ -81,6 +81,10 @@ class Beyond(Exception):
     """A def has nothing for this; the text says why."""
 
 
+class Ordered(Beyond):
+    """Turns of a loop need each other, so that no statement computes the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Word:
     kind: str
@@ -95,6 +99,7 @@ class Reader:
 
     Attributes:
         is_c: the text is C, else it is Python.
+        tensors: names whose elements are read with round brackets, too.
         macros: names and values of `#define`, and functions of one value, by name: their parameters and the value.
     """
 
@@ -103,6 +108,7 @@ class Reader:
     words: list[_Word] = field(default_factory=list[_Word])
     place: int = 0
     deep: int = 0
+    tensors: frozenset[str] = frozenset()
     macros: dict[str, tuple[tuple[str, ...], Expression]] = field(
         default_factory=dict[str, tuple[tuple[str, ...], Expression]]
     )
@@ -139,6 +145,10 @@ class Reader:
         found = self.word.kind in ("line", "end")
         self.place += self.word.kind == "line"
         return found
+
+    def ends_statement(self) -> bool:
+        """Whether a statement of C ends here: at a `;`, before a `}`, or at the end of a line."""
+        return bool(self.take(";")) or self.word.text == "}" or self.word.line > self.words[self.place - 1].line
 
     def ahead(self, count: int = 1) -> str:
         """The text of a word behind the next one."""
@@ -315,6 +325,8 @@ class Reader:
 
     def called(self, name: str, arguments: list[Expression]) -> Expression:
         """A call: the length of an array, the number of a thread, a cast, or a function that has a counterpart."""
+        if name in self.tensors:
+            return Apply(Name(name), tuple(arguments))
         if name in self.macros and len(self.macros[name][0]) == len(arguments):
             names, value = self.macros[name]
             return put(value, dict(zip(names, arguments, strict=True)))

@@ -56,12 +56,14 @@ def reads(step: Step) -> Iterator[Apply[Expression]]:
 def with_shapes(steps: list[Step], function: Function, found: Flat) -> dict[str, tuple[Polynomial, ...]]:
     """The extents of all arrays; a row whose elements are counted as those of a matrix becomes one, in the steps, too."""
     places, mentioned = _places(steps), _mentioned(steps, found)
+    stated = {each.name for each in function.parameters if each.extents}
     fixed = dict[str, tuple[Polynomial, ...]]()
     for name, each in places.items():
         ranks = sorted({len(place.subscripts) for place in each})
         if len(ranks) > 1:
             raise Beyond(_RANKS.format(name, *ranks[:2]))
-        if ranks == [1] and f"{name}.0" not in mentioned and (inner := _dimensions(each)) is not None:
+        is_open = name not in stated and f"{name}.0" not in mentioned
+        if ranks == [1] and is_open and (inner := _dimensions(each)) is not None:
             _split(steps, name, inner[0])
             fixed[name] = inner[1]
     places, new, rows = _places(steps), _new(steps), _rows(steps)

@@ -68,7 +68,19 @@ def translated(function: Function) -> str:
     return def_text(_Translation(function).run())
 
 
+def translated_body(function: Function) -> list[str]:
+    """The statements that compute what the body of a def does.
+
+    Raises:
+        Beyond: There are none, or it is not known whether there are.
+    """
+    translation = _Translation(function)
+    return [statement_text(each) for each in translation.run().statements]
+
+
 class _Translation:
+    """One function on its way to a def."""
+
     def __init__(self, function: Function) -> None:
         self.function, self.found = function, flat(function)
         self.kinds = self.found.kinds
@@ -85,6 +97,7 @@ class _Translation:
         self.with_numbers()
         self.with_results()
         self.join()
+        self.leave_out()
         for step in self.steps:
             if self.shapes.get(step.assign.target) is None:
                 self.shapes[step.assign.target] = ()
@@ -93,10 +106,12 @@ class _Translation:
     # --- what the function gives -------------------------------------------------------------------------------------
 
     def with_results(self) -> None:
-        """The results: what `return` names, and parameters that are written, each a new tensor."""
+        """The results: what `return` names, and parameters that are written, each a new tensor; those of a def have names."""
         targets = dict.fromkeys(
             name for step in self.steps for name in (step.assign.target, *(step.assign.place or ())[:1])
         )
+        if unset := [name for name in self.function.results if name not in targets]:
+            raise Beyond(UNSET.format(unset[0]))
         for value in self.found.results:
             if isinstance(value, Name) and (value.name in targets or value.name in self.found.declared):
                 self.results.append(value.name)
@@ -112,6 +127,8 @@ class _Translation:
                 self.begin_parameter(name)
             elif name in self.found.declared:
                 self.begin_own(name)
+            elif name in self.function.results:
+                self.begin_result(name)
 
     def begin_parameter(self, name: str) -> None:
         """A parameter that is written: nothing of it is needed, or the result is a copy that other statements change."""
@@ -133,6 +150,20 @@ class _Translation:
         ranges = self.whole(name)
         subscripts = tuple(map(Name, ranges))
         self.steps.insert(0, Step(Assign(new, subscripts, "=", Apply(Name(name), subscripts)), (), ranges))
+
+    def begin_result(self, name: str) -> None:
+        """A result of a def: one statement gives all its elements, or the only one gives some of them."""
+        own = [
+            step
+            for step in self.steps
+            if name in (step.assign.target, *(step.assign.place or ())[:1], *values_in(step.read))
+        ]
+        assign = own[0].assign
+        if assign.place or (assign.target == name and self.covers(own[0], name)):
+            return
+        is_only = len(own) == 1 and assign.operator == "=" and not own[0].filters and not own[0].along
+        if not is_only or any(each.step != 1 for each in own[0].ranges.values()):
+            raise Beyond(UNSET.format(name))
 
     def whole(self, name: str) -> dict[str, Range]:
         """Indices that run over all elements of a tensor."""
@@ -178,7 +209,7 @@ class _Translation:
 
     def covers(self, step: Step, name: str) -> bool:
         """Whether a step assigns all elements of a tensor."""
-        assign, shape = step.assign, self.shapes[name]
+        assign, shape = step.assign, self.shapes.get(name, ())
         if assign.operator != "=" or step.filters:
             return False
         indices = [each.name for each in assign.subscripts if isinstance(each, Name) and each.name in step.ranges]
@@ -234,6 +265,15 @@ class _Translation:
         for step in [*self.steps]:
             if step.assign.operator == "=" and step in self.steps:
                 _ = self.into_next(step) or self.into_number(step) or self.into_let(step)
+
+    def leave_out(self) -> None:
+        """Steps that nothing reads are left out."""
+        while True:
+            idle = [step for step in self.steps if step.assign.target not in self.results and not step.assign.place]
+            idle = [step for step in idle if not any(self.uses(each, step.assign.target, True) for each in self.steps)]
+            if not idle:
+                return
+            self.steps = [step for step in self.steps if step not in idle]
 
     def into_next(self, step: Step) -> bool:
         """`s(i) = 0` goes where `s(i) += e` follows."""
@@ -385,8 +425,7 @@ class _Translation:
 
     def statement(self, step: Step) -> Comprehension:
         """The statement of a step."""
-        self.depends(step)
-        step = _by_ones(step)
+        step = _by_ones(_counted(step))
         assign, written = step.assign, self.kinds.written
         filters = tuple(Filter(self.kinds.truth(written(each))) for each in step.filters)
         lets = tuple(Let(Name(name), written(value)) for name, value in step.lets.items())
@@ -405,13 +444,6 @@ class _Translation:
             along=tuple(Direction(Name(head.index), head.step) for head in step.along),
             before=((Name(assign.target), assign.subscripts or None),) if assign.place else (),
         )
-
-    def depends(self, step: Step) -> None:
-        """Raise `Beyond` where turns of a loop do all the same."""
-        ends = (end for each in step.ranges.values() for end in (each.lower, each.upper))
-        used = names_in((step.assign.value, *step.assign.subscripts, *step.filters, *step.lets.values(), *ends))
-        if idle := [index for index in step.ranges if index not in used]:
-            raise Beyond(f"all turns of the loop over `{idle[0]}` do the same: a statement is no repetition")
 
     def runs_by_itself(self, index: str, step: Step, read: tuple[Expression, ...]) -> bool:
         """Whether what a statement reads gives an index its range: whole dimensions of that extent."""
@@ -499,6 +531,24 @@ def _value(node: Expression) -> float | None:
             return None
 
 
+def _counted(step: Step) -> Step:
+    """A step that adds one value several times adds a product; other repetitions raise `Beyond`."""
+    assign = step.assign
+    used = names_in((assign.value, *assign.subscripts, *step.filters, *step.lets.values()))
+    used |= names_in(end for each in step.ranges.values() for end in (each.lower, each.upper))
+    for index in [each for each in step.ranges if each not in used]:
+        own = step.ranges[index]
+        if assign.operator != "+" or own.first is None or own.last is None or own.step != 1:
+            raise Beyond(f"all turns of the loop over `{index}` do the same: a statement is no repetition")
+        count = expression(plus(plus(own.last, own.first, -1), constant(1)))
+        value = count if _value(assign.value) == 1 else Binary("*", count, assign.value)
+        assign = replace(assign, value=value)
+        step = replace(step, ranges={name: each for name, each in step.ranges.items() if name != index})
+    is_set = step.fresh and {*step.ranges} == {*names_in(assign.subscripts)}
+    is_set = is_set and assign is not step.assign
+    return replace(step, assign=replace(assign, operator="=") if is_set else assign, fresh=step.fresh and not is_set)
+
+
 def _by_ones(step: Step) -> Step:
     """A step whose indices take all values from 0 on, in place of some of their range."""
     for index, each in step.ranges.items():
@@ -560,6 +610,8 @@ class _Names:
 
     def __init__(self, found: Def, sizes: Mapping[str, Expression], arrays: set[str]) -> None:
         self.found, self.sizes, self.arrays = found, sizes, arrays
+        given = (*found.params, *found.results) if not found.name.name else ()
+        self.fixed = {each.name.name for each in given}  # names that the head of a def has
 
     def run(self) -> Def:
         """The def with such names."""
@@ -572,6 +624,8 @@ class _Names:
 
     def name(self, name: Name) -> Name:
         """A name; `_` stands behind one that means something else."""
+        if name.name in self.fixed:
+            return name
         is_taken = name.name in _TAKEN or name.name in WORD_OPERATORS or name.name == self.found.name.name
         return Name(name.name + "_") if is_taken else name
 

@@ -96,12 +96,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function; `is_kernel` where each thread runs it once."""
+    """A function, or the body of a def.
+
+    Attributes:
+        is_kernel: each thread runs it once.
+        results: those that a def names.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     body: tuple[Statement, ...]
     is_kernel: bool = False
+    results: tuple[str, ...] = ()
 
 
 def mapped_statement(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
