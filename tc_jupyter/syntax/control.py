@@ -14,10 +14,11 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from .carried import RECURRENCE, as_recurrence, as_update, carried, change, is_type
 from .conditional import bound, conditional, runs_so_far, with_clauses
 from .foreign import LEAVING, RANGES, text_of
-from .imperative.bodies import statements_of
+from .imperative.bodies import IS_COUNTED, statements_of, without_remarks
 from .imperative.parser import Beyond, Ordered
 from .mended import mended
 from .recovery import closers, extents, is_command, split_commas, split_statements, starts_statement
+from .threads import of_thread
 from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _LOOPS = (
@@ -65,9 +66,9 @@ class _Loop:
 
 def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: SourceText) -> list[Token]:
     """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
+    tokens, ordered = _with_statements(tokens, diagnostics, source)
     if not any(token.text in _CONTROL for token in tokens):
         return tokens
-    tokens, ordered = _with_statements(tokens, diagnostics, source)
     left = [token.start for token in tokens if token.type == "NAME" and token.text in _LEFT]
     tokens = conditional(tokens, diagnostics, source)
     pairs, opened, i = closers(tokens), 0, 0
@@ -153,37 +154,39 @@ def _with_statements(
         The tokens, and bodies in which turns need each other, with the reason.
     """
     ordered = list[tuple[Span, str]]()
+    if not IS_COUNTED.search(source.text):
+        return tokens, ordered
     starts = [i for i, token in enumerate(tokens) if token.type == "DEF"]
     kept = tokens[: starts[0]] if starts else tokens
     for start, end in pairwise([*starts, len(tokens)]):
         own = tokens[start:end]
         opening = next((i for i, token in enumerate(own) if token.type == "LBRACE"), len(own))
         close = _block_end(own, opening)
-        loop = next((token for token in own[opening:close] if token.text in _FIXED and token.type == "NAME"), None)
-        if close is None or loop is None:
+        place = Span(own[opening].end, own[close].start) if close is not None else Span(0, 0)
+        word = IS_COUNTED.search(without_remarks(source.text[place.start : place.end]))
+        if close is None or word is None:
             kept += own
             continue
-        place = Span(own[opening].end, own[close].start)
         try:
-            statements = statements_of(own[1:opening], source, own[opening], own[close])
+            statements = statements_of(own[1:opening], source, place)
         except Beyond as reason:
             ordered += [(place, str(reason))] if isinstance(reason, Ordered) else []
             kept += own
             continue
         is_line = own[close].first or "\n" in source.text[place.start : place.end]
         text = "".join(f"\n    {each}" for each in statements) + "\n" if is_line else f" {'  '.join(statements)} "
-        fix = Fix("write statements", (Edit(place, text),))
+        at = Span(place.start + word.start(), place.start + word.end())
+        found = Diagnostic(codes.SYNTAX_ERROR, at, f"no statement begins with `{word[0]}`", help=_LOOPS)
+        found = found if word["loop"] else of_thread(at)
         diagnostics[:] = [each for each in diagnostics if not place.start <= each.span.start < place.end]
-        diagnostics.append(
-            Diagnostic(codes.SYNTAX_ERROR, loop.span, f"no statement begins with `{loop.text}`", help=_LOOPS, fix=fix)
-        )
+        fix = Fix("write statements", (Edit(place, text),))
+        diagnostics.append(replace(found, fix=fix))
         made = mended(own, fix) or own
-        kept += [replace(each, start=loop.start, end=loop.end) if each.span == place else each for each in made]
+        kept += [replace(each, start=at.start, end=at.end) if each.span == place else each for each in made]
     return kept, ordered
 
 
 _LEFT = LEAVING.keys() - {"continue"}
-_FIXED = frozenset({"for", "forall", "parfor", "prange"})
 
 
 # --- loops whose range is known --------------------------------------------------------------------------------------

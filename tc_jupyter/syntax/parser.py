@@ -156,7 +156,7 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
         listed = []  # `const` of another language
     constants = [parser.constant(tokens) for tokens in listed]
     if before or not (pieces or others):
-        parser.stray(before, has_defs=bool(pieces), uses=bool(uses))
+        parser.stray(before, has_defs=bool(pieces or others), uses=bool(uses))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
     parsed = (parser.definition(each) if isinstance(each, DefTokens) else parser.reducer(each) for each in pieces)

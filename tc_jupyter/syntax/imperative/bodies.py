@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.syntax.recovery import closers, split_commas
 from tc_jupyter.syntax.tokens import Token
 from tc_jupyter.syntax.tree import Expression
@@ -19,8 +19,11 @@ from .parser import OTHER, Beyond, Reader
 from .translate import translated_body
 from .tree import Function, Parameter
 
+IS_COUNTED = re.compile(
+    r"(?P<loop>\b(?:for|forall|parfor|prange)\b)|\b(?:threadIdx|blockIdx|get_global_id)\b|\bcuda\.grid\b"
+)
+"""A word of a body that counts: that of a loop, or the number of a thread."""
 _REMARK = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
-_OF_C = re.compile(r"\bfor\s*\([^)]*;")
 _TYPES = {
     **{"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"},
     **{name: name for name in ("float16", "float32", "float64", "bool")},
@@ -28,20 +31,26 @@ _TYPES = {
 }
 
 
-def statements_of(header: list[Token], source: SourceText, opening: Token, closing: Token) -> list[str]:
-    """The statements for the body between two braces.
+def without_remarks(text: str) -> str:
+    """The text with blanks in the place of comments."""
+    return _REMARK.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def statements_of(header: list[Token], source: SourceText, place: Span) -> list[str]:
+    """The statements for a body.
 
     Raises:
         Beyond: There are none, or it is not known whether there are.
     """
     parameters, results = _head(header, source)
-    text = _REMARK.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source.text[opening.end : closing.start])
-    is_c = _OF_C.search(text) is not None
+    text = without_remarks(source.text[place.start : place.end])
+    is_c = ";" in text or "{" in text
     tensors = frozenset(each.name for each in parameters if each.extents) | frozenset(results)
-    column = 0 if is_c else source.position(opening.end)[1]
+    column = 0 if is_c else source.position(place.start)[1]
     reader = Reader("{" * is_c + " " * column + text + "}" * is_c, is_c, tensors=tensors)
     body = block(reader) if is_c else lines(reader)
-    return translated_body(Function("", tuple(parameters), body, results=tuple(results)))
+    is_kernel = any(match["loop"] is None for match in IS_COUNTED.finditer(text))
+    return translated_body(Function("", tuple(parameters), body, is_kernel, tuple(results)))
 
 
 def _head(header: list[Token], source: SourceText) -> tuple[list[Parameter], list[str]]:

@@ -10,7 +10,7 @@ import re
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .of_c import functions_of_c
+from .of_c import Macros, functions_of_c
 from .of_python import functions_of_python
 from .parser import MOST, Beyond
 from .translate import translated
@@ -61,11 +61,18 @@ def _told_of_c(text: str) -> list[tuple[Diagnostic | None, Span]]:
         places.append(Span(_begin(text, match.start(), _BEFORE_C), end))
     if not places:
         return []
-    try:
-        functions = functions_of_c("\n".join(text[each.start : each.end] for each in places))
-        written = "\n".join(map(translated, functions)).rstrip()
-    except Beyond as reason:
-        message = Diagnostic(codes.NO_DEF, places[0], _NO_DEF.format("C"), help=str(reason))
+    defs, macros, beyond = list[str](), Macros(), list[tuple[str, Beyond]]()
+    for place in places:
+        part = text[place.start : place.end]
+        try:
+            defs += map(translated, functions_of_c(part, macros))
+        except Beyond as reason:
+            beyond.append((part, reason))
+    has_kernel = any("__global__" in text[place.start : place.end] for place in places)
+    refused = [reason for part, reason in beyond if not defs or not _is_host(part, has_kernel)]
+    written = "\n".join(defs).rstrip()
+    if refused:
+        message = Diagnostic(codes.NO_DEF, places[0], _NO_DEF.format("C"), help=str(refused[0]))
         return [(None if k else message, place) for k, place in enumerate(places)] if is_sure else []
     if not written:
         return []
@@ -76,6 +83,11 @@ def _told_of_c(text: str) -> list[tuple[Diagnostic | None, Span]]:
     edits = tuple(Edit(place, "" if k else written) for k, place in enumerate(parts))
     message = _message(places[0], "C", edits)
     return [(None if k else message, place) for k, place in enumerate(places)]
+
+
+def _is_host(text: str, has_kernel: bool) -> bool:
+    """Whether a function only calls others: `main`, or what is no kernel beside one; Python does that here."""
+    return re.match(r"[^(]*\bmain\s*\(", text) is not None or (has_kernel and "__global__" not in text)
 
 
 def _told_of_python(text: str) -> list[tuple[Diagnostic | None, Span]]:

@@ -6,6 +6,7 @@ Worked example: of `void f(float A[M][K]) { ... }` comes a function whose parame
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
 from tc_jupyter.syntax.tree import Binary, Expression, Name, Number, Unary
 
@@ -22,13 +23,18 @@ _ATOMIC = {"atomicAdd": "+", "atomicMax": "max", "atomicMin": "min"}
 _WAITS = frozenset({"__syncthreads", "__syncwarp", "__threadfence", "barrier"})
 
 
-def functions_of_c(text: str) -> tuple[Function, ...]:
-    """The functions of a text, those of one value put in the place of their calls."""
-    directives = _DIRECTIVE.findall(_REMARK.sub(" ", text))
-    text = _DEF.sub(r"\1void ", _LINKAGE.sub("", _DIRECTIVE.sub("", _REMARK.sub(" ", text))))
+Macros: TypeAlias = dict[str, tuple[tuple[str, ...], Expression]]
+"""Names and values of `#define`, and functions of one value."""
+
+
+def functions_of_c(text: str, macros: Macros) -> tuple[Function, ...]:
+    """The functions of a text; those of one value become macros, which stand in the place of their calls."""
+    text = _REMARK.sub(" ", text)
+    directives = _DIRECTIVE.findall(text)
+    text = _DEF.sub(r"\1void ", _LINKAGE.sub("", _DIRECTIVE.sub("", text)))
     for name in _TEMPLATE.findall(text):
         text = re.sub(rf"\b{name}\b", "float", _TEMPLATE.sub("", text))
-    reader = Reader(text, is_c=True)
+    reader = Reader(text, is_c=True, macros=macros)
     for directive in directives:
         if (match := _MACRO.fullmatch(directive)) is not None:
             _define(reader, match[1], match[2], match[3])
@@ -37,7 +43,7 @@ def functions_of_c(text: str) -> tuple[Function, ...]:
         function = _function(reader)
         match function.body:
             case (Leave("return", (value,)),) if not any(each.is_array for each in function.parameters):
-                reader.macros[function.name] = tuple(each.name for each in function.parameters), value
+                macros[function.name] = tuple(each.name for each in function.parameters), value
             case _:
                 found.append(function)
     return tuple(found)

@@ -15,6 +15,7 @@ from .parser import OTHER, SHARED, WHILE, Beyond, Reader, number, put, target_of
 from .tree import Assign, Choice, Declare, Function, Leave, Loop, Parameter, Statement, mapped_statement
 
 _REMARK = re.compile(r"#[^\n]*")
+_TRITON = "a program of Triton computes blocks; a statement says what one element is, as in `Z(i) = X(i) + Y(i)`"
 _FILLED = {"zeros": "0", "ones": "1", "empty": None}
 _ATOMIC = {"cuda.atomic.add": "+", "cuda.atomic.max": "max", "cuda.atomic.min": "min"}
 _RANGES = frozenset({"range", "prange", "numba.prange", "nb.prange"})
@@ -23,6 +24,8 @@ _RANGES = frozenset({"range", "prange", "numba.prange", "nb.prange"})
 def functions_of_python(text: str) -> tuple[Function, ...]:
     """The functions of a text."""
     reader = Reader(_REMARK.sub("", text), is_c=False)
+    if any(word.text.startswith("tl.") for word in reader.words):
+        raise Beyond(_TRITON)
     parser, found = _Parser(reader), list[Function]()
     while reader.word.kind != "end":
         is_kernel = False

@@ -27,6 +27,7 @@ from .polynomials import (
     plus,
     polynomial,
     quotient,
+    replaced,
     strides,
 )
 from .steps import Step
@@ -70,7 +71,39 @@ def with_shapes(steps: list[Step], function: Function, found: Flat) -> dict[str,
     shapes = {
         name: _extents(name, each, fixed.get(name, ()), mentioned, name in new, rows) for name, each in places.items()
     }
-    return shapes | _stated(function, found, shapes)
+    shapes |= _stated(function, found, shapes)
+    return _of_one_size(steps, shapes, {each.name for each in function.parameters} - new)
+
+
+def _of_one_size(
+    steps: list[Step], shapes: dict[str, tuple[Polynomial, ...]], given: set[str]
+) -> dict[str, tuple[Polynomial, ...]]:
+    """The extents, where an array that begins in the function is as large as what its index reads: `i < Y.shape[0]` and `X[i]`."""
+    stated = {f"{name}.{k}": each for name, shape in shapes.items() for k, each in enumerate(shape)}
+    same = {own: each for own, each in stated.items() if each != {(own,): 1}}
+    for step in steps:
+        for node in reads(step):
+            for each, extent in zip(node.arguments, shapes.get(node.function.name, ()), strict=False):
+                own = step.ranges.get(each.name) if isinstance(each, Name) else None
+                size = None if own is None or own.last is None else plus(own.last, constant(1))
+                names = [] if size is None or size == extent else [*names_of(size)]
+                if (
+                    len(names) == 1
+                    and size == {(names[0],): 1}
+                    and names[0].rpartition(".")[0] in shapes.keys() - given
+                ):
+                    same.setdefault(names[0], extent)
+    for name, extent in same.items():
+        for step in steps:
+            for index, each in step.ranges.items():
+                if each.last is not None and name in names_of(each.last):
+                    last = replaced(each.last, name, extent)
+                    upper = each.upper if last is None else expression(plus(last, constant(1)))
+                    step.ranges[index] = replace(each, upper=upper, last=last)
+        shapes = {
+            array: tuple(replaced(each, name, extent) or each for each in shape) for array, shape in shapes.items()
+        }
+    return shapes
 
 
 def _places(steps: list[Step]) -> dict[str, list[_Place]]:

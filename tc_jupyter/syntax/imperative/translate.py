@@ -201,7 +201,7 @@ class _Translation:
         ranges = self.whole(name)
         subscripts = own[0].assign.subscripts if own else ()
         indices = [each.name for each in subscripts if isinstance(each, Name) and each.name in own[0].ranges]
-        if len({*indices}) == len(shape):  # `y(i) = 0` goes where `y(i) += e` follows
+        if len(indices) == len({*indices}) == len(shape):  # `y(i) = 0` goes where `y(i) += e` follows
             ranges = dict(zip(indices, ranges.values(), strict=True))
         subscripts = tuple(map(Name, ranges))
         fill = Apply(fill, subscripts) if isinstance(fill, Name) else fill
@@ -214,7 +214,7 @@ class _Translation:
             return False
         indices = [each.name for each in assign.subscripts if isinstance(each, Name) and each.name in step.ranges]
         ranges = [step.ranges[index] for index in indices]
-        if len({*indices}) < len(shape) or any(each.step != 1 for each in ranges):
+        if not len(indices) == len({*indices}) == len(shape) or any(each.step != 1 for each in ranges):
             return False
         return all(
             each.first == {} and each.last == plus(extent, constant(1), -1)
