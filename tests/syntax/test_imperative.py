@@ -117,6 +117,26 @@ int smallest(const float *x, int n) {
     for (int i = 3; i < n; i++) if (x[i] < m) { m = x[i]; p = i; }
     return p;
 }
+void places(const float *x, int *y, int n, int m) {
+    for (int i = 0; i < n; i++) {
+        float best = x[i * m]; int p = 0;
+        for (int j = 1; j < m; j++) if (best < x[i * m + j]) { p = j; best = x[i * m + j]; }
+        y[i] = p;
+    }
+}
+void standard(const float *x, float *y, int n) {
+    float m = 0, v = 0;
+    for (int i = 0; i < n; i++) m += x[i];
+    m /= n;
+    for (int i = 0; i < n; i++) v += (x[i] - m) * (x[i] - m);
+    v /= n;
+    for (int i = 0; i < n; i++) y[i] = (x[i] - m) / sqrtf(v + 1e-5f);
+}
+void bounds(const float *x, float *lo, float *hi, int n) {
+    *lo = x[0]; *hi = x[0];
+    for (int i = 1; i < n; i++) { if (x[i] < *lo) *lo = x[i]; if (x[i] > *hi) *hi = x[i]; }
+}
+int sorted(const float *x, int n) { int ok = 1; for (int i = 1; i < n; i++) if (x[i] < x[i - 1]) ok = 0; return ok; }
 int is_there(const float *x, int n, float t) {
     int found = 0;
     for (int i = 0; i < n; i++) { if (x[i] > t) { found = 1; break; } }
@@ -408,6 +428,8 @@ def test_a_kernel_of_numba():
             "no function `frobnicate`",
         ),
         ("void f(int *x, int n) { for (int i = 0; i < n; i++) x[i] = x[i] % 3; }", "divided towards"),
+        ("void f(float *x, int n) { for (int i = 0; i < n; i++) x[i * n + i] = 1; }", "two turns of a loop"),
+        ("void f(float *x, int *k) { int m = k[0]; for (int i = 0; i < m; i++) x[i] = m; }", "has no number of turns"),
         ("void f(float *x, int n) { for (int i = 0; i < n; i++) for (int k = 0; k < 3; k++) x[i] *= 2; }", "all turns"),
         ("__global__ void f(float *x) { extern __shared__ float t[]; x[threadIdx.x] = t[0]; }", "what threads share"),
         ("__global__ void f(float *x) { x[(blockIdx.x + 1) * blockDim.x] = 1; }", "an index counts all threads"),

@@ -48,6 +48,9 @@ def in_any_order(steps: list[Step], scanned: set[str]) -> None:
     Args:
         scanned: tensors of which each turn reads what the turn before has left.
     """
+    for step in steps:
+        if step.assign.operator == "=" and not all(_has_own(each, step) for each in step.assign.subscripts):
+            raise Ordered(TWICE.format(step.assign.target))
     found = [each for step in steps for each in _accesses(step, {each.assign.target for each in steps})]
     for one, other in combinations_with_replacement(found, 2):
         if one.name != other.name or not (one.operator or other.operator) or _are_apart(one, other):
@@ -67,12 +70,20 @@ def in_any_order(steps: list[Step], scanned: set[str]) -> None:
 def _accesses(step: Step, written: set[str]) -> Iterator[_Access]:
     yield _Access(step, step.assign.target, step.assign.subscripts, step.assign.operator)
     if step.assign.place:
-        yield _Access(step, step.assign.place[0], (), step.assign.operator)
+        yield _Access(step, step.assign.place[0], step.assign.subscripts, step.assign.operator)
     for node in reads(step):
         if node.function.name in written:
             yield _Access(step, node.function.name, node.arguments)
     nodes = (node for part in step.read for node in walk(part) if isinstance(node, Name))
     yield from (_Access(step, node.name, ()) for node in nodes if node.name in written)
+
+
+def _has_own(subscript: Expression, step: Step) -> bool:
+    """Whether each value of an index has an element of its own: one index stands there, at most with a number as its factor."""
+    terms = polynomial(subscript)
+    own = set[str]() if terms is None else names_of(terms) & {*step.ranges}
+    factors = [] if terms is None else [factor_of(terms, name) for name in own]
+    return terms is not None and len(own) < 2 and all(each is not None and {*each} == {()} for each in factors)
 
 
 def _common(one: Step, other: Step) -> list[Head]:

@@ -13,7 +13,7 @@ from tc_jupyter.syntax.tree import Apply, Binary, Expression, Extent, Name, mapp
 
 from .kinds import Kinds, is_function, is_integer, values_in
 from .leaves import ALONE, Flat, Head, Leaf
-from .parser import POINTERS, Beyond, put
+from .parser import POINTERS, WHILE, Beyond, put
 from .polynomials import (
     Bounds,
     Polynomial,
@@ -211,7 +211,12 @@ def _element(version: _Version) -> Expression:
 
 def steps_of(leaves: list[Leaf], kinds: Kinds) -> list[Step]:
     """The leaves with the ranges of their indices."""
-    return [_Ranges(leaf, leaves, kinds).step() for leaf in leaves]
+    steps = [_Ranges(leaf, leaves, kinds).step() for leaf in leaves]
+    computed = {step.assign.target for step in steps}
+    for step in steps:
+        if values_in(end for each in step.ranges.values() for end in (each.lower, each.upper)) & computed:
+            raise Beyond(WHILE)
+    return steps
 
 
 @dataclass(frozen=True, slots=True)
