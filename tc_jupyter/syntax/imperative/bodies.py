@@ -45,6 +45,8 @@ def statements_of(header: list[Token], source: SourceText, place: Span) -> list[
     parameters, results = _head(header, source)
     text = without_remarks(source.text[place.start : place.end])
     is_c = ";" in text or "{" in text
+    if not is_c and "//" in source.text[place.start : place.end]:
+        raise Beyond(OTHER)  # a comment, or a quotient of Python
     tensors = frozenset(each.name for each in parameters if each.extents) | frozenset(results)
     column = 0 if is_c else source.position(place.start)[1]
     reader = Reader("{" * is_c + " " * column + text + "}" * is_c, is_c, tensors=tensors)
