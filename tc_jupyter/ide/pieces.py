@@ -20,6 +20,7 @@ from itertools import accumulate, pairwise
 from typing import Any, cast
 
 from tc_jupyter.diagnostics import SourceText, Span
+from tc_jupyter.syntax.imperative.message import has_others
 from tc_jupyter.syntax.macros import MACRO
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.tree import Name
@@ -127,8 +128,8 @@ def pieces_of(text: str, language: str) -> tuple[Piece, ...] | None:
     chunks = _chunks(text, language)
     if sum(each.has_def for each in chunks) < 2 or any(each.is_for_all for each in chunks):
         return None
-    if language == "tc" and MACRO.search(text):
-        return None  # a comment that is meant for all defs
+    if language == "tc" and (MACRO.search(text) or has_others(text)):
+        return None  # a comment that is meant for all defs, or a function that is cut otherwise
     text = without_uses(text, language)
     return tuple(_piece(text, chunks, group) for group in dict.fromkeys(each.group for each in chunks))
 

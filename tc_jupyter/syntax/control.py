@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .carried import RECURRENCE, as_recurrence, as_update, carried, change, is_type
 from .conditional import bound, conditional, runs_so_far, with_clauses
-from .foreign import RANGES, text_of
+from .foreign import LEAVING, RANGES, text_of
+from .imperative.bodies import IS_COUNTED, statements_of, without_remarks
+from .imperative.parser import Beyond, Ordered
 from .mended import mended
 from .recovery import closers, extents, is_command, split_commas, split_statements, starts_statement
+from .threads import of_thread
 from .tokens import ENDS_EXPRESSION, SEMICOLON, Token
 
 _LOOPS = (
@@ -62,8 +66,10 @@ class _Loop:
 
 def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: SourceText) -> list[Token]:
     """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
+    tokens, ordered = _with_statements(tokens, diagnostics, source)
     if not any(token.text in _CONTROL for token in tokens):
         return tokens
+    left = [token.start for token in tokens if token.type == "NAME" and token.text in _LEFT]
     tokens = conditional(tokens, diagnostics, source)
     pairs, opened, i = closers(tokens), 0, 0
     kept, told, loops = list[Token](), list[Diagnostic](), list[_Loop]()
@@ -104,6 +110,8 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
     fixed = {number for number, each in enumerate(told) if each.fix is not None}
     carrying = {loop.message: names for loop in loops if (names := _carried(kept, loop, in_heads))}
     for nest in _nests([loop for loop in loops if loop.ranges]):
+        if _stays(kept, nest[0], loops, left, ordered):
+            continue
         sizes = _extents(tokens, nest[0].start)
         if not any(loop.message in carrying for loop in nest):
             kept, fix = _ranged(kept, nest, sizes, diagnostics)
@@ -116,11 +124,69 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
         if names := carrying.get(loop.message):
             kept = _without_values(kept, _reading(kept, loop, names))
             told[loop.message] = replace(told[loop.message], help=RECURRENCE.format("` and `".join(names)))
+        elif reason := next((text for place, text in ordered if place.start <= loop.start < place.end), ""):
+            kept = _without_values(kept, _body(kept, loop))
+            told[loop.message] = replace(told[loop.message], help=reason)
         elif loop.message not in fixed:
             kept = _without_values(kept, _counting(kept, loop))
     _keep_semicolons(tokens, [each.span for i, each in enumerate(told) if i not in fixed], diagnostics)
     diagnostics += told
     return kept
+
+
+def _stays(
+    kept: list[Token], outer: _Loop, loops: list[_Loop], left: list[int], ordered: list[tuple[Span, str]]
+) -> bool:
+    """Whether no fix leaves a loop out: an inner range or the last turn is not known, or turns need each other."""
+    body = _body(kept, outer)
+    place = Span(outer.outside[0].start, body[-1][-1].end if outer.end is None and body else outer.end or outer.start)
+    unknown = [loop.start for loop in loops if not loop.ranges]
+    inside = any(place.start <= each < place.end for each in (*unknown, *left))
+    return inside or any(each.start <= place.start < each.end for each, _ in ordered)
+
+
+def _with_statements(
+    tokens: list[Token], diagnostics: list[Diagnostic], source: SourceText
+) -> tuple[list[Token], list[tuple[Span, str]]]:
+    """The tokens with statements in the place of bodies with loops, after a message each, where they compute the same.
+
+    Returns:
+        The tokens, and bodies in which turns need each other, with the reason.
+    """
+    ordered = list[tuple[Span, str]]()
+    if not IS_COUNTED.search(source.text):
+        return tokens, ordered
+    starts = [i for i, token in enumerate(tokens) if token.type == "DEF"]
+    kept = tokens[: starts[0]] if starts else tokens
+    for start, end in pairwise([*starts, len(tokens)]):
+        own = tokens[start:end]
+        opening = next((i for i, token in enumerate(own) if token.type == "LBRACE"), len(own))
+        close = _block_end(own, opening)
+        place = Span(own[opening].end, own[close].start) if close is not None else Span(0, 0)
+        word = IS_COUNTED.search(without_remarks(source.text[place.start : place.end]))
+        if close is None or word is None:
+            kept += own
+            continue
+        try:
+            statements = statements_of(own[1:opening], source, place)
+        except Beyond as reason:
+            ordered += [(place, str(reason))] if isinstance(reason, Ordered) else []
+            kept += own
+            continue
+        is_line = own[close].first or "\n" in source.text[place.start : place.end]
+        text = "".join(f"\n    {each}" for each in statements) + "\n" if is_line else f" {'  '.join(statements)} "
+        at = Span(place.start + word.start(), place.start + word.end())
+        found = Diagnostic(codes.SYNTAX_ERROR, at, f"no statement begins with `{word[0]}`", help=_LOOPS)
+        found = found if word["loop"] else of_thread(at)
+        diagnostics[:] = [each for each in diagnostics if not place.start <= each.span.start < place.end]
+        fix = Fix("write statements", (Edit(place, text),))
+        diagnostics.append(replace(found, fix=fix))
+        made = mended(own, fix) or own
+        kept += [replace(each, start=at.start, end=at.end) if each.span == place else each for each in made]
+    return kept, ordered
+
+
+_LEFT = LEAVING.keys() - {"continue"}
 
 
 # --- loops whose range is known --------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from .build import CHAIN, BadRange, Build
 from .control import without_control
 from .foreign import chained, commanded, declared, domain, ended, lets, paired, subscripted, where_range
+from .imperative.message import of_other_languages
 from .macros import without_macros
 from .mended import in_place, mended, writes_over
 from .mistakes import (
@@ -139,6 +140,8 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
         The defs that could be told apart and all diagnostics, in source order.
     """
     uses, source = cut(source, "tc")
+    rest, others = of_other_languages(source.text)
+    source = SourceText(rest, source.name) if others else source
     scanned = tokenize(source, reducers)
     parser = _CellParser(source, scanned.diagnostics)
     tokens = without_macros(scanned.tokens, scanned.comments, source, parser.diagnostics)
@@ -152,15 +155,17 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     else:
         listed = []  # `const` of another language
     constants = [parser.constant(tokens) for tokens in listed]
-    if before or not pieces:
-        parser.stray(before, has_defs=bool(pieces), uses=bool(uses))
+    if before or not (pieces or others):
+        parser.stray(before, has_defs=bool(pieces or others), uses=bool(uses))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
     _join_semicolons(parser.diagnostics)
     parsed = (parser.definition(each) if isinstance(each, DefTokens) else parser.reducer(each) for each in pieces)
     defs = tuple(_with_errors(item, scanned_errors) for item in parsed)
     constants = tuple(each for each in (*constants, *parser.constants) if each is not None)
     unit = Unit(defs, Span(0, len(source.text)), constants, uses)
-    return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
+    return Parsed(
+        unit, in_order((*others, *parser.diagnostics)), _allowed(scanned.allow, defs, source), scanned.comments
+    )
 
 
 def _join_semicolons(diagnostics: list[Diagnostic]) -> None:

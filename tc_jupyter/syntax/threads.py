@@ -94,7 +94,7 @@ def without_threads(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
             end = made[1]
             place = Span(tokens[i].start, tokens[end - 1].end)
             edit = Edit(_with_semicolon(place, tokens[end].start if end < len(tokens) else None, diagnostics), "")
-            found = _told(place, Fix("leave it out", (edit,)))
+            found = of_thread(place, Fix("leave it out", (edit,)))
             names.message = names.message or place
         elif (guard := _guard(tokens, i, pairs, names) or _grid_loop(tokens, i, pairs, names)) is not None:
             end, close = guard.end, None
@@ -111,7 +111,7 @@ def without_threads(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
             diagnostics[:] = [
                 each for each in diagnostics if not (each.message == SEMICOLON and _is_in(each.span, heads[0]))
             ]
-            found = _told(heads[0], Fix("leave it out", tuple(Edit(head, "") for head in heads)))
+            found = of_thread(heads[0], Fix("leave it out", tuple(Edit(head, "") for head in heads)))
         elif i not in braces:
             kept.append(tokens[i])
         if found is not None:
@@ -328,7 +328,8 @@ def _clauses(piece: list[Token], region: _Region) -> list[Edit]:
     return [with_clauses(piece, ", ".join(needed))] if needed else []
 
 
-def _told(place: Span, fix: Fix | None) -> Diagnostic:
+def of_thread(place: Span, fix: Fix | None = None) -> Diagnostic:
+    """What is said of the number of a thread."""
     return Diagnostic(codes.SYNTAX_ERROR, place, _MESSAGE, help=INSTEAD["get_global_id"].help, fix=fix)
 
 
@@ -453,7 +454,7 @@ def _in_subscripts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[T
         for first, last in own:
             place = Span(tokens[first].start, tokens[last - 1].end)
             fix = Fix("write an index", (Edit(place, letter),)) if len(texts) == 1 and is_left else None
-            diagnostics.append(_told(place, fix))
+            diagnostics.append(of_thread(place, fix))
             kept += [*tokens[done:first], Token("NAME" if fix else "ERROR", letter, place.start, place.end)]
             done = last
         kept += tokens[done:end]
