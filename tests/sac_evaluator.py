@@ -25,6 +25,7 @@ from tc_jupyter.syntax.sac_tree import (
     Unary,
     Unpack,
     WithLoop,
+    assigned_names,
 )
 from tc_jupyter.syntax.tree import Name, Number
 
@@ -621,6 +622,10 @@ class Evaluator:
                 case If():
                     for inner in (*statement.otherwise, *statement.then):
                         self.shaped_statement(inner, env)
+                case Loop():  # a round that needs an index keeps the shapes
+                    for inner in statement.body:
+                        self.shaped_statement(inner, env)
+                    env |= {name.name: Shaped(env[name.name].shape) for name in assigned_names(statement.body)}
                 case _:
                     raise
 

@@ -19,15 +19,18 @@ const MATH = new Set('math mrow mi mn mo mtext mfrac msub msup mspace'.split(' '
 const DROPPED = new Set('script style iframe object embed template noscript link meta base form input button textarea select foreignobject animate set'.split(' '));
 const ATTRIBUTES = new Set(
   (
-    'title role colspan rowspan scope open dir lang start align width height alt datetime ' +
+    'colspan rowspan scope open dir lang start align width height datetime ' +
     'viewbox x y x1 x2 y1 y2 cx cy r rx ry dx dy d points transform fill stroke stroke-width stroke-dasharray stroke-linecap stroke-linejoin ' +
     'stroke-opacity fill-opacity opacity font-size font-family font-weight text-anchor dominant-baseline preserveaspectratio ' +
     'paint-order'
   ).split(' ')
 );
 const SPANS = new Set(['colspan', 'rowspan']);
-/** Attributes that a page draws: in the place of a picture, and as a hint. */
-const DRAWN = new Set(['alt', 'title']);
+/** Attributes that a page draws, in the place of a picture and as a hint, or reads aloud. */
+const DRAWN = new Set(['alt', 'title', 'aria-label']);
+/** What is read aloud of an element itself. Others speak by themselves, hide the page behind a dialog, or take parts of it, by their ids, for their own. */
+const STATES = new Set('aria-hidden aria-current aria-pressed aria-selected aria-expanded aria-invalid'.split(' '));
+const ROLES = new Set('img group figure list listitem table row cell columnheader rowheader note math none presentation'.split(' '));
 /** Data attributes by which a drawing says what it shows; those that a control listens to, ours or the page's, are not among them. */
 const FACTS = new Set(
   (
@@ -42,9 +45,27 @@ const MATH_NAMESPACE = 'http://www.w3.org/1998/Math/MathML';
 const MAX_NODES = 50_000;
 const MAX_TEXT = 2_000_000;
 const MAX_LEVELS = 100;
+/** Characters that are drawn: of texts, hints included, and of the outlines of drawings, where lines cross each other. */
+const MOST_TEXT = 500_000;
+const MOST_OUTLINES = 150_000;
+const LONGEST_HINT = 2000;
+/** Dashes of all lines: Chromium draws a million of them in a second, whether they are seen or not. */
+const MOST_DASHES = 500_000;
+/** What is drawn half transparent is a picture of its own first, as large as the drawing: so much as this many elements. */
+const TRANSPARENT = 50;
 /** Attributes of one element that are looked at. */
 const MAX_ATTRIBUTES = 50;
 const SPAN = /^\d{1,3}$/;
+/** What may have dashes: nothing that hands them on to what is inside. */
+const OUTLINED = new Set('path rect circle ellipse line polyline polygon'.split(' '));
+const GEOMETRY = 'd points x y x1 x2 y1 y2 cx cy r rx ry width height'.split(' ');
+const OUTLINES = new Set(['d', 'points']);
+const RETURNS = /[stST]|[zZ](?!\s*(?:M|$))/;
+const UNITS = /[a-df-z%]/i;
+const NUMBER = /(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?/gi;
+/** The longest line around numbers, for each unit of their sum: a circle. */
+const LONGEST_LINE = 2 * Math.PI;
+const DISPLAYS = new Set('block inline inline-block flex inline-flex grid inline-grid table inline-table table-row table-cell list-item contents none'.split(' '));
 const LONGEST_WORD = 12;
 const LONGEST_CALL = 200;
 
@@ -78,19 +99,20 @@ const PROPERTIES: ReadonlyMap<string, (value: string) => boolean> = new Map(Obje
     (
       'margin margin-top margin-right margin-bottom margin-left padding padding-top padding-right padding-bottom padding-left width height min-width min-height ' +
       'max-width max-height gap row-gap column-gap border-radius border-width border-spacing font-size line-height letter-spacing opacity stroke-width text-indent ' +
-      'stroke-dasharray text-underline-offset tab-size vertical-align flex flex-basis flex-grow flex-shrink fill-opacity stroke-opacity'
+      'text-underline-offset tab-size vertical-align flex flex-basis flex-grow flex-shrink fill-opacity stroke-opacity'
     )
       .split(' ')
       .map(name => [name, (value: string) => lengths(value) || (name === 'vertical-align' && isWord(value))])
   ),
   ...Object.fromEntries(
     (
-      'display overflow overflow-x overflow-y white-space text-align font-style border-style border-collapse text-transform word-break overflow-wrap table-layout ' +
+      'overflow overflow-x overflow-y white-space text-align font-style border-style border-collapse text-transform word-break overflow-wrap table-layout ' +
       'flex-wrap flex-direction align-items align-self justify-content box-sizing cursor visibility text-anchor dominant-baseline list-style-type paint-order'
     )
       .split(' ')
       .map(name => [name, (value: string) => words(value).every(isWord)])
   ),
+  display: value => DISPLAYS.has(value.trim().toLowerCase()), // Chromium takes seconds for some thousand ruby texts
   'font-size': value => lengths(value) || FONT_SIZE.test(value) || GROWING.test(value),
   'container-type': value => value === 'inline-size',
   'font-weight': value => /^[\w]+$/.test(value),
@@ -100,9 +122,9 @@ const PROPERTIES: ReadonlyMap<string, (value: string) => boolean> = new Map(Obje
 export function sanitized(html: string): DocumentFragment {
   const source = new DOMParser().parseFromString(html.slice(0, MAX_TEXT), 'text/html');
   const fragment = document.createDocumentFragment();
-  const budget = { left: MAX_NODES, text: new Legible() };
+  const budget = { left: MAX_NODES, characters: MOST_TEXT, outlines: MOST_OUTLINES, dashes: MOST_DASHES, text: new Legible() };
   copyChildren(source.body, fragment, budget, 0);
-  if (budget.left <= 0 || html.length > MAX_TEXT) {
+  if (budget.left <= 0 || budget.characters <= 0 || budget.outlines <= 0 || html.length > MAX_TEXT) {
     fragment.append(document.createTextNode(`(${OMITTED})`));
   }
   return fragment;
@@ -111,7 +133,16 @@ export function sanitized(html: string): DocumentFragment {
 /** What may still be copied. */
 interface Budget {
   left: number;
+  characters: number;
+  outlines: number;
+  dashes: number;
   readonly text: Legible;
+}
+
+function drawnText(text: string, most: number, budget: Budget): string {
+  const begun = text.slice(0, Math.max(0, Math.min(most, budget.characters)));
+  budget.characters -= begun.length;
+  return budget.text.of(begun);
 }
 
 function copyChildren(from: Node, to: Node, budget: Budget, level: number): void {
@@ -123,7 +154,7 @@ function copyChildren(from: Node, to: Node, budget: Budget, level: number): void
       return;
     }
     if (child.nodeType === Node.TEXT_NODE) {
-      to.appendChild(document.createTextNode(budget.text.of(child.textContent ?? '')));
+      to.appendChild(document.createTextNode(drawnText(child.textContent ?? '', MOST_TEXT, budget)));
     } else if (child instanceof Element) {
       copyElement(child, to, budget, level);
     }
@@ -144,18 +175,64 @@ function copyElement(element: Element, to: Node, budget: Budget, level: number):
   const copy = document.createElementNS(known === HTML ? 'http://www.w3.org/1999/xhtml' : space, element.localName);
   // not `attributes`, which finds each of n attributes by looking at all before it
   for (const attribute of element.getAttributeNames().slice(0, MAX_ATTRIBUTES)) {
-    const value = element.getAttribute(attribute) ?? '';
-    if (attribute.toLowerCase() === 'style') {
-      copy.setAttribute('style', style(value));
-    } else if (attribute.toLowerCase() === 'class') {
-      copy.setAttribute('class', value.split(/\s+/).filter(own).join(' '));
-    } else if (allowed(attribute.toLowerCase(), value)) {
-      copy.setAttribute(attribute, DRAWN.has(attribute.toLowerCase()) ? budget.text.of(value) : value);
-      budget.left -= SPANS.has(attribute.toLowerCase()) ? Number(value) : 0; // a cell counts as the columns and rows that it takes
+    const kept = keptValue(element, name, attribute.toLowerCase(), element.getAttribute(attribute) ?? '', budget);
+    if (kept !== null) {
+      copy.setAttribute(attribute, kept);
     }
   }
   copyChildren(element, copy, budget, level + 1);
   to.appendChild(copy);
+}
+
+/** What is left of the value of an attribute; `null`: nothing. What it makes the page draw is taken off the budget. */
+function keptValue(element: Element, tag: string, name: string, value: string, budget: Budget): string | null {
+  if (name === 'style') {
+    const kept = style(value);
+    budget.left -= /(?:^|; )opacity:/.test(kept) ? TRANSPARENT : 0;
+    return kept;
+  }
+  if (name === 'class') {
+    return value.split(/\s+/).filter(own).join(' ');
+  }
+  if (!allowed(name, value)) {
+    return null;
+  }
+  if (DRAWN.has(name)) {
+    return drawnText(value, LONGEST_HINT, budget);
+  }
+  if (OUTLINES.has(name)) {
+    budget.outlines -= value.length;
+    return budget.outlines < 0 ? null : value;
+  }
+  if (name === 'stroke-dasharray') {
+    budget.dashes -= dashes(element, tag, value);
+    return budget.dashes < 0 ? null : value;
+  }
+  budget.left -= SPANS.has(name) ? Number(value) : name === 'opacity' ? TRANSPARENT : 0; // a cell counts as the columns and rows that it takes
+  return value;
+}
+
+/**
+ * The most dashes that an element can have; infinitely many where its numbers do not say how long its line is: with units, in a style, or in
+ * a path that comes back to a place by a letter.
+ */
+function dashes(element: Element, tag: string, pattern: string): number {
+  if (!/\d/.test(pattern)) {
+    return 0;
+  }
+  const [path = '', points = '', ...sides] = GEOMETRY.map(name => element.getAttribute(name) ?? '');
+  const plain = !RETURNS.test(path) && !UNITS.test([pattern, ...sides].join(' ')) && element.getAttribute('style') === null;
+  const parts = numbers(pattern);
+  const found = (LONGEST_LINE * total([path, points, ...sides].flatMap(numbers)) * parts.length) / total(parts);
+  return OUTLINED.has(tag) && plain && Number.isFinite(found) ? found : Infinity;
+}
+
+function numbers(value: string): number[] {
+  return (value.match(NUMBER) ?? []).map(Number);
+}
+
+function total(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
 }
 
 export function allowed(name: string, value: string): boolean {
@@ -171,7 +248,10 @@ export function allowed(name: string, value: string): boolean {
   if (SPANS.has(name)) {
     return SPAN.test(value); // pages read the digits of `65534e-9`
   }
-  if (name === 'title' || name === 'alt' || name.startsWith('aria-') || name.startsWith('data-tc') || FACTS.has(name)) {
+  if (name === 'role') {
+    return ROLES.has(value);
+  }
+  if (DRAWN.has(name) || STATES.has(name) || name.startsWith('data-tc') || FACTS.has(name)) {
     return true;
   }
   // a function of CSS in an attribute of a drawing may fetch; what is left are places and colours

@@ -2000,29 +2000,31 @@ def _types_from(
     """Values of the types of what a block makes, where what is not known yet is `start`; and whether no statement was wrong."""
     known = {name: Typed(Const(0, dtype), dtype) for name, dtype in stated.items()}
     whole = True
-    for _ in range(_PASSES):
+
+    def know(name: str) -> None:
+        info, held = made[name], known.get(name, start)
+        one = weak_integer(1, info.span)  # of literals only the type counts
+        info.dtype = held.dtype
+        info.literal = None if not held.weak else weak_float(one) if held.weak == "float" else one
+
+    for name in made:
+        know(name)
+    for _ in range(len(statements) + 1):  # as far as a type can go against the order of the statements
         before = {name: each.dtype for name, each in known.items()}
-        for name, info in made.items():
-            held, one = known.get(name, start), weak_integer(1, info.span)  # of literals only the type counts
-            info.dtype = held.dtype
-            info.literal = None if not held.weak else weak_float(one) if held.weak == "float" else one
-        found = [(each.target.name, owner.value_of(each)) for each in statements if each.target.name in made]
-        for name, value in found:
-            held = known.get(name)
-            if (
-                name not in stated
-                and value is not None
-                and (held is None or held.weak or fits(held.dtype, value.dtype))
-            ):
+        whole = True
+        for each in statements:
+            name = each.target.name
+            if name not in made:
+                continue
+            value, held = owner.value_of(each), known.get(name)
+            whole = whole and value is not None
+            wider = value is not None and (held is None or held.weak or fits(held.dtype, value.dtype))
+            if value is not None and wider and name not in stated:
                 known[name] = value
-        whole = all(value is not None for _, value in found)
+                know(name)
         if before == {name: each.dtype for name, each in known.items()}:
             break
     return known, whole
-
-
-_PASSES = 4
-"""How often the types of a block are looked for: each is one that the others were found with."""
 
 
 def _product_of(node: tree.Comprehension, scope: Scope) -> str | None:

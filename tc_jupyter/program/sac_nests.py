@@ -8,6 +8,7 @@ Worked example: in a round of `for (k = 0; k < n; k++) { s = 0d; for (j = 0; j <
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +25,7 @@ from .sac_helpers import read
 from .sac_sizes import ONE, ZERO, add, ends, floordiv, fold, is_nonnegative, maximum, mul, sub, substitute
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Value, Weak, convert, is_integer, scalar, storage, to_index
-from .sac_work import MOST_ROUNDS, Context, Env
+from .sac_work import Context, Env
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -181,7 +182,7 @@ class Nests(Calls):
                 run.clear()
 
         for statement in statements:
-            loop = self.inner(statement, env, context) if isinstance(statement, Loop) else None
+            loop = self.inner(statement, later, env, context) if isinstance(statement, Loop) else None
             if loop is not None and isinstance(statement, Loop):
                 done(*(each for each in statement.start if each.name.name != loop.variable))
                 flush()
@@ -199,14 +200,19 @@ class Nests(Calls):
         flush()
         return found
 
-    def inner(self, node: Loop, env: Env, context: Context) -> Counted | None:
-        """How a loop inside of a nest counts, if it is not written out: where its rounds are not known, or many."""
+    def inner(self, node: Loop, later: Later, env: Env, context: Context) -> Counted | None:
+        """How a loop inside of a nest counts, if it is not written out: where its rounds are not known, or no little work."""
         local = dict(env)
         self.assignments(self.block(node.start), Later(()).after(self.block((), (node.condition,))), local, context)
         around = [name for name in context.indices if name in self.out.rounds]
         found = self.counted(node, local, context, around)
-        rounds = None if found is None else number_of(found.count)
-        return found if rounds is None or self.rounds + rounds > MOST_ROUNDS else None
+        if found is None or number_of(found.count) is None:
+            return found
+        return None if self.is_little(node, later, local, context) else found
+
+    @abstractmethod
+    def is_little(self, node: Loop, later: Later, env: Env, context: Context) -> bool:
+        """Whether the rounds of a loop may be written out: they are few, and little work."""
 
     def inner_parts(
         self,

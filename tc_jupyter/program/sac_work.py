@@ -74,6 +74,15 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """How much there may be at most while a loop is written out: statements, their steps, and how much must be left of `WORK`."""
+
+    drafts: int
+    made: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One partition of a comprehension: its box over all result axes, and its body as boxes over the same axes."""
 
@@ -120,6 +129,7 @@ class Work(ABC):
         self.rounds = 0
         self.choices = 0
         self.in_turns = False  # inside of a loop whose rounds are done in order
+        self.trial: Trial | None = None  # of the loop that is being written out to see whether it is little
         self.stored_values: dict[tuple[int, tuple[Expr, ...]], tuple[Value, Value]] = {}
         self.homes: dict[int, tuple[Value, Context, str]] = {}  # where variables got their values, and their names
         self.input_positions: dict[str, int] = {}

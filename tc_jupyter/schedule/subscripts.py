@@ -36,11 +36,18 @@ def shortened(graph: StageGraph, stage: Stage) -> Stage:
     """The stage with shorter subscripts, where its sizes are 1 or more."""
     scope = scope_of(graph)
     box = {root.name: (root.dom[0], root.dom[1] - 1) for root in stage.roots}
+    known: dict[Expr, Expr] = {}  # the reads of a stencil have few different subscripts
+
+    def shorter(index: Expr) -> Expr:
+        if index not in known:
+            known[index] = _shorter(index, box, scope)
+        return known[index]
 
     def rule(expr: Expr) -> Expr | None:
-        if not isinstance(expr, Read) or not any(_cost(index)[0] for index in expr.indices):
+        if not isinstance(expr, Read):
             return None
-        return rebuild(expr, tuple([_shorter(index, box, scope) for index in expr.indices]))
+        indices = tuple(map(shorter, expr.indices))
+        return None if indices == expr.indices else rebuild(expr, indices)
 
     value = rewrite(stage.statement.value, rule)
     if value is stage.statement.value:

@@ -89,6 +89,11 @@ def numbered(name: str) -> str:
     return f"<i {attributes}>x</i>"
 
 
+def drawing(inner: str) -> dict[str, str]:
+    return {"html": f'<svg width="800" height="800">{inner}</svg>'}
+
+
+CORNERS = " ".join(f"{n * 7919 % 800} {n * 104729 % 800}" for n in range(200_000))
 MARKS = "\u0301" * 100_000
 DATA = {
     "many attributes": {"html": numbered("a")},
@@ -99,6 +104,15 @@ DATA = {
     "many marks in many elements": {"html": "<i>" + MARKS[:400].join(["</i><i>"] * 250)},
     "Thai without a space": {"html": "\u0e33" * 20_000},
     "Thai without a space in a name": analysis_of("\u0e33" * 20_000),
+    "a letter in each line": {"html": f'<p style="width:1px;word-break:break-all">{"a" * 1_900_000}</p>'},
+    "many ruby texts": {"html": f'<p style="display:ruby">{"<b style=display:ruby-text>x</b>" * 20_000}</p>'},
+    "an outline with many corners": drawing(f'<path d="M{CORNERS}"/>'),
+    "a line with many corners": drawing(f'<polyline points="{CORNERS}" stroke="red" stroke-width="50"/>'),
+    "many dashes": drawing('<circle r="1e5" fill="none" stroke="red" stroke-dasharray="1"/>' * 2000),
+    "many half transparent drawings": {
+        "html": '<svg width="3000" height="3000">'
+        + '<g opacity=".5"><rect width="3000" height="3000"/><circle r="9"/></g>' * 15_000
+    },
     "many conditions": functions(1, 20_000),
     "many functions": functions(500, 40),
     "many long conditions": analysis_of(f"{TERMS} <= 3"),

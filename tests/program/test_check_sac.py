@@ -158,3 +158,18 @@ def test_rounds_that_are_too_much_work_go_in_order(rounds):
         for _ in range(rounds):
             wanted = sum(np.roll(wanted, (k % 3 - 1, k // 3 - 1), (0, 1)) for k in range(8)) / 8
         np.testing.assert_allclose(f(X), wanted)
+
+
+@pytest.mark.parametrize("rounds", [2, 8, 15])
+def test_nested_rounds_that_are_too_much_work_go_in_order(rounds):
+    """Each loop by itself has few rounds: 8 x 8 took 14 seconds to compile, and 15 x 15 were refused (TC503, TC508)."""
+    text = (
+        "double[.,.] f(double[.,.] a) {{ for (i = 0; i < {n}; i++) {{ for (j = 0; j < {n}; j++) {{ "
+        "if (a[i, j] > 0.5) {{ a = a * 0.5; }} else {{ a = rotate(0, 1, a) + 0.01; }} }} }} return a; }}"
+    )
+    f = tc.compile(text.format(n=rounds), language="sac", target="interpreter").f
+    assert len(f.program.statements) <= 20
+    a = wanted = np.random.default_rng(0).random((rounds, rounds))
+    for place in np.ndindex(a.shape):
+        wanted = wanted * 0.5 if wanted[place] > 0.5 else np.roll(wanted, 1, 0) + 0.01
+    np.testing.assert_allclose(f(a), wanted)

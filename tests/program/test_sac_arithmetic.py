@@ -190,3 +190,26 @@ def test_no_unsigned_number_counts_as_a_negative_one(op, target):
     np.testing.assert_array_equal(module.f(a, b), [[compare(x, y) for y in numbers[1]] for x in numbers[0]])
     np.testing.assert_array_equal(module.g(a, b), [[compare(y, x) for y in numbers[1]] for x in numbers[0]])
     np.testing.assert_array_equal(module.h(a[:, 0].copy()), [compare(x, i - 2) for i, x in enumerate(numbers[0])])
+
+
+@pytest.mark.parametrize("index", ["int8", "uint8", "int", "long"])
+@pytest.mark.parametrize("element", ["int8", "long", "bool", "float"])
+def test_places_and_elements_of_all_types(element, index):
+    """Gathered, and written one after the other, where a vector of any integer type says; what is written twice has the later value."""
+    types = {"int": np.int32, "long": np.int64, "float": np.float32, "int8": np.int8, "uint8": np.uint8, "bool": bool}
+    text = (
+        f"{element}[.,.] rows({element}[.,.] a, {index}[.] p) {{ return {{ [i] -> a[p[i]] | [i] < shape(p) }}; }} "
+        f"{element}[.,.] put({element}[.,.] a, {index}[.] p, {element}[.] v) {{ for (k = 0; k < shape(p)[0]; k++) {{ "
+        "a = with { ([p[k]] <= [i] < [p[k] + 1]) : v; } : modarray(a); } return a; } "
+        f"{element}[.,.] one({element}[.,.] a, {index}[2] iv) {{ "
+        "return with { (iv <= jv < iv + 1) : a[2, 3]; } : modarray(a); }"
+    )
+    a, v = (np.arange(12) % 5).reshape(3, 4).astype(types[element]), np.array([1, 0, 1, 1], types[element])
+    p = np.array([2, 0, 2], types[index])
+    put, one = a.copy(), a.copy()
+    put[[2, 0]], one[2, 0] = v, a[2, 3]
+    for target in ("interpreter", "cpu"):
+        module = tc.compile(text, language="sac", target=target)
+        for found, wanted in ((module.rows(a, p), a[p]), (module.put(a, p, v), put), (module.one(a, p[:2]), one)):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found, wanted)

@@ -20,6 +20,7 @@ from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import default_schedule, infer_symbolic, inline, tuning
 from tc_jupyter.schedule.infer_bound import StageBounds
 from tc_jupyter.schedule.inline import inject_inline
+from tc_jupyter.schedule.templates import inlining
 from tests.running import default, program_of
 from tests.sac_call import bind
 
@@ -340,3 +341,21 @@ def test_the_help_of_a_refusal_looks_at_the_readers_only():
     start = time.process_time()
     default_schedule(program, infer_ranges(program), cpu_target())
     assert time.process_time() - start < 10  # a bound for runaway work, not a measurement
+
+
+def test_the_parts_of_a_state_are_not_written_into_each_other(monkeypatch):
+    """It was tried before it was refused, and each part reads all: a stencil in a plane, in time, was never compiled."""
+    text = (
+        "double[.,.] f(double[.,.] x, int n) { for (t = 0; t < n; t++) { "
+        "x = with { ([1, 1] <= [i, j] < shape(x) - 1) : x[i, j] + x[i - 1, j]; } : modarray(x); } return x; }"
+    )
+    program = bind(text, np.ones((4, 5)), np.int32(3))[0].specialized.program
+    states = {each.target for each in program.statements if each.block}
+
+    def tried(graph):
+        assert not states & {each.target for each in graph.stages if each.attach.kind == "inline"}
+        return inline.without_inlined(graph)
+
+    monkeypatch.setattr(inlining, "without_inlined", tried)
+    schedule = default_schedule(program, infer_ranges(program), cpu_target())
+    assert states <= {schedule.graph.stage(name).target for name in schedule.stages}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.program import IndexVar
+from tc_jupyter.program import Expr, IndexVar
+from tc_jupyter.schedule import subscripts
 from tc_jupyter.schedule.inline import inject_inline
 
 
@@ -38,3 +39,23 @@ def test_subscripts_of_inlined_statements() -> None:
     graph = inject_inline(f.schedule().compute_inline("T").graph)
     (read,) = graph.stage("Y").statement.reads()
     assert read.indices == (IndexVar("y"), IndexVar("x"))
+
+
+def test_a_subscript_of_many_reads_is_shortened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 64 reads of two stencils of 8 neighbours have 9 different subscripts of rows: each of 128 was shortened by itself."""
+    looked_at: list[Expr] = []
+
+    def counted(index: Expr, *others: object) -> Expr:
+        looked_at.append(index)
+        return original(index, *others)
+
+    original = subscripts._shorter
+    turned = " + ".join(f"{{}}((y + {k % 3}) % H, (x + {k // 3}) % W)" for k in range(8))
+    box = "where y in 0:H, x in 0:W"
+    text = f"T(y, x) = {turned.replace('{}', 'X')} {box}  Y(y, x) = {turned.replace('{}', 'T')} {box}"
+    schedule = (
+        tc.compile(f"def f(float(H, W) X) -> (Y) {{ {text} }}", target="interpreter").f.schedule().compute_inline("T")
+    )
+    monkeypatch.setattr(subscripts, "_shorter", counted)
+    inject_inline(schedule.graph)
+    assert 0 < len(looked_at) < 40

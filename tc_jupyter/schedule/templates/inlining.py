@@ -37,6 +37,7 @@ from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import value_at
 from tc_jupyter.schedule import tuning
 from tc_jupyter.schedule.inline import without_inlined
+from tc_jupyter.schedule.orders import refused
 from tc_jupyter.schedule.placement import inlined_family
 from tc_jupyter.schedule.primitives import factored
 from tc_jupyter.schedule.schedule import Schedule
@@ -82,7 +83,9 @@ def computed_where_read(schedule: Schedule, target: Target, _: object) -> Schedu
         schedule = _in_common(schedule, name, costs) if target.kind == "cpu" else schedule
     graph = schedule.graph  # with what was inlined so far written into its users
     for name in reversed(schedule.stages):
-        if schedule.graph.stage(name).attach.kind == "inline" or not _may_pay(graph, name):
+        if schedule.graph.stage(name).attach.kind == "inline" or refused(schedule.graph, "compute_inline", (name,)):
+            continue
+        if not _may_pay(graph, name):
             continue
         written = without_inlined(inlined_family(graph, graph.stage(name)))
         users = [user.name for user in graph.consumers(name)]
@@ -128,7 +131,7 @@ def _may_pay(graph: StageGraph, name: str) -> bool:
     """Whether a stage makes a temporary that nobody reads, or whose expression fits into those of its users."""
     stage, users = graph.stage(name), graph.consumers(name)
     reduces = stage.statement.operator != "=" or bool(stage.statement.reduction_indices)
-    if name in graph.outputs or (users and (reduces or (stage.statement.order and not stage.statement.block))):
+    if name in graph.outputs or (users and reduces):
         return False
     if len(users) > 1 and any(_is_compared(graph, stage.target, user) for user in users):
         return False
