@@ -19,7 +19,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, elsewhere, expression_text, in_order, is_own, tree
 
-from . import complexes, constants, extremes, logsums, orders
+from . import complexes, constants, extremes, logsums, orders, updates
 from .accumulations import WrittenOut
 from .blocks import groups, without_blocks
 from .calls_in_blocks import inline_in_steps
@@ -383,6 +383,7 @@ class _DefChecker:
         self.starts: dict[str, tuple[Expr | None, ...]] = {}  # declared first indices of results
         self.beside: dict[str, tuple[str, ...]] = {}  # the targets of one statement, which have the same indices
         self.result_spans: dict[str, Span] = {}
+        self.renamed: dict[Span, Fix] = {}  # of results that are parameters, by the operator that changes them first
         self.prefixes: dict[str, int] = {}
         self.mentioned: set[str] = set()
         self.types = types
@@ -652,7 +653,10 @@ class _DefChecker:
             message = f"the result `{name}` is a parameter"
             help = f"parameters are read-only: write a copy, as in `{copy.replace(name, name + '2', 1)} = {copy}`"
             fix = self.without_parameter(name) or self.renamed_result(result.name)
-            scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help, fix=fix)
+            if fix is not None and name in self.first_on and updates.is_update(self.first_on[name]):
+                self.renamed[self.first_on[name].operator_span] = fix  # a part of what is told of that statement
+            else:
+                scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help, fix=fix)
             self.declared[name] = None
             self.result_spans[name] = result.name.span
             return
@@ -703,7 +707,7 @@ class _DefChecker:
             elif writes:
                 edits.append(Edit(statement.target.span, new))
             if written:
-                edits += [Edit(place, new) for place in _places(statement, name)]
+                edits += [Edit(place, new) for place in _places(statement, name) if place.end > place.start]
             written = written or writes
         return Fix(f"call the result `{new}`", tuple(edits)) if written else None
 
@@ -796,6 +800,8 @@ class _DefChecker:
             case tree.Comprehension() if node.called:
                 self.know_block(node)
                 self.call_at_steps(node)
+            case tree.Comprehension() if updates.is_update(node) and not self.is_written(node.target.name):
+                self.begin(node)
             case tree.Comprehension():
                 if (power := self.iteration(node)) is not None:
                     self.single_call(node, *power)
@@ -821,6 +827,23 @@ class _DefChecker:
                     self.one_target(node)
                     self.know_block(node)
                     _StatementChecker(self, self.with_indices(node)).check()
+
+    def is_written(self, name: str) -> bool:
+        """Whether a tensor is a parameter, or a statement before the present one wrote it."""
+        info = self.scope.tensors.get(name)
+        return info is not None and info.written and not info.ahead
+
+    def begin(self, node: tree.Comprehension) -> None:
+        """`Z(i) ^= e` where nothing has written `Z`: a message, and the statement that is meant, if there is one."""
+        assert isinstance(node.value, tree.Binary)
+        value = self.value_of(replace(node, value=node.value.right))
+        is_float = value is not None and (value.dtype.is_float or value.weak == "float")
+        told, meant = updates.unwritten(node, self.unit.source, is_float)
+        self.scope.diagnostics.append(told)
+        if meant is None:
+            self.unknown_tensor(node.target.name, node.span)
+        else:
+            self.statement(replace(node, value=meant))
 
     def know_block(self, node: tree.Comprehension) -> None:
         """Before the first statement of a block, find the types of what statements read that later ones make."""
@@ -2140,6 +2163,8 @@ class _StatementChecker:
         self.lets()
         self.computed = {k: self.expressions.left_subscript(index) for k, index in self.left_nodes.items()}
         values = [self.expressions.value(each) for each in (self.node.value, *self.node.rest)]
+        if self.names.update is not None:
+            self.update(self.names.update)
         value = values[0] if self.reducer is None else self.of_reducer(values, self.reducer)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
         if self.part:  # each is a value at one component only, and all of them say where the points are
@@ -2166,6 +2191,16 @@ class _StatementChecker:
         self.filters = tuple(item for item in filters if item is not None)
         known_exists = [part for item in exists if item is not None for part in complexes.parts(item)]
         self.finish(value, tuple(item for item in known_exists if item is not None), bounds)
+
+    def update(self, update: updates.Update) -> None:
+        """Tell of `Z(i) ^= e` and the like. That a result `Z` is a parameter is told with the first such statement."""
+        renamed, info = self.owner.renamed.get(self.node.operator_span), self.scope.tensors[self.node.target.name]
+        told = updates.told(self.node, self.scope.source, update, renamed.edits if renamed else ())
+        if info.is_input and info.name in self.owner.declared and renamed is None:
+            told = replace(told, fix=None)  # the fix of the first such statement comes before it
+        if renamed is not None:
+            told = replace(told, help=f"{told.help}; `{info.name}` is a parameter, which is read-only")
+        self.scope.diagnostics.append(told)
 
     def of_reducer(self, values: Sequence[Typed | None], reducer: Reducer) -> Typed | None:
         """The components of a point, in the type of the state."""

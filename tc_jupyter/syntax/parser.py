@@ -49,7 +49,6 @@ from .recovery import (
     closers,
     enclosed,
     extents,
-    floats_of,
     is_constant,
     split_body,
     split_commas,
@@ -214,14 +213,11 @@ def _lark() -> Any:
     )
 
 
-def _parse(
-    piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset(), floats: AbstractSet[str] = frozenset()
-) -> tuple[Any, Diagnostic | None]:
+def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset()) -> tuple[Any, Diagnostic | None]:
     """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already.
 
     Args:
         tensors: words among which are the names of tensors.
-        floats: parameters that are floats, or have elements that are.
     """
     from lark import UnexpectedInput  # noqa: PLC0415
 
@@ -235,7 +231,7 @@ def _parse(
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
         what = {"param": "parameter", "expr": "value"}.get(start, start)
-        return None, refused(piece, position, accepted, what, tensors, floats)
+        return None, refused(piece, position, accepted, what, tensors)
 
 
 class _CellParser:
@@ -250,7 +246,6 @@ class _CellParser:
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
-        self.floats = frozenset[str]()  # parameters that are floats, or have elements that are
         self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
         self.all_extents: dict[tuple[str, int], str] = {}  # of results, too
         self.bracketed = set[str]()  # names that are read or written with brackets
@@ -306,7 +301,6 @@ class _CellParser:
         arrow = next((i for i, token in enumerate(piece.header) if token.type == "ARROW"), len(piece.header))
         self.given = {token.text for token in piece.header[:arrow]}
         self.tensors = self.declared | set(self.written)
-        self.floats = floats_of(piece.header[:arrow])
         self.unwritten = self.declared - self.given - set(self.written)
         self.extents = extents(piece.header)
         self.all_extents = extents(piece.header[arrow + 1 :]) | self.extents
@@ -821,7 +815,7 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.all_extents)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement", self.tensors, self.floats)
+                    node, problem = _parse(tokens, "statement", self.tensors)
                 if problem is None and any(token.stood for token in tokens):
                     return _parse(in_place(tokens), "statement", self.tensors)[0], tokens
                 if problem is None:

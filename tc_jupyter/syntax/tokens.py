@@ -582,7 +582,7 @@ class _Scanner:
         """Whether the value behind an operator that ends at `end` has an index in brackets that the target before it has not."""
         left = re.split(r"[\n;{}]", self.text[max(0, start - 200) : start])[-1]
         right = re.split(r"[\n;{}]", self.text[end : end + 200])[0]
-        return not {*_IN_BRACKETS.findall(right)} <= {*_IN_BRACKETS.findall(left)}
+        return not {*_IN_BRACKETS.findall(right)} <= {*re.findall(r"[A-Za-z_]\w*", left)}
 
     def begins_at(self, identity: int) -> bool:
         """Whether the statements of the def before this one write nothing but an identity to its target."""
