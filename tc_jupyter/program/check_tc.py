@@ -2082,6 +2082,13 @@ def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     return found
 
 
+def _writes_number(statement: tree.Comprehension) -> bool:
+    """Whether a statement writes a literal."""
+    value = statement.value
+    number = value.operand if isinstance(value, tree.Unary) and value.op == "-" else value
+    return statement.operator == "=" and isinstance(number, tree.Number)
+
+
 def _targets(statement: tree.TcStatement) -> list[str]:
     """Names of tensors that a statement writes."""
     match statement:
@@ -2370,9 +2377,32 @@ class _StatementChecker:
             labels = (Label(info.span, "first written here"),)
             written = f"{given} {'is' if given == 1 else 'are'} written"
             message = f"`{target.name}` has {info.rank} dimension{'s' * (info.rank != 1)}, but {written}"
-            scope.report(codes.RANK_MISMATCH, target.span, message, "", labels)
+            help, fix = self.with_indices()
+            scope.report(codes.RANK_MISMATCH, target.span, message, "", labels, help, fix)
+            if help is not None:
+                info.dtype = info.rank = None  # later statements have the same mistake
             return False
         return True
+
+    def with_indices(self) -> tuple[str | None, Fix | None]:
+        """Help and fix where the first statement on the target is `Y = 0`, and this one has indices."""
+        first = self.owner.first_on.get(self.node.target.name)
+        if first is None or first.indices is not None or not _writes_number(first):
+            return None, None
+        indices = self.node.indices or ()
+        names = [
+            index.name for index in indices if isinstance(index, tree.Name) and self.scope.taken(index.name) is None
+        ]
+        has_ranges = any(isinstance(clause, tree.Where) for clause in self.node.clauses)  # which may be those of a part
+        is_plain = len({*names}) == len(indices) and not has_ranges
+        at = f"({', '.join(names if is_plain else letters(len(indices)))})"
+        help, end = (
+            f"its first statement writes a number: all elements are `{first.target.name}{at}`",
+            first.target.span.end,
+        )
+        if not is_plain:
+            return f"{help}, with their ranges behind `where`", None
+        return help, Fix(f"write `{first.target.name}{at}`", (Edit(Span(end, end), at),))
 
     def written(self) -> None:
         """After this statement the target exists, whatever is known of it."""
@@ -3357,9 +3387,15 @@ class _StatementChecker:
                 result = next((each for each in self.owner.node.results if each.name.name == name), None)
                 if not dims and own is dtype and result is not None:
                     fix = Fix(f"write only `{name}`", (Edit(result.span, name),))
+                whole = node.indices is None and _writes_number(node)
+                if whole:
+                    at, end = f"({', '.join(letters(len(dims)))})", node.target.span.end
+                    help, fix = f"all elements are `{name}{at}`", Fix("write indices", (Edit(Span(end, end), at),))
                 labels = (Label(self.owner.result_spans[name], "declared here"),)
                 self.scope.report(codes.RESULT_TYPE, node.target.span, message, "", labels, help, fix)
                 dims = None
+                if whole:
+                    return None  # so that nothing is told of statements with indices
         rank = self.rank
         info.dtype, info.rank = dtype, rank
         info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))

@@ -20,7 +20,8 @@ from .sums import Sum, divided, less, summed, text
 from .tokens import Token, tokenize
 
 _OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
-_LETTERS = "ijklmnopqrstuvw"
+LETTERS = "ijklmnopqrstuvw"
+"""Names for new indices."""
 _NO_EXTENTS: Mapping[tuple[str, int], str] = MappingProxyType({})
 
 
@@ -252,7 +253,7 @@ def _edits(
     arrays = [each for each in arrays if each[0] not in sliced_names]
     count = count if is_left else max((count, *(rank for _, rank in arrays)))
     used = {token.text for token in piece}
-    names = [letter for letter in _LETTERS if letter not in used][:count]
+    names = [letter for letter in LETTERS if letter not in used][:count]
     there = _those_there(piece, place, reads, known, extents)
     unread = _unread(piece, place, known) if there == {} and not _combined(piece, place, reads) else []
     if there is None or (count and unread and len(unread) != count):
