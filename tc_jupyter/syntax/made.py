@@ -38,7 +38,8 @@ def made(statements: Sequence[list[Token]], given: Mapping[tuple[str, int], str]
         given: the extents of parameters, and those that the result list states.
         used: words that are no names for new indices.
     """
-    found, numbers, decided = Made(), dict[str, int](), set(ranks_of(given))
+    found, numbers, decided = Made(), dict[str, int](), {name for name, _ in given}
+    known = dict(given)
     for number, tokens in enumerate(statements):
         place = next((i for i, token in enumerate(tokens) if token.type in ("ASSIGN", "UPDATE")), 0)
         if not place or tokens[0].type != "NAME" or (name := tokens[0].text) in decided:
@@ -47,11 +48,12 @@ def made(statements: Sequence[list[Token]], given: Mapping[tuple[str, int], str]
             numbers |= {name: number} if place == 1 else {}
             continue
         decided.add(name)
-        known = {**given, **found.extents}
         where = next((i for i, token in enumerate(tokens) if token.type == "WHERE"), None)
         extents = _extents(tokens, place, known) if where is None else _stated(tokens, place, where)
         if extents is not None:
-            found.extents |= {(name, k): extent for k, extent in enumerate(extents)}
+            own = {(name, k): extent for k, extent in enumerate(extents)}
+            found.extents |= own
+            known |= own
         if extents is not None and name in numbers and _has_slices(tokens, place):
             found.filled[name] = numbers[name], _filled(statements[numbers[name]], extents, used)
         elif extents is not None and _is_part(
@@ -120,7 +122,7 @@ def _extents(tokens: list[Token], place: int, known: Mapping[tuple[str, int], st
     if tokens[place].type != "ASSIGN" and not _has_slices(tokens, place):
         return None
     called = (tokens[i - 1] for i in closers(tokens) if i > place and tokens[i - 1].type == "NAME")
-    ranks, reads = ranks_of(known), reads_of(tokens, known)
+    ranks, reads = ranks_of(tokens, known), reads_of(tokens, known)
     if any(each.text not in ranks and each.text not in FUNCTION_WORDS for each in called):
         return None
     counts = _counts(tokens, place, reads, known)

@@ -65,7 +65,9 @@ def sliced(
         known: words among which are the names of tensors and sizes.
         extents: of parameters, by name and dimension.
     """
-    if any(token.type == "ERROR" for token in piece):
+    maybe = any(token.type in ("COLON", "DOTS", "LSQB") or token.text in _NEW_AXES for token in piece)
+    maybe = maybe or any(one.text == "*" and other.type in ("COMMA", *_CLOSING) for one, other in pairwise(piece))
+    if not maybe or any(token.type == "ERROR" for token in piece):
         return None
     reads = [read for read in reads_of(piece, extents) if read.slices or (read.axes and _is_element(piece, read))]
     if not reads:
@@ -174,7 +176,7 @@ def reads_of(piece: list[Token], extents: Mapping[tuple[str, int], str] = _NO_EX
 def _completed(piece: list[Token], found: list[Read], extents: Mapping[tuple[str, int], str]) -> list[Read]:
     """Reads with a slice for each dimension that `...` stands for, or that square brackets leave out as in NumPy."""
     place = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
-    ranks, before = ranks_of(extents), [read for read in found if read.opening < place]
+    ranks, before = ranks_of(piece, extents), [read for read in found if read.opening < place]
     written = [_whole(piece, read, ranks.get(piece[read.opening - 1].text), ranks) for read in before]
     called = [
         (start, end)
@@ -198,12 +200,12 @@ def _takes_elements(name: str, ranks: Mapping[str, int]) -> bool:
     return name in ranks or name in FUNCTION_WORDS or reducing(name) in OPERATORS
 
 
-def ranks_of(extents: Mapping[tuple[str, int], str]) -> dict[str, int]:
-    """The ranks of tensors with known extents."""
-    ranks = dict[str, int]()
-    for name, dimension in extents:
-        ranks[name] = max(ranks.get(name, 0), dimension + 1)
-    return ranks
+def ranks_of(piece: list[Token], extents: Mapping[tuple[str, int], str]) -> dict[str, int]:
+    """The ranks of those tensors of a piece that have known extents."""
+    found: dict[str, int] = {}
+    for name in {token.text for token in piece if (token.text, 0) in extents}:
+        found[name] = next(k for k in range(1, len(extents) + 1) if (name, k) not in extents)
+    return found
 
 
 def _has_dots(read: Read) -> bool:
@@ -328,7 +330,7 @@ def _edits(
 
 def _is_of_elements(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> bool:
     """Whether a statement on whole arrays is meant element by element, as `Y = X / X[0]` is."""
-    ranks = ranks_of(extents)
+    ranks = ranks_of(piece, extents)
     called = (piece[start - 1] for start in closers(piece) if start > place and piece[start - 1].type == "NAME")
     return (
         place == 1
@@ -569,7 +571,7 @@ def _takes(chosen: Selected, whole: Sum | None, extents: Mapping[tuple[str, int]
 
 def whole_arrays(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> list[tuple[Token, int]]:
     """The tensors behind `=` without indices, outside of brackets of other tensors, and their ranks."""
-    ranks = ranks_of(extents)
+    ranks = ranks_of(piece, extents)
     alone = (
         token for token, after in pairwise([*piece[place:], piece[0]]) if after.type not in (*_OPENING, "DIMENSION")
     )
