@@ -1065,7 +1065,8 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
         few = cut or empty or (_one_point(r, ranges) if is_reduction or _shares_a_subscript(r, ranges) else [])
         result.extend(d for d in few if d.fix is None or all(d.fix != other.fix for other in result))
         if any(bound.access.is_border(bound.dimension) for bound in r.because):
-            result.append(_window_message(r))
+            alone = all(bound.access.index[bound.dimension] == index(r.index) for bound in r.because)
+            result.extend([] if alone else [_window_message(r)])
         elif r.source == "inferred" and not few:
             result.extend(_cut_messages(r, ranges))
     result.extend(_update_messages(statement, ranges))
