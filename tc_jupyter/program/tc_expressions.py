@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import assert_never
 
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
-from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
+from tc_jupyter.syntax import ALLOCATING, JOINING, LETTERS, elsewhere, filled, is_open, tree
 
 from . import bits, combining, complexes, orders, random_numbers, updates
 from .accumulations import WrittenOut, written_out
@@ -1203,18 +1203,30 @@ class ExpressionChecker:
         return instead.help, Fix(f"write `{text}`", tuple(edits))
 
     def _filled(self, node: tree.Apply[tree.Expression]) -> Fix | None:
-        """`Y(i, j) = 0.0 where i in 0:N, j in 0:M` for `Y = zeros(N, M)`."""
-        statement, number = self.names.statement, {"zeros": "0.0", "ones": "1.0"}.get(node.function.name)
-        sizes = [self.scope.source.slice(each.span) for each in node.arguments]
-        known = all(isinstance(each, tree.Name) and each.name in self.scope.sizes for each in node.arguments)
-        free = [each for each in "ijklmn" if self.scope.taken(each) is None]
+        """`Y(i, j) = 0.0 where i in 0:N, j in 0:M` for `Y = zeros(N, M)` and the like."""
+        statement, source = self.names.statement, self.scope.source
+        word, is_like = node.function.name.removesuffix("_like"), node.function.name.endswith("_like")
+        arguments = list(node.arguments)
+        number = source.slice(arguments.pop().span) if word == "full" and len(arguments) > 1 else ALLOCATING.get(word)
+        names = [item.name for each in arguments for item in tree.walk(each) if isinstance(item, tree.Name)]
+        sizes = [source.slice(each.span) for each in arguments]
+        known = all(name in self.scope.sizes or self._is_integer_scalar(name) for name in names)
+        if is_like and len(arguments) == 1 and (info := self.scope.tensors.get(sizes[0])) is not None:
+            sizes, known = [f"{sizes[0]}.{k}" for k in range(info.rank or 0)], True
+            is_float = info.dtype is None or info.dtype.is_float
+            number = number if word == "full" or is_float else number and number.removesuffix(".0")
+        free = [each for each in LETTERS if self.scope.taken(each) is None]
         whole = statement.operator == "=" and statement.indices is None and statement.value.span == node.span
-        if number is None or not sizes or not known or not whole or statement.clauses or len(free) < len(sizes):
+        if not number or not sizes or not known or not whole or statement.clauses or len(free) < len(sizes):
             return None
-        ranges = ", ".join(f"{index} in 0:{size}" for index, size in zip(free, sizes, strict=False))
-        end = statement.target.span.end
-        edits = Edit(Span(end, end), f"({', '.join(free[: len(sizes)])})"), Edit(node.span, f"{number} where {ranges}")
-        return Fix("write a statement", edits)
+        (at, value), end = filled(sizes, free, number), statement.target.span.end
+        return Fix("write a statement", (Edit(Span(end, end), at), Edit(node.span, value)))
+
+    def _is_integer_scalar(self, name: str) -> bool:
+        info = self.scope.tensors.get(name)
+        return (
+            info is not None and info.is_input and info.rank == 0 and info.dtype is not None and info.dtype.is_integer
+        )
 
     def _truths_joined(self, node: tree.Apply[tree.Expression], kinds: Sequence[str]) -> tuple[str, Fix] | None:
         """`a && b` for `all(a, b)`; `None` if this is something else."""

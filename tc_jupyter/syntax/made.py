@@ -48,6 +48,11 @@ def made(statements: Sequence[list[Token]], given: Mapping[tuple[str, int], str]
             numbers |= {name: number} if place == 1 else {}
             continue
         decided.add(name)
+        if (allocation := allocated(tokens, known)) is not None:
+            own = {(name, k): extent for k, extent in enumerate(allocation[0])}
+            found.extents |= own
+            known |= own
+            continue
         where = next((i for i, token in enumerate(tokens) if token.type == "WHERE"), None)
         extents = _extents(tokens, place, known) if where is None else _stated(tokens, place, where)
         if extents is not None:
@@ -61,6 +66,48 @@ def made(statements: Sequence[list[Token]], given: Mapping[tuple[str, int], str]
         ):
             found.filled[name] = number, _begun(tokens, extents, used)
     return found
+
+
+ALLOCATING = {"zeros": "0.0", "ones": "1.0", "empty": "0.0", "full": None}
+"""Functions that make arrays of given sizes, and what they hold; `full` is told."""
+
+
+def filled(sizes: Sequence[str], names: Sequence[str], value: str) -> tuple[str, str]:
+    """`(i, j)` and `0.0 where i in 0:N, j in 0:M`, which give all elements of an array a value."""
+    ranges = ", ".join(f"{name} in 0:{size}" for name, size in zip(names, sizes, strict=False))
+    return f"({', '.join(names[: len(sizes)])})", f"{value} where {ranges}"
+
+
+def allocated(tokens: list[Token], known: Mapping[tuple[str, int], str]) -> tuple[list[str], str] | None:
+    """The sizes in `Y = zeros((N, M))`, `Y = full(N, 0.5)` or `Y = zeros_like(X)`, and the value; `None` for something else."""
+    if [token.type for token in tokens[:4]] != ["NAME", "ASSIGN", "NAME", "LPAR"] or closers(tokens).get(3) != len(
+        tokens
+    ) - 1:
+        return None
+    word, arguments = tokens[2].text, split_commas(tokens[4:-1])
+    value = ALLOCATING.get(word.removesuffix("_like"))
+    if word.removesuffix("_like") == "full" and len(arguments) == 2:
+        value, arguments = _text(arguments[1]), arguments[:1]
+    if word.removesuffix("_like") not in ALLOCATING or not value or not all(arguments):
+        return None
+    if word.endswith("_like"):
+        source = arguments[0][0].text
+        rank = ranks_of(arguments[0], known).get(source, 0)
+        sizes = [f"{source}.{k}" for k in range(rank)] if len(arguments) == len(arguments[0]) == 1 else []
+    else:
+        inner = arguments[0]
+        is_tuple = len(arguments) == 1 and inner[0].type in ("LPAR", "LSQB") and closers(inner).get(0) == len(inner) - 1
+        parts = split_commas(inner[1:-1]) if is_tuple else arguments
+        are_sizes = all(part and not {token.type for token in part} - _OF_SIZES for part in parts)
+        sizes = [_text(part) for part in parts] if are_sizes else []
+    return (sizes, value) if sizes and len(sizes) < len(LETTERS) else None
+
+
+_OF_SIZES = frozenset({"NAME", "INTEGER", "DIMENSION", "SIGN", "MINUS", "FACTOR"})
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    return " ".join(token.text for token in tokens).replace(" .", ".")
 
 
 def _is_literal(tokens: list[Token]) -> bool:
@@ -92,7 +139,7 @@ def _stated(tokens: list[Token], place: int, where: int) -> list[str] | None:
     ends = dict[str, str]()
     for clause in split_commas(tokens[where + 1 :]):
         if [token.type for token in clause[:4]] == ["NAME", "IN", "INTEGER", "COLON"] and clause[2].text == "0":
-            ends[clause[0].text] = " ".join(token.text for token in clause[4:]).replace(" .", ".")
+            ends[clause[0].text] = _text(clause[4:])
     names = [part[0].text if len(part) == 1 else "" for part in split_commas(tokens[2 : place - 1])]
     return [ends[name] for name in names] if names and ends.keys() >= {*names} else None
 

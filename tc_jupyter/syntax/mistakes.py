@@ -38,7 +38,9 @@ from .foreign import (
     text_of,
     where_range,
 )
+from .made import allocated, filled
 from .recovery import closers, enclosed, split_commas
+from .slices import LETTERS
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
 _RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "REDUCE", "CONST", "DEF", "SCALAR", "MINMAX"})
@@ -202,7 +204,13 @@ def _of_tuple(piece: list[Token], position: int, opened: Token | None, tensors: 
     if called.type == "MINMAX":
         message = f"`{called.text}` takes two numbers or more"
         return Diagnostic(codes.SYNTAX_ERROR, called.span, message, help=help)
-    return Diagnostic(codes.UNKNOWN_NAME, called.span, message, help=help)
+    fix = None
+    if (allocation := allocated(piece, {})) is not None:
+        used = {token.text for token in piece} | {*tensors}
+        at, value = filled(allocation[0], [letter for letter in LETTERS if letter not in used], allocation[1])
+        end = piece[0].end
+        fix = Fix("write a statement", (Edit(Span(end, end), at), Edit(Span(piece[2].start, piece[-1].end), value)))
+    return Diagnostic(codes.UNKNOWN_NAME, called.span, message, help=help, fix=fix)
 
 
 def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | None:
