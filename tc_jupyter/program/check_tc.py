@@ -653,8 +653,9 @@ class _DefChecker:
             message = f"the result `{name}` is a parameter"
             help = f"parameters are read-only: write a copy, as in `{copy.replace(name, name + '2', 1)} = {copy}`"
             fix = self.without_parameter(name) or self.renamed_result(result.name)
-            if fix is not None and name in self.first_on and updates.is_update(self.first_on[name]):
-                self.renamed[self.first_on[name].operator_span] = fix  # a part of what is told of that statement
+            first = self.first_on.get(name)
+            if fix is not None and first is not None and updates.is_update(first) and updates.is_in_place(first):
+                self.renamed[first.operator_span] = fix  # a part of what is told of that statement
             else:
                 scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help, fix=fix)
             self.declared[name] = None
@@ -701,8 +702,23 @@ class _DefChecker:
             if not isinstance(statement, tree.Comprehension):
                 return None
             writes, operator = statement.target.name == name, statement.operator
-            if writes and not written and operator != "=" and not operator.endswith("!"):
+            update = updates.is_update(statement)
+            accumulates = (operator != "=" and not operator.endswith("!")) or (
+                update and not updates.is_in_place(statement)
+            )
+            if (
+                writes
+                and not written
+                and statement.indices is None
+                and not update
+                and accumulates
+                and self.scope.tensors[name].rank
+            ):
+                edits += [Edit(statement.target.span, new), *updates.combined(statement, source)]
+            elif writes and not written and accumulates:
                 left = source.slice(Span(statement.target.span.end, statement.operator_span.start)).rstrip()
+                if not updates.is_in_place(statement):
+                    left = f"({', '.join(letters(self.scope.tensors[name].rank or 0))})"
                 edits.append(Edit(statement.target.span, f"{new}{left} = {name}{left}  {new}"))
             elif writes:
                 edits.append(Edit(statement.target.span, new))
@@ -2155,6 +2171,7 @@ class _StatementChecker:
         ] = {}  # by dimension, subscripts of the left side that are no indices
         self.computed: dict[int, Expr | None] = {}
         self.first = True  # nothing has written the target before
+        self.is_told = False  # that arrays have no indices
         self.order: orders.Order = ()
         self.carried: DType | None = None  # the type of what a statement reads of the target that it makes
         self.filters: tuple[Expr, ...] = ()
@@ -2246,7 +2263,7 @@ class _StatementChecker:
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
         node, scope, whole = self.node, self.scope, self.names.whole
-        if not whole or self.has_call():
+        if not whole or self.has_call() or self.is_told:
             return
         names = list(dict.fromkeys(info.name for info, _ in whole))
         infos = {info.name: info for info, _ in whole}
@@ -2355,6 +2372,7 @@ class _StatementChecker:
             return False
         if info is not None and info.is_input and target.name in self.owner.declared:
             self.owner.silent = True
+            self.is_told = self.combines_whole and bool(info.rank)
             return False  # the result has a message
         if info is not None and info.is_input:
             labels = (Label(info.span, "the parameter"),)
@@ -2378,11 +2396,23 @@ class _StatementChecker:
             written = f"{given} {'is' if given == 1 else 'are'} written"
             message = f"`{target.name}` has {info.rank} dimension{'s' * (info.rank != 1)}, but {written}"
             help, fix = self.with_indices()
+            if self.combines_whole:
+                help, fix = "whole arrays are combined by `=`", self.whole_fix()
+                self.is_told = True
             scope.report(codes.RANK_MISMATCH, target.span, message, "", labels, help, fix)
-            if help is not None:
+            if help is not None and not self.is_told:
                 info.dtype = info.rank = None  # later statements have the same mistake
             return False
         return True
+
+    @property
+    def combines_whole(self) -> bool:
+        """Whether this is `Y += X` without indices, which is meant element by element."""
+        return self.node.indices is None and self.node.operator != "=" and not self.initialize and self.reducer is None
+
+    def whole_fix(self) -> Fix:
+        """`Y = Y + X` for `Y += X`."""
+        return Fix("use `=`", tuple(updates.combined(self.node, self.scope.source)))
 
     def with_indices(self) -> tuple[str | None, Fix | None]:
         """Help and fix where the first statement on the target is `Y = 0`, and this one has indices."""

@@ -701,7 +701,7 @@ class ExpressionChecker:
             indices = [word for word in dict.fromkeys(words) if self.scope.taken(word) is None]
             found = updates.at_places(statement, self.scope.source, found, indices)
         self.names.update = found
-        return None if found.node is None else self.value(found.node)
+        return None if found.node is None or found.whole else self.value(found.node)
 
     def _logical(
         self, node: tree.Binary[tree.Expression], op: str, left: Typed | None, right: Typed | None

@@ -12,6 +12,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, code
 from tc_jupyter.syntax import expression_text, tree
 
 from .expr import DType
+from .scope import words_of
 from .typing import Typed
 
 _BITWISE = frozenset({"&", "|", "^", "^^"})
@@ -29,12 +30,14 @@ class Update:
         opening, closing: what stands around the value behind `=`.
         node: the new value; `None` where there is none.
         help: the cure in words.
+        whole: what stands in place of the statement, if it becomes several.
     """
 
     opening: str
     closing: str
     node: tree.Expression | None
     help: str
+    whole: str = ""
 
 
 def is_update(node: tree.TcStatement) -> bool:
@@ -46,6 +49,14 @@ def is_update(node: tree.TcStatement) -> bool:
         and node.value.left.span.start == node.value.left.span.end
         and node.operator_span.end - node.operator_span.start > 1
     )
+
+
+def is_in_place(statement: tree.Comprehension) -> bool:
+    """Whether a statement changes all elements of its target, at its indices."""
+    indices = statement.indices or ()
+    names = {index.name for index in indices if isinstance(index, tree.Name)}
+    ranges = any(not isinstance(clause, tree.Let) for clause in statement.clauses)
+    return len(names) == len(indices) and not ranges
 
 
 def meant(statement: tree.Comprehension, source: SourceText, types: tuple[Typed, Typed], is_fraction: bool) -> Update:
@@ -114,6 +125,19 @@ def _left(statement: tree.Comprehension, source: SourceText) -> str:
     return expression_text(statement.value.left) if "[" in written else written
 
 
+def combined(statement: tree.Comprehension, source: SourceText) -> list[Edit]:
+    """The edits that make `= Z * (X)` of `*= X` on whole arrays, which `=` alone is about."""
+    value, name = statement.value, statement.target.name
+    symbol = source.slice(statement.operator_span).removesuffix("=")
+    place = value.operand.span if symbol == "-" and isinstance(value, tree.Unary) else value.span
+    simple = isinstance(value, tree.Name | tree.Number) or source.text[place.start : place.start + 1] == "("
+    opening, closing = (f"{name} {symbol} ", "") if simple else (f"{name} {symbol} (", ")")
+    if symbol in ("min", "max"):
+        opening, closing = f"{symbol}({name}, ", ")"
+    around = Edit(Span(place.start, place.start), opening), Edit(Span(place.end, place.end), closing)
+    return [Edit(statement.operator_span, "="), *(each for each in around if each.text)]
+
+
 def told(statement: tree.Comprehension, source: SourceText, update: Update, others: Sequence[Edit] = ()) -> Diagnostic:
     """The message about the operator, with the fix that writes `=` and something around the value.
 
@@ -124,22 +148,37 @@ def told(statement: tree.Comprehension, source: SourceText, update: Update, othe
     message, place = _message(statement, source, update.help), statement.value.right.span
     if update.node is None:
         return message
+    if update.whole:
+        return replace(message, fix=Fix("write two statements", (Edit(statement.span, update.whole),)))
     around = Edit(Span(place.start, place.start), update.opening), Edit(Span(place.end, place.end), update.closing)
     edits = Edit(statement.operator_span, "="), *(each for each in around if each.text), *others
     return replace(message, fix=Fix("use `=`", edits))
 
 
 def at_places(statement: tree.Comprehension, source: SourceText, update: Update, indices: Sequence[str]) -> Update:
-    """What is said where the left side is no list of its indices, so that no statement reads its target there."""
+    """What is said where the left side is no list of its indices: a statement reads its target nowhere else, so there are two."""
     if update.node is None:
         return update
     if (help := _met(statement, source)) is not None:
         return Update("", "", None, help)
-    assert isinstance(statement.value, tree.Binary)
-    value, left = source.slice(statement.value.right.span), _left(statement, source)
-    made = f"T({', '.join(indices)})" if indices else "T"
-    new = f"{made} = {update.opening}{value}{update.closing}"
-    return Update("", "", None, f"take the new values first: `{new}`, then `{left} = {made}`")
+    value, left, text = (
+        statement.value,
+        _left(statement, source),
+        source.text[statement.span.start : statement.span.end],
+    )
+    assert isinstance(value, tree.Binary)
+    words, name = words_of(source.text), "T"
+    while name in words:
+        name += "2"
+    made = f"{name}({', '.join(indices)})" if indices else name
+    new = f"{made} = {update.opening}{source.slice(value.right.span)}{update.closing}"
+    help = f"take the new values first: `{new}`, then `{left} = {made}`"
+    simple = not statement.along and not statement.blocks and "#" not in text and "[" not in text
+    ranges = all(isinstance(clause, tree.Where | tree.Let) for clause in statement.clauses)
+    if not simple or not ranges:
+        return Update("", "", None, help)
+    whole = f"{new}{source.text[value.right.span.end : statement.span.end]}  {left} = {made}"
+    return Update("", "", value, help, whole)
 
 
 def _met(statement: tree.Comprehension, source: SourceText) -> str | None:
