@@ -6,7 +6,7 @@ Worked example: `Y(i) = X[i, :]` is told once, and the fix writes `Y(i, j) = X(i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -261,7 +261,8 @@ def _edits(
     if there is None or (count and unread and len(unread) != count):
         return None
     names = unread if len(unread) == count else names
-    if len(names) < count or any(token.type == "DOT" for token in piece) or _is_repeated_whole(piece, place, reads):
+    is_open = _is_repeated_whole(piece, place, reads, arrays)
+    if len(names) < count or any(token.type == "DOT" for token in piece) or is_open:
         return None
     edits: list[Edit] = []
     if is_left and not _fits_left(piece, place, reads, arrays, extents):
@@ -270,6 +271,7 @@ def _edits(
     for token, rank in arrays:
         edits.append(Edit(Span(token.end, token.end), f"({', '.join(names[count - rank :])})"))
         whole |= {name: {f"{token.text}.{k}": 1} for k, name in enumerate(names[count - rank :])}
+    wide = {*whole, *_wide(piece, reads, names[:count], there)}
     ends: dict[str, str | None] = {}  # how many values an index takes, as a slice says it
     begun, ended = set(whole), set(whole)  # those of which what is read says the first value, and the last one
     read_at = set(whole)
@@ -295,7 +297,7 @@ def _edits(
                 return None
             if read.opening < place and not _takes(chosen, whole.get(name), extents):
                 return None
-            if arrays and chosen.count == "1" and not is_left:
+            if chosen.count == "1" and name in wide and read.opening > place:
                 texts[k] = text(chosen.first)  # which NumPy repeats
                 continue
             texts[k] = chosen.subscript(name)
@@ -315,7 +317,9 @@ def _edits(
     for read in reads_of(piece, extents):
         edits += [] if read in reads else _round(piece, read)
     if not there and not read_at >= set(names[:count]):
-        return None  # an axis of extent 1 is left
+        if place != 1 or piece[place].type != "ASSIGN":
+            return None
+        names = [name if name in read_at else "0" for name in names[:count]]  # an axis of extent 1 is left
     given = {name: end for name, end in ends.items() if name not in begun or name not in ended}
     if given and any(token.type == "WHERE" for token in piece):
         return None
@@ -326,6 +330,18 @@ def _edits(
         edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(found)}"))
     left = [] if names is unread or (there and not _is_sum(piece, place)) else _left(piece, place, reads, names)
     return None if left is None else [*edits, *left]
+
+
+def _wide(
+    piece: list[Token], reads: list[Read], names: list[str], there: Mapping[tuple[int, int], str]
+) -> Iterator[str]:
+    """The indices of slices that select more than one element, over which NumPy repeats those that select one."""
+    for read in (each for each in reads if each.slices and _sliced_name(piece, each) is not None):
+        for name, k in zip(names[len(names) - len(read.places) :], read.places, strict=True):
+            extent = {f"{piece[read.opening - 1].text}.{read.dimension(k)}": 1}
+            chosen = None if _is_new_axis(read.subscripts[k]) else selected(read.subscripts[k], extent)
+            if chosen is not None and chosen.count != "1":
+                yield there.get((read.opening, k), name)
 
 
 def _is_of_elements(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> bool:
@@ -466,13 +482,14 @@ def _sliced_name(piece: list[Token], read: Read) -> Token | None:
     return names[0] if is_value and len(names) == 1 and not brackets else None
 
 
-def _is_repeated_whole(piece: list[Token], place: int, reads: list[Read]) -> bool:
-    """Whether axes are new, and a tensor without indices may be beside them, as in `A[:, None] - B` and `A[None]`."""
+def _is_repeated_whole(piece: list[Token], place: int, reads: list[Read], arrays: list[tuple[Token, int]]) -> bool:
+    """Whether axes are new, and a tensor of unknown rank may be beside them, as in `A[:, None] - T`, or all are: `A[None]`."""
     if not any(_is_new_axis(each) for read in reads for each in read.axes):
         return False
     inside = {i for read in reads_of(piece) for i in range(read.opening - 1, read.closing)}
-    alone = (i for i in range(place, len(piece)) if piece[i].type == "NAME" and i not in inside)
-    return next(alone, None) is not None or any(
+    known = [token for token, _ in arrays]
+    alone = (piece[i] for i in range(place, len(piece)) if piece[i].type == "NAME" and i not in inside)
+    return any(token not in known and token.text not in FUNCTION_WORDS for token in alone) or any(
         len(read.axes) == len(read.subscripts) > len(read.slices) == 0 for read in reads
     )
 

@@ -48,6 +48,12 @@ def statement_2(rng):
     return rng.choice(forms)
 
 
+TERMS = [
+    *("X", "X[0]", "X[-1]", "X[:, 0:1]", "X[:, ::-1]", "X[1:2, ::-1]", "X[...]", "X[..., 0:1]", "X[0:1]", "X[:, :]"),
+    *("w", "w[::-1]", "w[None, :]", "exp(w)", "b[:, None]", "b[::-1, None]", "2"),
+]
+
+
 def after_all_fixes(text):
     for _ in range(40):
         errors = [item for item in tc.analyze(text).diagnostics if item.is_error]
@@ -59,12 +65,12 @@ def after_all_fixes(text):
     raise AssertionError(f"fixes without end: {text}")
 
 
-def compared(header, lines, values):
-    names = {"np": np, "X": values, "N": values.shape[0], "M": values.shape[-1]}
+def compared(header, lines, values, **others):
+    names = {"np": np, "exp": np.exp, "X": values, "N": values.shape[0], "M": values.shape[-1], **others}
     exec("\n".join(lines), names)  # a program of NumPy, drawn above
     text = after_all_fixes(f"{header} {{ {'  '.join(lines)} }}")
-    found = tc.compile(text, target="interpreter", allow=["TC322", "TC325"]).f(values)
-    np.testing.assert_allclose(found, names["Y"], err_msg=f"{lines}\n{text}")
+    found = tc.compile(text, target="interpreter", allow=["TC234", "TC322", "TC325"]).f(values, *others.values())
+    np.testing.assert_allclose(found, names["Y"], rtol=1e-5, err_msg=f"{lines}\n{text}")
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -79,3 +85,13 @@ def test_drawn_programs_on_matrices(seed):
     rng = Random(seed)
     lines = [rng.choice(BEGIN_2), *(statement_2(rng) for _ in range(rng.randint(1, 3)))]
     compared("def f(float(N, M) X) -> (Y)", lines, np.arange(1, 43, dtype=np.float32).reshape(6, 7) ** 2)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_drawn_expressions(seed):
+    rng = Random(seed)
+    terms = [rng.choice(TERMS[:-1]), *(rng.choice(TERMS) for _ in range(rng.randint(1, 2)))]
+    line = terms[0] + "".join(f" {rng.choice('+-*')} {term}" for term in terms[1:])
+    others = {"w": np.arange(7, dtype=np.float32) - 3, "b": np.arange(6, dtype=np.float32)}
+    values = np.arange(1, 43, dtype=np.float32).reshape(6, 7)
+    compared("def f(float(N, M) X, float(M) w, float(N) b) -> (Y)", [f"Y = {line}"], values, **others)
