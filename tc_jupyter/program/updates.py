@@ -1,6 +1,6 @@
 """Operators of other languages that change what is there, as `Z(i) ^= Y(i)`: the parser reads them as a `=`, and types say which.
 
-Worked example: `Z(i) ^= 2` is `Z(i) = Z(i)^2`; `Z(i) ^= Y(i)` is `Z(i) = Z(i) ^^ Y(i)` of integers, `pow(Z(i), Y(i))` of floats.
+Worked example: `Z(i) ^= Y(i)` is `Z(i) = Z(i) ^^ Y(i)` of integers, and of floats `Z(i) = pow(Z(i), Y(i))`.
 """
 
 from __future__ import annotations
@@ -87,12 +87,11 @@ def meant(statement: tree.Comprehension, source: SourceText, types: tuple[Typed,
     if node.op != "^":
         verb = {"/": "divide", "%": "take the remainder"}.get(node.op, "combine the bits")
         return Update(f"{left} {node.op} {opening}", closing, node, _OWN.format(verb))
-    is_number = isinstance(node.right, tree.Number) and right.isdigit() and target.dtype is not DType.BOOL
-    if is_number and (right != "1" or not are_integers or written == "**="):
-        return Update(f"{left}^", "", node, _OWN.format("raise it"))
     if are_integers and written == "^=":
         help = _OWN.format("combine the bits") + ": exclusive or is `^^`, and `^` is the power"
         return Update(f"{left} ^^ {opening}", closing, replace(node, op="^^"), help)
+    if isinstance(node.right, tree.Number) and right.isdigit():
+        return Update(f"{left}^", "", node, _OWN.format("raise it"))
     if _is_integer(value) and not is_fraction and not are_integers:
         return Update(f"{left}^{opening}", closing, node, _OWN.format("raise it"))
     return _real_power(node, left, target.dtype if are_integers and not is_fraction else None)

@@ -631,9 +631,10 @@ def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) 
 
 
 def _subscripts(tokens: list[Token]) -> set[str]:
-    """The names that stand alone in brackets."""
+    """The names that stand alone in brackets of elements."""
     pairs = closers(tokens)
-    inside = enclosed(pairs)
+    called = {i for i in pairs if not i or tokens[i - 1].type != "NAME" or tokens[i - 1].text in FUNCTION_WORDS}
+    inside = enclosed({opening: closing for opening, closing in pairs.items() if opening not in called})
     return {tokens[i].text for i in inside if tokens[i].type == "NAME" and i + 1 not in pairs}
 
 
