@@ -149,7 +149,8 @@ def _analysis(
     functions: dict[str, FunctionAnalysis] = {}
     without = {item.span for item in refused}
     meant = (item for item in checked.diagnostics if not (item.code is codes.UNKNOWN_NAME and item.span in without))
-    messages = [*parsed.diagnostics, *meant, *refused]
+    of_text, of_meaning = _with_types(parsed.diagnostics, list(meant))
+    messages = [*of_text, *of_meaning, *refused]
     defined = (program for key, program in checked.programs.items() if program.reducer and key not in checked.broken)
     messages += [each for each in map(broken_law, defined) if each is not None]
     told: dict[str, tuple[Diagnostic, ...]] = {}
@@ -165,9 +166,7 @@ def _analysis(
         messages += told[key] if strict else new_at_calls(found.program, told[key], said_of)
     messages = _with_files(messages, source, parsed.unit.uses, parsed.unit.defs, used)
     messages = _without_consequences(messages, source, [each.span.start for each in parsed.unit.defs])
-    shown = with_meanings(
-        finish(_apart(parsed.diagnostics, messages), strict, silent, parsed.allow), source, _others(known)
-    )
+    shown = with_meanings(finish(_apart(of_text, messages), strict, silent, parsed.allow), source, _others(known))
     return Analysis(source, language, shown, functions, parsed)
 
 
@@ -192,6 +191,17 @@ def _with_files(
 
 _NEAR = 200
 """Characters behind a left side in which its operator is looked for."""
+
+
+def _with_types(
+    of_text: Sequence[Diagnostic], of_meaning: list[Diagnostic]
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """Messages of the parser and of the checker; what both say of a place, as of `Z(i) ^= e`, the checker says with types."""
+    better = {(item.code, item.span, item.message): item for item in of_meaning if item.code is codes.SYNTAX_ERROR}
+    told = [(item.code, item.span, item.message) for item in of_text]
+    both = better.keys() & set(told)
+    found = [better.get(key, item) for key, item in zip(told, of_text, strict=True)]
+    return found, [item for item in of_meaning if (item.code, item.span, item.message) not in both]
 
 
 _OF_LEFT_SIDES = (codes.OUT_OF_BOUNDS, codes.CHECKED_AT_CALL, codes.PARTIAL_UPDATE, codes.UNWRITTEN_ELEMENT)

@@ -19,7 +19,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, elsewhere, expression_text, in_order, is_own, tree
 
-from . import complexes, constants, extremes, logsums, orders
+from . import complexes, constants, extremes, logsums, orders, updates
 from .accumulations import WrittenOut
 from .blocks import groups, without_blocks
 from .calls_in_blocks import inline_in_steps
@@ -383,6 +383,7 @@ class _DefChecker:
         self.starts: dict[str, tuple[Expr | None, ...]] = {}  # declared first indices of results
         self.beside: dict[str, tuple[str, ...]] = {}  # the targets of one statement, which have the same indices
         self.result_spans: dict[str, Span] = {}
+        self.renamed: dict[Span, Fix] = {}  # of results that are parameters, by the operator that changes them first
         self.prefixes: dict[str, int] = {}
         self.mentioned: set[str] = set()
         self.types = types
@@ -652,7 +653,11 @@ class _DefChecker:
             message = f"the result `{name}` is a parameter"
             help = f"parameters are read-only: write a copy, as in `{copy.replace(name, name + '2', 1)} = {copy}`"
             fix = self.without_parameter(name) or self.renamed_result(result.name)
-            scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help, fix=fix)
+            first = self.first_on.get(name)
+            if fix is not None and first is not None and updates.is_update(first) and updates.is_in_place(first):
+                self.renamed[first.operator_span] = fix  # a part of what is told of that statement
+            else:
+                scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help, fix=fix)
             self.declared[name] = None
             self.result_spans[name] = result.name.span
             return
@@ -697,13 +702,28 @@ class _DefChecker:
             if not isinstance(statement, tree.Comprehension):
                 return None
             writes, operator = statement.target.name == name, statement.operator
-            if writes and not written and operator != "=" and not operator.endswith("!"):
+            update = updates.is_update(statement)
+            accumulates = (operator != "=" and not operator.endswith("!")) or (
+                update and not updates.is_in_place(statement)
+            )
+            if (
+                writes
+                and not written
+                and statement.indices is None
+                and not update
+                and accumulates
+                and self.scope.tensors[name].rank
+            ):
+                edits += [Edit(statement.target.span, new), *updates.combined(statement, source)]
+            elif writes and not written and accumulates:
                 left = source.slice(Span(statement.target.span.end, statement.operator_span.start)).rstrip()
+                if not updates.is_in_place(statement):
+                    left = f"({', '.join(letters(self.scope.tensors[name].rank or 0))})"
                 edits.append(Edit(statement.target.span, f"{new}{left} = {name}{left}  {new}"))
             elif writes:
                 edits.append(Edit(statement.target.span, new))
             if written:
-                edits += [Edit(place, new) for place in _places(statement, name)]
+                edits += [Edit(place, new) for place in _places(statement, name) if place.end > place.start]
             written = written or writes
         return Fix(f"call the result `{new}`", tuple(edits)) if written else None
 
@@ -796,6 +816,8 @@ class _DefChecker:
             case tree.Comprehension() if node.called:
                 self.know_block(node)
                 self.call_at_steps(node)
+            case tree.Comprehension() if updates.is_update(node) and not self.is_written(node.target.name):
+                self.begin(node)
             case tree.Comprehension():
                 if (power := self.iteration(node)) is not None:
                     self.single_call(node, *power)
@@ -821,6 +843,23 @@ class _DefChecker:
                     self.one_target(node)
                     self.know_block(node)
                     _StatementChecker(self, self.with_indices(node)).check()
+
+    def is_written(self, name: str) -> bool:
+        """Whether a tensor is a parameter, or a statement before the present one wrote it."""
+        info = self.scope.tensors.get(name)
+        return info is not None and info.written and not info.ahead
+
+    def begin(self, node: tree.Comprehension) -> None:
+        """`Z(i) ^= e` where nothing has written `Z`: a message, and the statement that is meant, if there is one."""
+        assert isinstance(node.value, tree.Binary)
+        value = self.value_of(replace(node, value=node.value.right))
+        is_float = value is not None and (value.dtype.is_float or value.weak == "float")
+        told, meant = updates.unwritten(node, self.unit.source, is_float)
+        self.scope.diagnostics.append(told)
+        if meant is None:
+            self.unknown_tensor(node.target.name, node.span)
+        else:
+            self.statement(replace(node, value=meant))
 
     def know_block(self, node: tree.Comprehension) -> None:
         """Before the first statement of a block, find the types of what statements read that later ones make."""
@@ -2066,6 +2105,13 @@ def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     return found
 
 
+def _writes_number(statement: tree.Comprehension) -> bool:
+    """Whether a statement writes a literal."""
+    value = statement.value
+    number = value.operand if isinstance(value, tree.Unary) and value.op == "-" else value
+    return statement.operator == "=" and isinstance(number, tree.Number)
+
+
 def _targets(statement: tree.TcStatement) -> list[str]:
     """Names of tensors that a statement writes."""
     match statement:
@@ -2132,6 +2178,7 @@ class _StatementChecker:
         ] = {}  # by dimension, subscripts of the left side that are no indices
         self.computed: dict[int, Expr | None] = {}
         self.first = True  # nothing has written the target before
+        self.is_told = False  # that arrays have no indices
         self.order: orders.Order = ()
         self.carried: DType | None = None  # the type of what a statement reads of the target that it makes
         self.filters: tuple[Expr, ...] = ()
@@ -2147,6 +2194,8 @@ class _StatementChecker:
         self.lets()
         self.computed = {k: self.expressions.left_subscript(index) for k, index in self.left_nodes.items()}
         values = [self.expressions.value(each) for each in (self.node.value, *self.node.rest)]
+        if self.names.update is not None:
+            self.update(self.names.update)
         value = values[0] if self.reducer is None else self.of_reducer(values, self.reducer)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
         if self.part:  # each is a value at one component only, and all of them say where the points are
@@ -2173,6 +2222,16 @@ class _StatementChecker:
         self.filters = tuple(item for item in filters if item is not None)
         known_exists = [part for item in exists if item is not None for part in complexes.parts(item)]
         self.finish(value, tuple(item for item in known_exists if item is not None), bounds)
+
+    def update(self, update: updates.Update) -> None:
+        """Tell of `Z(i) ^= e` and the like. That a result `Z` is a parameter is told with the first such statement."""
+        renamed, info = self.owner.renamed.get(self.node.operator_span), self.scope.tensors[self.node.target.name]
+        told = updates.told(self.node, self.scope.source, update, renamed.edits if renamed else ())
+        if info.is_input and info.name in self.owner.declared and renamed is None:
+            told = replace(told, fix=None)  # the fix of the first such statement comes before it
+        if renamed is not None:
+            told = replace(told, help=f"{told.help}; `{info.name}` is a parameter, which is read-only")
+        self.scope.diagnostics.append(told)
 
     def of_reducer(self, values: Sequence[Typed | None], reducer: Reducer) -> Typed | None:
         """The components of a point, in the type of the state."""
@@ -2211,7 +2270,7 @@ class _StatementChecker:
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
         node, scope, whole = self.node, self.scope, self.names.whole
-        if not whole or self.has_call():
+        if not whole or self.has_call() or self.is_told:
             return
         names = list(dict.fromkeys(info.name for info, _ in whole))
         infos = {info.name: info for info, _ in whole}
@@ -2320,6 +2379,7 @@ class _StatementChecker:
             return False
         if info is not None and info.is_input and target.name in self.owner.declared:
             self.owner.silent = True
+            self.is_told = self.combines_whole and bool(info.rank)
             return False  # the result has a message
         if info is not None and info.is_input:
             labels = (Label(info.span, "the parameter"),)
@@ -2342,9 +2402,44 @@ class _StatementChecker:
             labels = (Label(info.span, "first written here"),)
             written = f"{given} {'is' if given == 1 else 'are'} written"
             message = f"`{target.name}` has {info.rank} dimension{'s' * (info.rank != 1)}, but {written}"
-            scope.report(codes.RANK_MISMATCH, target.span, message, "", labels)
+            help, fix = self.with_indices()
+            if self.combines_whole:
+                help, fix = "whole arrays are combined by `=`", self.whole_fix()
+                self.is_told = True
+            scope.report(codes.RANK_MISMATCH, target.span, message, "", labels, help, fix)
+            if help is not None and not self.is_told:
+                info.dtype = info.rank = None  # later statements have the same mistake
             return False
         return True
+
+    @property
+    def combines_whole(self) -> bool:
+        """Whether this is `Y += X` without indices, which is meant element by element."""
+        return self.node.indices is None and self.node.operator != "=" and not self.initialize and self.reducer is None
+
+    def whole_fix(self) -> Fix:
+        """`Y = Y + X` for `Y += X`."""
+        return Fix("use `=`", tuple(updates.combined(self.node, self.scope.source)))
+
+    def with_indices(self) -> tuple[str | None, Fix | None]:
+        """Help and fix where the first statement on the target is `Y = 0`, and this one has indices."""
+        first = self.owner.first_on.get(self.node.target.name)
+        if first is None or first.indices is not None or not _writes_number(first):
+            return None, None
+        indices = self.node.indices or ()
+        names = [
+            index.name for index in indices if isinstance(index, tree.Name) and self.scope.taken(index.name) is None
+        ]
+        has_ranges = any(isinstance(clause, tree.Where) for clause in self.node.clauses)  # which may be those of a part
+        is_plain = len({*names}) == len(indices) and not has_ranges
+        at = f"({', '.join(names if is_plain else letters(len(indices)))})"
+        help, end = (
+            f"its first statement writes a number: all elements are `{first.target.name}{at}`",
+            first.target.span.end,
+        )
+        if not is_plain:
+            return f"{help}, with their ranges behind `where`", None
+        return help, Fix(f"write `{first.target.name}{at}`", (Edit(Span(end, end), at),))
 
     def written(self) -> None:
         """After this statement the target exists, whatever is known of it."""
@@ -3329,9 +3424,15 @@ class _StatementChecker:
                 result = next((each for each in self.owner.node.results if each.name.name == name), None)
                 if not dims and own is dtype and result is not None:
                     fix = Fix(f"write only `{name}`", (Edit(result.span, name),))
+                whole = node.indices is None and _writes_number(node)
+                if whole:
+                    at, end = f"({', '.join(letters(len(dims)))})", node.target.span.end
+                    help, fix = f"all elements are `{name}{at}`", Fix("write indices", (Edit(Span(end, end), at),))
                 labels = (Label(self.owner.result_spans[name], "declared here"),)
                 self.scope.report(codes.RESULT_TYPE, node.target.span, message, "", labels, help, fix)
                 dims = None
+                if whole:
+                    return None  # so that nothing is told of statements with indices
         rank = self.rank
         info.dtype, info.rank = dtype, rank
         info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))

@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import assert_never
 
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
-from tc_jupyter.syntax import JOINING, elsewhere, is_open, tree
+from tc_jupyter.syntax import ALLOCATING, JOINING, LETTERS, elsewhere, filled, is_open, tree
 
-from . import bits, combining, complexes, orders, random_numbers
+from . import bits, combining, complexes, orders, random_numbers, updates
 from .accumulations import WrittenOut, written_out
 from .beyond_ends import box_of, inside, placed
 from .expr import (
@@ -106,6 +106,7 @@ class StatementNames:
         whole: tensors that stand without indices where an element is meant, with the places.
         foreign: a function of another language was found, whose message says how the whole statement is written.
         settles: only the type of the statement is asked for, and one of two integers without a type has none.
+        update: what a statement is that was written `Z(i) ^= e`.
     """
 
     target: str
@@ -119,6 +120,7 @@ class StatementNames:
     whole: list[tuple[TensorInfo, Span]] = field(default_factory=list[tuple[TensorInfo, Span]])
     foreign: bool = False
     settles: bool = False
+    update: updates.Update | None = None
 
     @cached_property
     def placed(self) -> frozenset[str]:
@@ -660,6 +662,8 @@ class ExpressionChecker:
             return self._logical(node, node.op, left, right)
         if left is None or right is None:
             return None
+        if node is self.names.statement.value and updates.is_update(self.names.statement) and not self.names.update:
+            return self._updated(node, left, right)
         if node.op == "^":
             return self._power(node, left, right)
         if node.op in bits.FUNCTIONS:
@@ -682,6 +686,22 @@ class ExpressionChecker:
         name, names = node.left.name, self.names
         known = name in names.placed or name in names.lets or name in names.indices or name in TC_FUNCTIONS
         return not known and self.scope.taken(name) is None and not self.scope.unwritten(name)
+
+    def _updated(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed | None:
+        """`Z(i) ^= e` and the like, by the types of `Z` and `e`."""
+        statement, is_fraction = self.names.statement, next(_integer_quotients(node.right), None) is not None
+        found = updates.meant(statement, self.scope.source, (left, right), is_fraction)
+        if len(self.names.left) < len(statement.indices or ()):
+            words = (
+                item.name
+                for index in statement.indices or ()
+                for item in tree.walk(index)
+                if isinstance(item, tree.Name)
+            )
+            indices = [word for word in dict.fromkeys(words) if self.scope.taken(word) is None]
+            found = updates.at_places(statement, self.scope.source, found, indices)
+        self.names.update = found
+        return None if found.node is None or found.whole else self.value(found.node)
 
     def _logical(
         self, node: tree.Binary[tree.Expression], op: str, left: Typed | None, right: Typed | None
@@ -740,10 +760,6 @@ class ExpressionChecker:
 
     def _no_exponent(self, node: tree.Binary[tree.Expression], base: Typed, exponent: Typed) -> None:
         source = self.scope.source
-        if not source.slice(
-            node.left.span
-        ):  # a fix made the power, as that of `Y(i) ^= a` does, and it is told when it stands there
-            return
         kind = settle(exponent).dtype.value
         text = f"pow({source.slice(node.left.span)}, {source.slice(node.right.span)})"
         is_euler = isinstance(node.left, tree.Name) and node.left.name == "e" and self.scope.taken("e") is None
@@ -757,8 +773,6 @@ class ExpressionChecker:
 
     def _integer_power(self, node: tree.Binary[tree.Expression], base: Typed, number: int | None) -> Typed | None:
         text = self.scope.source.slice(node.left.span)
-        if number is None and not text:
-            return None  # as in `_no_exponent`
         if number is None:
             help = f"write `pow(double({text}), ...)`" + ", or `1 << n` for `2^n`" * (base.exact == 2)
             both = f"({text} ^^ {self.scope.source.slice(node.right.span)})"
@@ -1189,18 +1203,30 @@ class ExpressionChecker:
         return instead.help, Fix(f"write `{text}`", tuple(edits))
 
     def _filled(self, node: tree.Apply[tree.Expression]) -> Fix | None:
-        """`Y(i, j) = 0.0 where i in 0:N, j in 0:M` for `Y = zeros(N, M)`."""
-        statement, number = self.names.statement, {"zeros": "0.0", "ones": "1.0"}.get(node.function.name)
-        sizes = [self.scope.source.slice(each.span) for each in node.arguments]
-        known = all(isinstance(each, tree.Name) and each.name in self.scope.sizes for each in node.arguments)
-        free = [each for each in "ijklmn" if self.scope.taken(each) is None]
+        """`Y(i, j) = 0.0 where i in 0:N, j in 0:M` for `Y = zeros(N, M)` and the like."""
+        statement, source = self.names.statement, self.scope.source
+        word, is_like = node.function.name.removesuffix("_like"), node.function.name.endswith("_like")
+        arguments = list(node.arguments)
+        number = source.slice(arguments.pop().span) if word == "full" and len(arguments) > 1 else ALLOCATING.get(word)
+        names = [item.name for each in arguments for item in tree.walk(each) if isinstance(item, tree.Name)]
+        sizes = [source.slice(each.span) for each in arguments]
+        known = all(name in self.scope.sizes or self._is_integer_scalar(name) for name in names)
+        if is_like and len(arguments) == 1 and (info := self.scope.tensors.get(sizes[0])) is not None:
+            sizes, known = [f"{sizes[0]}.{k}" for k in range(info.rank or 0)], True
+            is_float = info.dtype is None or info.dtype.is_float
+            number = number if word == "full" or is_float else number and number.removesuffix(".0")
+        free = [each for each in LETTERS if self.scope.taken(each) is None]
         whole = statement.operator == "=" and statement.indices is None and statement.value.span == node.span
-        if number is None or not sizes or not known or not whole or statement.clauses or len(free) < len(sizes):
+        if not number or not sizes or not known or not whole or statement.clauses or len(free) < len(sizes):
             return None
-        ranges = ", ".join(f"{index} in 0:{size}" for index, size in zip(free, sizes, strict=False))
-        end = statement.target.span.end
-        edits = Edit(Span(end, end), f"({', '.join(free[: len(sizes)])})"), Edit(node.span, f"{number} where {ranges}")
-        return Fix("write a statement", edits)
+        (at, value), end = filled(sizes, free, number), statement.target.span.end
+        return Fix("write a statement", (Edit(Span(end, end), at), Edit(node.span, value)))
+
+    def _is_integer_scalar(self, name: str) -> bool:
+        info = self.scope.tensors.get(name)
+        return (
+            info is not None and info.is_input and info.rank == 0 and info.dtype is not None and info.dtype.is_integer
+        )
 
     def _truths_joined(self, node: tree.Apply[tree.Expression], kinds: Sequence[str]) -> tuple[str, Fix] | None:
         """`a && b` for `all(a, b)`; `None` if this is something else."""

@@ -736,8 +736,43 @@ class _Rounds:
                     self.statement.name, item.name, lower, upper, item.kind, "target", span=item.span
                 )
                 self.box[item.name] = (lower, upper - 1)
+            elif (
+                (beside := self.beside_border(item)) is not None
+                and beside.lower is not None
+                and beside.upper is not None
+            ):
+                self.found[item.name] = beside
+                self.box[item.name] = (beside.lower, beside.upper - 1)
             else:
                 self.found[item.name] = replace(_unknown(self.statement.name, item), ends=self.ends.get(item.name))
+
+    def beside_border(self, item: Index) -> IndexRange | None:
+        """The range of an index that stands alone in reads with `else`: that of the dimension, beside what is no such index."""
+        bounds = [b for b in self.bounds if item.name in b.expr.indices and not self.is_own(b.access)]
+        if not bounds or item.name in self.blind:
+            return None
+        for bound in bounds:
+            access, border = bound.access, bound.access.read.border
+            alone = [e == index(name) and name not in self.box for e in access.index for name in sorted(e.indices)[:1]]
+            is_alone = access.index[bound.dimension] == index(item.name)
+            if border is None or not border.window or not is_alone or sum(alone) == len(access.index):
+                return None
+        ends = {self.boxes[b.access.tensor].bounds[b.dimension] for b in bounds}
+        if len(ends) != 1:
+            return None
+        ((lower, upper),) = ends
+        because = tuple(replace(bound, used=True) for bound in bounds)
+        return IndexRange(
+            self.statement.name,
+            item.name,
+            lower,
+            upper,
+            item.kind,
+            "inferred",
+            len(self.rounds) + 1,
+            because,
+            span=item.span,
+        )
 
     def take_hull(self) -> None:
         """Dimensions whose subscripts are expressions, of a target that nothing has written yet: all values of these."""

@@ -761,7 +761,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             return _from_the_end(bound, span, message, needs, checker.ranges)
         larger = _larger_help(checker, bound)
         if larger is not None:
-            return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, larger)
+            return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, *larger)
         if not e.indices and bound.side == "upper" and checker.ranges.program.language == "tc":
             return _behind_the_end(bound, span, message, needs)
         if not e.indices and checker.ranges.program.language == "tc":
@@ -778,7 +778,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
             help_text = f"the call checks it; {stated}"
         larger = _larger_help(checker, bound)
         if larger is not None:
-            help_text = f"the call checks it; {larger}"
+            help_text = f"the call checks it; {larger[0]}"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
         fix = None
@@ -857,22 +857,39 @@ def _from_the_end(bound: Bound, span: Span, message: str, label: str, ranges: Ra
     return Diagnostic(codes.OUT_OF_BOUNDS, span, message, label, (), help_text, fix)
 
 
-def _larger_help(checker: _Checker, bound: Bound) -> str | None:
-    """How a target gets the elements that a write needs; no condition guards a write."""
+def _larger_help(checker: _Checker, bound: Bound) -> tuple[str, Fix | None] | None:
+    """How a target gets the elements that a write needs, and a fix; no condition guards a write."""
     tensor, ends = bound.access.tensor, interval(bound.access.index[bound.dimension], checker.box, extremes)
     worst = ends.lower if bound.side == "lower" else ends.upper
     if not checker.is_write(bound.access) or worst is None or not ends.exact:
         return None
     first = next(each for each in checker.ranges.program.statements if each.target == tensor)
     if first is checker.statement:
-        return f"state a larger `{tensor}` in the result list, or write fewer elements with a `where` range"
+        return f"state a larger `{tensor}` in the result list, or write fewer elements with a `where` range", None
     bounds = list(checker.ranges.boxes[tensor].bounds)
     low, high = bounds[bound.dimension]
     bounds[bound.dimension] = (worst, high) if bound.side == "lower" else (low, worst + 1)
     larger = value_first(checker.ranges, tensor, bounds)
-    return (
-        f"the first statement on `{tensor}` says how large it is: state that in the result list, or begin with {larger}"
-    )
+    help = f"the first statement on `{tensor}` says how large it is: "
+    if not first.left and not bound.access.index[bound.dimension].indices:  # it writes all that is stated
+        return f"{help}begin with {larger}", None
+    return f"{help}state that in the result list, or begin with {larger}", _stated_extents(checker, tensor, bounds)
+
+
+def _stated_extents(checker: _Checker, tensor: str, bounds: Sequence[tuple[SizeExpr, SizeExpr]]) -> Fix | None:
+    """State the extents of a result whose last statement needs these; `None` where they are no sums of sizes."""
+    program = checker.ranges.program
+    info, last = program.tensor(tensor), [each for each in program.statements if each.target == tensor][-1]
+    header = re.match(r"[^{]*?->([^{]*)", program.source.text[program.span.start :])
+    place = None if header is None else re.search(rf"\b{re.escape(tensor)}\b", header[1])
+    extents = [as_written(high) for _, high in bounds]
+    plain = all(re.fullmatch(r"[\w+* -]+", each) for each in extents) and all(low == 0 for low, _ in bounds)
+    if info.kind != "output" or info.declared is not None or info.pairs or last is not checker.statement:
+        return None
+    if program.language != "tc" or header is None or place is None or not plain:
+        return None
+    text, start = f"{info.element.value}({', '.join(extents)})", program.span.start + header.start(1) + place.start()
+    return Fix(f"state `{text}`", (Edit(Span(start, start), f"{text} "),))
 
 
 def _behind_the_end(bound: Bound, span: Span, message: str, label: str) -> Diagnostic:
@@ -1048,7 +1065,8 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
         few = cut or empty or (_one_point(r, ranges) if is_reduction or _shares_a_subscript(r, ranges) else [])
         result.extend(d for d in few if d.fix is None or all(d.fix != other.fix for other in result))
         if any(bound.access.is_border(bound.dimension) for bound in r.because):
-            result.append(_window_message(r))
+            alone = all(bound.access.index[bound.dimension] == index(r.index) for bound in r.because)
+            result.extend([] if alone else [_window_message(r)])
         elif r.source == "inferred" and not few:
             result.extend(_cut_messages(r, ranges))
     result.extend(_update_messages(statement, ranges))

@@ -4,15 +4,19 @@ Comes in: the text of a cell. Goes out: a tree with a span on every node, and di
 """
 
 from . import elsewhere
+from .made import ALLOCATING, filled
 from .parser import in_order, parse_tc
 from .printer import block_text, expression_text, reducer_text, statement_text, to_text
 from .sac_parser import parse_sac
 from .sac_printer import sac_to_text
 from .sac_tree import SacParsed, SacUnit
+from .slices import LETTERS
 from .tokens import KEYWORDS, REDUCTIONS, SCALAR_TYPES, is_own, own_operators
 from .tree import JOINING, Parsed, Unit, is_open
 
 __all__ = [
+    "ALLOCATING",
+    "LETTERS",
     "JOINING",
     "KEYWORDS",
     "REDUCTIONS",
@@ -24,6 +28,7 @@ __all__ = [
     "block_text",
     "elsewhere",
     "expression_text",
+    "filled",
     "in_order",
     "is_open",
     "is_own",

@@ -38,7 +38,9 @@ from .foreign import (
     text_of,
     where_range,
 )
+from .made import allocated, filled
 from .recovery import closers, enclosed, split_commas
+from .slices import LETTERS
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
 _RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "REDUCE", "CONST", "DEF", "SCALAR", "MINMAX"})
@@ -76,7 +78,6 @@ def refused(
     accepted: AbstractSet[str],
     what: str,
     tensors: AbstractSet[str] = frozenset(),
-    floats: AbstractSet[str] = frozenset(),
 ) -> Diagnostic | None:
     """The message about token `position` of `piece` (its length: the end came too early); `None` if one was given already.
 
@@ -84,7 +85,6 @@ def refused(
         accepted: terminals that may stand there, `END` for the end of the piece.
         what: what the piece is, for the text: `statement`, `parameter`, `result`.
         tensors: words among which are the names of tensors.
-        floats: parameters that are floats, or have elements that are.
     """
     if any(token.type == "ERROR" for token in piece):
         return None
@@ -133,7 +133,7 @@ def refused(
         return found
     if what == "statement" and (found := _of_tuple(piece, position, opened, tensors)):
         return found
-    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted, floats)):
+    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
         return found
     if token.type == "ASSIGN" and opened is not None and (found := _by_name(piece, position, opened)):
         return found
@@ -204,7 +204,13 @@ def _of_tuple(piece: list[Token], position: int, opened: Token | None, tensors: 
     if called.type == "MINMAX":
         message = f"`{called.text}` takes two numbers or more"
         return Diagnostic(codes.SYNTAX_ERROR, called.span, message, help=help)
-    return Diagnostic(codes.UNKNOWN_NAME, called.span, message, help=help)
+    fix = None
+    if (allocation := allocated(piece, {})) is not None:
+        used = {token.text for token in piece} | {*tensors}
+        at, value = filled(allocation[0], [letter for letter in LETTERS if letter not in used], allocation[1])
+        end = piece[0].end
+        fix = Fix("write a statement", (Edit(Span(end, end), at), Edit(Span(piece[2].start, piece[-1].end), value)))
+    return Diagnostic(codes.UNKNOWN_NAME, called.span, message, help=help, fix=fix)
 
 
 def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | None:
@@ -378,7 +384,6 @@ def _symbol(
     opened: Token | None,
     what: str,
     accepted: AbstractSet[str],
-    floats: AbstractSet[str],
 ) -> Diagnostic | None:
     """Mistakes that an operator or a bracket shows."""
     token = piece[position]
@@ -391,7 +396,7 @@ def _symbol(
     after = piece[position + 1] if position + 1 < len(piece) else None
     assigns = after is not None and after.type == "ASSIGN" and after.start == token.end
     if token.type in ("MINUS", "FACTOR", "POWER", *_OF_BITS) and assigns:
-        return _no_update(piece, position, floats)
+        return _no_update(piece, position)
     if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
         return found
     if what == "statement" and "ASSIGN" in accepted and (found := _other_update(piece, position)):
@@ -581,7 +586,7 @@ def _swapped(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{written}`", fix=fix)
 
 
-def _no_update(piece: list[Token], position: int, floats: AbstractSet[str]) -> Diagnostic:
+def _no_update(piece: list[Token], position: int) -> Diagnostic:
     """`y(i) -= X(i)`, `y(i) /= X(i)`, `y(i) %= 2` and the like, with or without a `!`."""
     token, last = piece[position], position + 1
     last += last + 1 < len(piece) and piece[last + 1].type == "BANG" and piece[last + 1].start == piece[last].end
@@ -589,7 +594,7 @@ def _no_update(piece: list[Token], position: int, floats: AbstractSet[str]) -> D
     left, right = piece[:position], piece[last + 1 :]
     right = right[: next((i for i, each in enumerate(right) if each.type in ("WHERE", "MATCH")), len(right))]
     message, help = f"there is no operator `{token.text}={mark}`", "`=`, `+=`, `*=`, `min=`, `max=` exist"
-    wrapped = _accumulated(token.text, mark, left, right, floats) if right else None
+    wrapped = _accumulated(token.text, mark, left, right) if right else None
     if wrapped is None:
         return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     plain, opening, closing, help = wrapped
@@ -601,9 +606,7 @@ def _no_update(piece: list[Token], position: int, floats: AbstractSet[str]) -> D
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
 
 
-def _accumulated(
-    symbol: str, mark: str, left: list[Token], right: list[Token], floats: AbstractSet[str]
-) -> tuple[str, str, str, str] | None:
+def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) -> tuple[str, str, str, str] | None:
     """The operator to write for `-=` and the like, what to write around the value, and a help; `None` if there is none."""
     each_once = not mark and _subscripts(right) <= _subscripts(left)
     own = "{} in a statement of its own"
@@ -611,18 +614,11 @@ def _accumulated(
         return f"+={mark}", "-(", ")", f"accumulate the negated value with `+={mark}`"
     if symbol == "/" and not each_once:
         return f"*={mark}", "1.0 / (", ")", f"accumulate the reciprocal with `*={mark}`"
-    if symbol in ("/", "%") and each_once:
-        return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
-    if symbol in ("**", "^") and each_once:
-        number = text_of(right).removeprefix("-")
-        is_float = any(token.text in floats or token.type == "NUMBER" for token in right)
-        is_read = any(one.type == "NAME" and other.type == "LPAR" for one, other in pairwise(right))
-        is_mask = number == "1" or number.startswith(("0x", "0X", "0b", "0B"))
-        if symbol == "^" and (is_mask or (is_read and not is_float)):  # powers of integers have literal exponents
-            help = f"{own.format('combine the bits')}: exclusive or is `^^`, and `^` is the power"
-            return "=", f"{text_of(left)} ^^ (", ")", help
-        is_power = number.isdigit() or (symbol == "^" and not is_float)  # `^=` of integers may be an exclusive or
-        return "=", f"{text_of(left)}^(" if is_power else f"pow({text_of(left)}, ", ")", own.format("raise it")
+    if symbol in ("/", "//", "%") and each_once:
+        verb = "take the remainder" if symbol == "%" else "divide"
+        return "=", f"{text_of(left)} {symbol[0]} (", ")", own.format(verb)
+    if symbol in ("**", "^") and each_once:  # the types say later whether this is a power of floats, or of bits
+        return "=", f"{text_of(left)}^(", ")", own.format("raise it")
     if symbol in ("&", "|") and not each_once:
         kinds = {token.type for token in right}
         if kinds & {"INTEGER", *_OF_BITS} and not kinds & {"RELATION", "EQUALITY", "BANG"}:
@@ -635,9 +631,10 @@ def _accumulated(
 
 
 def _subscripts(tokens: list[Token]) -> set[str]:
-    """The names that stand alone in brackets."""
+    """The names that stand alone in brackets of elements."""
     pairs = closers(tokens)
-    inside = enclosed(pairs)
+    called = {i for i in pairs if not i or tokens[i - 1].type != "NAME" or tokens[i - 1].text in FUNCTION_WORDS}
+    inside = enclosed({opening: closing for opening, closing in pairs.items() if opening not in called})
     return {tokens[i].text for i in inside if tokens[i].type == "NAME" and i + 1 not in pairs}
 
 

@@ -25,6 +25,7 @@ from .control import without_control
 from .foreign import chained, commanded, declared, domain, ended, lets, paired, subscripted, where_range
 from .imperative.message import of_other_languages
 from .macros import without_macros
+from .made import made
 from .mended import in_place, mended, writes_over
 from .mistakes import (
     annotated,
@@ -50,7 +51,6 @@ from .recovery import (
     closers,
     enclosed,
     extents,
-    floats_of,
     is_constant,
     split_body,
     split_commas,
@@ -219,14 +219,11 @@ def _lark() -> Any:
     )
 
 
-def _parse(
-    piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset(), floats: AbstractSet[str] = frozenset()
-) -> tuple[Any, Diagnostic | None]:
+def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset()) -> tuple[Any, Diagnostic | None]:
     """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already.
 
     Args:
         tensors: words among which are the names of tensors.
-        floats: parameters that are floats, or have elements that are.
     """
     from lark import UnexpectedInput  # noqa: PLC0415
 
@@ -240,7 +237,7 @@ def _parse(
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
         what = {"param": "parameter", "expr": "value"}.get(start, start)
-        return None, refused(piece, position, accepted, what, tensors, floats)
+        return None, refused(piece, position, accepted, what, tensors)
 
 
 class _CellParser:
@@ -255,10 +252,10 @@ class _CellParser:
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
-        self.floats = frozenset[str]()  # parameters that are floats, or have elements that are
         self.extents: dict[tuple[str, int], str] = {}  # of parameters, by name and dimension
         self.all_extents: dict[tuple[str, int], str] = {}  # of results, too
         self.bracketed = set[str]()  # names that are read or written with brackets
+        self.filled = dict[str, Fix]()  # of statements `Y = 0` before slices of `Y`
         self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.told_before = 0  # messages before the present `reduce`
@@ -311,7 +308,6 @@ class _CellParser:
         arrow = next((i for i, token in enumerate(piece.header) if token.type == "ARROW"), len(piece.header))
         self.given = {token.text for token in piece.header[:arrow]}
         self.tensors = self.declared | set(self.written)
-        self.floats = floats_of(piece.header[:arrow])
         self.unwritten = self.declared - self.given - set(self.written)
         self.extents = extents(piece.header)
         self.all_extents = extents(piece.header[arrow + 1 :]) | self.extents
@@ -332,7 +328,7 @@ class _CellParser:
             self.report(codes.SYNTAX_ERROR, last.span, "`}` is missing", "after this", labels, fix=fix)
         body, told = lets(split_body(piece.body), frozenset(self.extents.values()), self.declared)
         self.diagnostics += told
-        pieces = self.in_blocks(body)
+        pieces = self.with_indices(self.in_blocks(body))
         statements = tuple(
             self.within(self.statement(tokens, [later for later, _ in pieces[place + 1 : place + _NEAR]]), blocks)
             for place, (tokens, blocks) in enumerate(pieces)
@@ -349,6 +345,22 @@ class _CellParser:
         return Def(
             name, params, results, statements, wrong, Span(piece.word.start, end), Span(piece.word.start, header_end)
         )
+
+    def with_indices(
+        self, pieces: list[tuple[list[Token], tuple[Block, ...]]]
+    ) -> list[tuple[list[Token], tuple[Block, ...]]]:
+        """The statements of a body, with what slices of their targets need before them, which is in the fix of their message."""
+        words = frozenset(token.text for tokens, _ in pieces for token in tokens) | self.declared
+        alone = [[] if blocks else tokens for tokens, blocks in pieces]
+        found = made(alone, self.all_extents, words)
+        self.all_extents |= found.extents
+        self.filled = {name: fix for name, (_, fix) in found.filled.items()}
+        fixes = dict(found.filled.values())
+        return [
+            (part, blocks)
+            for k, (tokens, blocks) in enumerate(pieces)
+            for part in (split_statements(mended(tokens, fixes[k]) or tokens) if k in fixes else [tokens])
+        ]
 
     def in_blocks(self, body: list[list[Token] | BlockTokens]) -> list[tuple[list[Token], tuple[Block, ...]]]:
         """The statements of a body, each with the blocks around it."""
@@ -826,7 +838,7 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.all_extents)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement", self.tensors, self.floats)
+                    node, problem = _parse(tokens, "statement", self.tensors)
                 if problem is None and any(token.stood for token in tokens):
                     return _parse(in_place(tokens), "statement", self.tensors)[0], tokens
                 if problem is None:
@@ -838,13 +850,20 @@ class _CellParser:
                     break
                 if problem.fix is not None and writes_over(problem.fix, regions):
                     problem = replace(problem, fix=None)  # there is one after the other fix
-                self.diagnostics.append(problem)
+                self.diagnostics.append(self.with_filled(problem, tokens[0].text))
             after = mended(tokens, problem.fix) if problem.fix is not None and problem.code in _MENDED else None
             if after is None:
                 break
             tokens, written = after, problem.fix.edits if problem.fix else ()
             regions += written
         return None, tokens
+
+    def with_filled(self, problem: Diagnostic, target: str) -> Diagnostic:
+        """The message about slices of a target, with the indices that `Y = 0` before them needs."""
+        if target not in self.filled or problem.fix is None:
+            return problem
+        fix = self.filled.pop(target)
+        return replace(problem, fix=replace(problem.fix, edits=(*fix.edits, *problem.fix.edits)))
 
     def of_character(self, tokens: list[Token]) -> Diagnostic | None:
         """The message about the first character of a statement that stands for nothing, if it has a fix."""

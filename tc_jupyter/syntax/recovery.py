@@ -246,16 +246,6 @@ def extents(header: list[Token]) -> dict[tuple[str, int], str]:
     return found
 
 
-def floats_of(header: list[Token]) -> frozenset[str]:
-    """The parameters of a def that are floats, or have elements that are."""
-    pairs, found = closers(header), set[str]()
-    for i, token in enumerate(header):
-        is_float = token.type == "SCALAR" and not token.text.startswith(("int", "uint", "bool", "byte", "complex"))
-        name = pairs.get(i + 1, i) + 1
-        found |= {header[name].text} if is_float and name < len(header) else set()
-    return frozenset(found)
-
-
 @dataclass(slots=True)
 class BlockTokens:
     """The tokens of `along t in 0:T { ... }`: its head, and its body without braces, cut as that of a def.

@@ -5,27 +5,32 @@ Worked example: `Y(i) = X[i, :]` is told once, and the fix writes `Y(i, j) = X(i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
-from .elsewhere import OPERATORS, REDUCED, reducing
+from .elsewhere import FUNCTION_WORDS, OPERATORS, REDUCED, reducing
 from .recovery import closers
 from .sums import Sum, divided, less, summed, text
 from .tokens import Token, tokenize
 
 _OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
-_LETTERS = "ijklmnopqrstuvw"
+LETTERS = "ijklmnopqrstuvw"
+"""Names for new indices."""
 _NO_EXTENTS: Mapping[tuple[str, int], str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """`X(a, b:c)`: the places of its brackets, and the tokens of each subscript."""
+class Read:
+    """`X(a, b:c)`: the places of its brackets, and the tokens of each subscript.
+
+    Several that stand at one place are those that `...` stands for; at a place without width, those that NumPy adds to `X[i]`.
+    """
 
     opening: int
     closing: int
@@ -34,12 +39,21 @@ class _Read:
     @property
     def slices(self) -> list[tuple[Token, ...]]:
         """The subscripts that are slices."""
-        return [each for each in self.subscripts if _is_slice(each)]
+        return [each for each in self.subscripts if is_slice(each)]
 
     @property
     def axes(self) -> list[tuple[Token, ...]]:
         """The slices, and each `None`, which makes an axis of extent 1."""
-        return [each for each in self.subscripts if _is_slice(each) or _is_new_axis(each)]
+        return [self.subscripts[k] for k in self.places]
+
+    @property
+    def places(self) -> list[int]:
+        """Which of the subscripts are `axes`."""
+        return [k for k, each in enumerate(self.subscripts) if is_slice(each) or _is_new_axis(each)]
+
+    def dimension(self, place: int) -> int:
+        """The dimension of the tensor that a subscript is of."""
+        return sum(not _is_new_axis(each) for each in self.subscripts[:place])
 
 
 def sliced(
@@ -51,11 +65,11 @@ def sliced(
         known: words among which are the names of tensors and sizes.
         extents: of parameters, by name and dimension.
     """
-    sliced = any(token.type in ("COLON", "DOTS") or token.text in _NEW_AXES for token in piece)
-    sliced = sliced or any(one.text == "*" and other.type in ("COMMA", *_CLOSING) for one, other in pairwise(piece))
-    if not sliced or any(token.type == "ERROR" for token in piece):
+    maybe = any(token.type in ("COLON", "DOTS", "LSQB") or token.text in _NEW_AXES for token in piece)
+    maybe = maybe or any(one.text == "*" and other.type in ("COMMA", *_CLOSING) for one, other in pairwise(piece))
+    if not maybe or any(token.type == "ERROR" for token in piece):
         return None
-    reads = [read for read in _reads(piece) if read.slices or (read.axes and _is_element(piece, read))]
+    reads = [read for read in reads_of(piece, extents) if read.slices or (read.axes and _is_element(piece, read))]
     if not reads:
         return None
     if (comma := next((found for read in reads if (found := _beside_nothing(piece, read))), None)) is not None:
@@ -63,6 +77,19 @@ def sliced(
         return Diagnostic(codes.SYNTAX_ERROR, comma.span, message, help=help)
     first = reads[0].axes[0]
     place = Span(first[0].start, first[-1].end)
+    if all(each[0].start == each[0].end for read in reads for each in read.axes):
+        read = reads[0]
+        place, message = (
+            Span(piece[read.opening - 1].start, piece[read.closing].end),
+            "all indices of a tensor are written",
+        )
+        given = sum(each[0].start < each[0].end for each in read.subscripts)
+        help = (
+            f"`{piece[read.opening - 1].text}` has {len(read.subscripts)} dimensions, and {given} of them an index here"
+        )
+        edits = _edits(piece, reads, known, extents)
+        fix = Fix("write indices", tuple(edits)) if edits else None
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
     if any(each[0].text == "lambda" for read in reads for each in read.slices):
         help = "say what one element is, as in `Y(i) = 2 * X(i)`; a function with a name is a def"
         return Diagnostic(codes.SYNTAX_ERROR, place, "there are no functions without a name", help=help)
@@ -87,7 +114,7 @@ def sliced(
     return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
 
 
-def _beside_nothing(piece: list[Token], read: _Read) -> Token | None:
+def _beside_nothing(piece: list[Token], read: Read) -> Token | None:
     """The comma beside an empty subscript, as in `X[, 1:]`."""
     for token, after in pairwise(piece[read.opening : read.closing + 1]):
         if token.type == "COMMA" and after.type in ("COMMA", *_CLOSING):
@@ -104,14 +131,15 @@ def _is_new_axis(subscript: tuple[Token, ...]) -> bool:
     return len(subscript) == 1 and subscript[0].text in _NEW_AXES
 
 
-def _is_element(piece: list[Token], read: _Read) -> bool:
+def _is_element(piece: list[Token], read: Read) -> bool:
     """Whether brackets with a new axis are those of a tensor; round ones may be those of a function, as in `sum(X, None)`."""
     single = all(len(each) == 1 for each in read.subscripts)
     is_function = piece[read.opening - 1].text in REDUCED or len(read.subscripts) == len(read.axes)
     return piece[read.opening].type == "LSQB" or (single and not is_function)
 
 
-def _is_slice(subscript: tuple[Token, ...]) -> bool:
+def is_slice(subscript: tuple[Token, ...]) -> bool:
+    """Whether a subscript is `a:b`, `:`, `...` or `*`."""
     kinds = [token.type for token in subscript]
     return (
         kinds == ["DOTS"]
@@ -125,8 +153,9 @@ def _is_star(subscript: tuple[Token, ...]) -> bool:
     return len(subscript) == 1 and subscript[0].text == "*"
 
 
-def _reads(piece: list[Token]) -> list[_Read]:
-    found: list[_Read] = []
+def reads_of(piece: list[Token], extents: Mapping[tuple[str, int], str] = _NO_EXTENTS) -> list[Read]:
+    """All brackets behind names and values; those of tensors of known rank have a slice for each dimension that is left out."""
+    found: list[Read] = []
     for opening, closing in sorted(closers(piece).items()):
         if opening == 0 or piece[opening - 1].type not in ("NAME", "RPAR", "RSQB"):
             continue
@@ -140,79 +169,157 @@ def _reads(piece: list[Token]) -> list[_Read]:
                 current = []
             else:
                 current.append(token)
-        found.append(_Read(opening, closing, (*subscripts, tuple(current))))
+        found.append(Read(opening, closing, (*subscripts, tuple(current))))
+    return _completed(piece, found, extents)
+
+
+def _completed(piece: list[Token], found: list[Read], extents: Mapping[tuple[str, int], str]) -> list[Read]:
+    """Reads with a slice for each dimension that `...` stands for, or that square brackets leave out as in NumPy."""
+    place = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    ranks, before = ranks_of(piece, extents), [read for read in found if read.opening < place]
+    written = [_whole(piece, read, ranks.get(piece[read.opening - 1].text), ranks) for read in before]
+    called = [
+        (start, end)
+        for start, end in closers(piece).items()
+        if piece[start - 1].type == "NAME" and not _takes_elements(piece[start - 1].text, ranks)
+    ]
+    is_sum = place < len(piece) and piece[place].type == "UPDATE" and not any(read.slices for read in written)
+    behind: list[Read] = []
+    for read in (each for each in found if each.opening > place):
+        is_inside = is_sum or any(start < read.opening < end for start, end in called)
+        rank = None if is_inside and not _has_dots(read) else ranks.get(piece[read.opening - 1].text)
+        behind.append(_whole(piece, read, rank, ranks))
+    axes = max((len(read.axes) for read in behind), default=0)
+    axes = max((axes, *(rank for _, rank in whole_arrays(piece, place, extents))))
+    rest = (_whole(piece, read, len(_given(read)) + axes if _has_dots(read) else None, ranks) for read in written)
+    return [*rest, *behind]
+
+
+def _takes_elements(name: str, ranks: Mapping[str, int]) -> bool:
+    """Whether what a name has brackets for stays right when what stands in them gets more indices."""
+    return name in ranks or name in FUNCTION_WORDS or reducing(name) in OPERATORS
+
+
+def ranks_of(piece: list[Token], extents: Mapping[tuple[str, int], str]) -> dict[str, int]:
+    """The ranks of those tensors of a piece that have known extents."""
+    found: dict[str, int] = {}
+    for name in {token.text for token in piece if (token.text, 0) in extents}:
+        found[name] = next(k for k in range(1, len(extents) + 1) if (name, k) not in extents)
     return found
 
 
+def _has_dots(read: Read) -> bool:
+    return any(len(each) == 1 and each[0].type == "DOTS" for each in read.subscripts)
+
+
+def _given(read: Read) -> list[tuple[Token, ...]]:
+    """The subscripts that are one dimension each."""
+    return [each for each in read.subscripts if not _is_new_axis(each) and [token.type for token in each] != ["DOTS"]]
+
+
+def _whole(piece: list[Token], read: Read, rank: int | None, ranks: Mapping[str, int]) -> Read:
+    """A read with the slices that are missing to a rank."""
+    missing = (rank or 0) - len(_given(read))
+    behind = piece[read.closing + 1].type if read.closing + 1 < len(piece) else ""
+    if missing <= 0 or () in read.subscripts:
+        return read
+    if sum(map(_has_dots, (replace(read, subscripts=(each,)) for each in read.subscripts))) == 1:
+        parts = [_colons(each[0].span, missing) if each[0].type == "DOTS" else [each] for each in read.subscripts]
+        return replace(read, subscripts=tuple(itertools.chain(*parts)))
+    inside = pairwise(piece[read.opening + 1 : read.closing + 1])
+    is_chosen = any(
+        one.text in ranks and other.type not in (*_OPENING, "DIMENSION") for one, other in inside
+    )  # by data
+    if piece[read.opening].type != "LSQB" or behind in (*_OPENING, "DOT") or _has_dots(read) or is_chosen:
+        return read
+    end = piece[read.closing - 1].end
+    return replace(read, subscripts=(*read.subscripts, *_colons(Span(end, end), missing)))
+
+
+def _colons(place: Span, count: int) -> list[tuple[Token, ...]]:
+    """Slices of whole dimensions, all at one place."""
+    return [(Token("COLON", ":", place.start, place.end),) for _ in range(count)]
+
+
 def _edits(
-    piece: list[Token], reads: list[_Read], known: AbstractSet[str], extents: Mapping[tuple[str, int], str]
+    piece: list[Token], reads: list[Read], known: AbstractSet[str], extents: Mapping[tuple[str, int], str]
 ) -> list[Edit] | None:
     """Indices in place of the slices; `None` where that does not say what was meant."""
     place = next((i for i, token in enumerate(piece[:-1]) if token.type in ("ASSIGN", "UPDATE")), None)
     count = max(len(read.axes) if read.slices else 0 for read in reads)
-    used = {token.text for token in piece}
-    names = [letter for letter in _LETTERS if letter not in used][:count]
     if place is None or piece[0].type != "NAME":
         return None
+    is_left = any(read.opening < place and read.slices for read in reads)
+    arrays = whole_arrays(piece, place, extents) if is_left or _is_of_elements(piece, place, extents) else []
+    sliced_names = [_sliced_name(piece, read) for read in reads]
+    arrays = [each for each in arrays if each[0] not in sliced_names]
+    count = count if is_left else max((count, *(rank for _, rank in arrays)))
+    used = {token.text for token in piece}
+    names = [letter for letter in LETTERS if letter not in used][:count]
     there = _those_there(piece, place, reads, known, extents)
     unread = _unread(piece, place, known) if there == {} and not _combined(piece, place, reads) else []
     if there is None or (count and unread and len(unread) != count):
         return None
     names = unread if len(unread) == count else names
-    if len(names) < count or any(token.type == "DOT" for token in piece) or _is_repeated_whole(piece, place, reads):
+    is_open = _is_repeated_whole(piece, place, reads, arrays)
+    if len(names) < count or any(token.type == "DOT" for token in piece) or is_open:
         return None
     edits: list[Edit] = []
-    is_left = any(read.opening < place and read.slices for read in reads)
-    arrays = _whole_arrays(piece, place, extents) if is_left else []
     if is_left and not _fits_left(piece, place, reads, arrays, extents):
         return None
     whole: dict[str, Sum] = {}  # what runs over all of a dimension of what is read
     for token, rank in arrays:
         edits.append(Edit(Span(token.end, token.end), f"({', '.join(names[count - rank :])})"))
         whole |= {name: {f"{token.text}.{k}": 1} for k, name in enumerate(names[count - rank :])}
+    wide = {*whole, *_wide(piece, reads, names[:count], there)}
     ends: dict[str, str | None] = {}  # how many values an index takes, as a slice says it
     begun, ended = set(whole), set(whole)  # those of which what is read says the first value, and the last one
-    read_at: set[str] = set()
+    read_at = set(whole)
     for read in sorted(reads, key=lambda read: read.opening < place):  # the target's may be the only extent of others
         tensor = _sliced_name(piece, read)
         if tensor is None:
             return None
-        subscripts = read.axes if read.slices else []
+        subscripts = read.places if read.slices else []
         edits += _without_new_axes(read)
         texts: dict[int, str] = {}  # what stands in place of each slice
-        for name, each in zip(names[count - len(subscripts) :], subscripts, strict=True):
+        for name, k in zip(names[count - len(subscripts) :], subscripts, strict=True):
+            each = read.subscripts[k]
             if _is_new_axis(each):
                 continue
-            name = there.get(each[0].start, name)
+            name = there.get((read.opening, k), name)
             read_at.add(name)
-            dimension = [other for other in read.subscripts if not _is_new_axis(other)].index(each)
+            dimension = read.dimension(k)
             extent: Sum | None = {f"{tensor.text}.{dimension}": 1}
             if read.opening < place:
-                extent = _extent(extents.get((tensor.text, dimension))) or whole.get(name)
-            chosen = _selected(each, extent)
+                extent = extent_of(extents.get((tensor.text, dimension))) or whole.get(name)
+            chosen = selected(each, extent)
             if chosen is None:
                 return None
             if read.opening < place and not _takes(chosen, whole.get(name), extents):
                 return None
-            texts[each[0].start] = chosen.subscript(name)
+            if chosen.count == "1" and name in wide and read.opening > place:
+                texts[k] = text(chosen.first)  # which NumPy repeats
+                continue
+            texts[k] = chosen.subscript(name)
             ends.setdefault(name, chosen.count)
             if read.opening > place:
                 begun |= {name} if chosen.is_begun else set()
                 ended |= {name} if chosen.is_ended else set()
                 whole |= {name: extent} if extent and chosen.is_begun and chosen.is_ended and not chosen.first else {}
         if piece[read.opening - 1] is tensor:
-            edits += [
-                Edit(Span(*_ends(each)), texts[each[0].start]) for each in read.subscripts if each[0].start in texts
-            ]
-            edits += _round(piece, read)
+            edits += [*_in_place(read, texts), *_round(piece, read)]
         else:
-            at = ", ".join(texts.get(each[0].start, " ".join(token.text for token in each)) for each in read.subscripts)
+            at = ", ".join(
+                texts.get(k, " ".join(token.text for token in each)) for k, each in enumerate(read.subscripts)
+            )
             edits.append(Edit(Span(tensor.end, tensor.end), f"({at})"))
             edits.append(Edit(Span(piece[read.opening].start, piece[read.closing].end), ""))
-    for read in _reads(piece):
+    for read in reads_of(piece, extents):
         edits += [] if read in reads else _round(piece, read)
     if not there and not read_at >= set(names[:count]):
-        return None  # an axis of extent 1 is left
+        if place != 1 or piece[place].type != "ASSIGN":
+            return None
+        names = [name if name in read_at else "0" for name in names[:count]]  # an axis of extent 1 is left
     given = {name: end for name, end in ends.items() if name not in begun or name not in ended}
     if given and any(token.type == "WHERE" for token in piece):
         return None
@@ -225,14 +332,37 @@ def _edits(
     return None if left is None else [*edits, *left]
 
 
+def _wide(
+    piece: list[Token], reads: list[Read], names: list[str], there: Mapping[tuple[int, int], str]
+) -> Iterator[str]:
+    """The indices of slices that select more than one element, over which NumPy repeats those that select one."""
+    for read in (each for each in reads if each.slices and _sliced_name(piece, each) is not None):
+        for name, k in zip(names[len(names) - len(read.places) :], read.places, strict=True):
+            extent = {f"{piece[read.opening - 1].text}.{read.dimension(k)}": 1}
+            chosen = None if _is_new_axis(read.subscripts[k]) else selected(read.subscripts[k], extent)
+            if chosen is not None and chosen.count != "1":
+                yield there.get((read.opening, k), name)
+
+
+def _is_of_elements(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> bool:
+    """Whether a statement on whole arrays is meant element by element, as `Y = X / X[0]` is."""
+    ranks = ranks_of(piece, extents)
+    called = (piece[start - 1] for start in closers(piece) if start > place and piece[start - 1].type == "NAME")
+    return (
+        place == 1
+        and piece[place].type == "ASSIGN"
+        and all(each.text in ranks or each.text in FUNCTION_WORDS for each in called)
+    )
+
+
 def _those_there(
     piece: list[Token],
     place: int,
-    reads: list[_Read],
+    reads: list[Read],
     known: AbstractSet[str],
     extents: Mapping[tuple[str, int], str],
-) -> dict[int, str] | None:
-    """The index of the statement that each slice stands for, by the start of the slice.
+) -> dict[tuple[int, int], str] | None:
+    """The index of the statement that each slice stands for, by the bracket before it and its number behind that.
 
     In `Y(i, j) = A(i, :) + b(j)` it is `j`. None where each slice has an index of its own, as in `Y(i) = X(i, :)`; `None` where
     this is not certain.
@@ -252,7 +382,7 @@ def _those_there(
             return {}
         pools = [_free(read, others) for read in reads]
         sums = True
-    found: dict[int, str] = {}
+    found: dict[tuple[int, int], str] = {}
     for read, pool in zip(reads, pools, strict=True):
         is_whole = not sums and len(pool) == len(left)
         chosen = _chosen(read, piece[read.opening - 1].text, pool, is_whole, alone, extents)
@@ -263,7 +393,7 @@ def _those_there(
     return found if set(left) <= written else None
 
 
-def _free(read: _Read, names: list[str]) -> list[str]:
+def _free(read: Read, names: list[str]) -> list[str]:
     """Those names that no subscript of a read has."""
     own = {token.text for each in read.subscripts for token in each}
     return [name for name in names if name not in own]
@@ -271,7 +401,7 @@ def _free(read: _Read, names: list[str]) -> list[str]:
 
 def _indices(piece: list[Token], place: int, known: AbstractSet[str]) -> list[str]:
     """The indices behind `=`."""
-    inside = sorted({i for read in _reads(piece) if read.opening > place for i in range(read.opening, read.closing)})
+    inside = sorted({i for read in reads_of(piece) if read.opening > place for i in range(read.opening, read.closing)})
     names = (piece[i].text for i in inside if piece[i].type == "NAME" and piece[i + 1].type not in _OPENING)
     return list(dict.fromkeys(name for name in names if name not in known))
 
@@ -286,7 +416,7 @@ class _Alone:
 
 def _alone(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> _Alone:
     places, found = set[tuple[str, int, str]](), dict[str, frozenset[str]]()
-    for read in _reads(piece):
+    for read in reads_of(piece):
         tensor = piece[read.opening - 1].text
         for k, each in enumerate(read.subscripts if read.opening > place else ()):
             if [token.type for token in each] == ["NAME"]:
@@ -298,14 +428,14 @@ def _alone(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str
 
 
 def _chosen(
-    read: _Read,
+    read: Read,
     tensor: str,
     pool: list[str],
     is_whole: bool,
     alone: _Alone,
     extents: Mapping[tuple[str, int], str],
-) -> dict[int, str] | None:
-    """The index for each slice of a read, by its start, from a pool; `None` where this is not certain.
+) -> dict[tuple[int, int], str] | None:
+    """The index for each slice of a read, as `_those_there` has it, from a pool; `None` where this is not certain.
 
     As in NumPy, slices are the last axes. Beside other indices of the left side, the index is preferred that stands in that
     dimension elsewhere, or runs over its extent.
@@ -313,9 +443,9 @@ def _chosen(
     Args:
         is_whole: no index of the left side is in the read.
     """
-    count, found = len(read.slices), dict[int, str]()
-    for each, last in zip(read.slices, pool[-count:], strict=False):
-        dimension = read.subscripts.index(each)
+    count, found = len(read.slices), dict[tuple[int, int], str]()
+    for k, last in zip([k for k in read.places if is_slice(read.subscripts[k])], pool[-count:], strict=False):
+        each, dimension = read.subscripts[k], k
         extent = extents.get((tensor, dimension)) if len(each) == 1 else None
         own = [name for name in pool if (tensor, dimension, name) in alone.places]
         fitting = [name for name in pool if extent is None or alone.extents.get(name, frozenset()) <= {extent}]
@@ -325,15 +455,21 @@ def _chosen(
             choice = own or fitting
         if len(choice) != 1:
             return None
-        found[each[0].start] = choice[0]
+        found[read.opening, k] = choice[0]
     return found if len(set(found.values())) == count else None
 
 
-def _ends(tokens: tuple[Token, ...]) -> tuple[int, int]:
-    return tokens[0].start, tokens[-1].end
+def _in_place(read: Read, texts: Mapping[int, str]) -> list[Edit]:
+    """Texts in place of some subscripts; those at one place are one text."""
+    found = dict[Span, list[str]]()
+    for k, written in texts.items():
+        each = read.subscripts[k]
+        found.setdefault(Span(each[0].start, each[-1].end), []).append(written)
+    added = {place: ", " * (place.start == place.end) for place in found}
+    return [Edit(place, added[place] + ", ".join(written)) for place, written in found.items()]
 
 
-def _sliced_name(piece: list[Token], read: _Read) -> Token | None:
+def _sliced_name(piece: list[Token], read: Read) -> Token | None:
     """The tensor that a slice is of: the name before the brackets, or the only one in a value before them, as in `(X * 2)[1:]`."""
     before = piece[read.opening - 1]
     if before.type == "NAME":
@@ -346,18 +482,19 @@ def _sliced_name(piece: list[Token], read: _Read) -> Token | None:
     return names[0] if is_value and len(names) == 1 and not brackets else None
 
 
-def _is_repeated_whole(piece: list[Token], place: int, reads: list[_Read]) -> bool:
-    """Whether axes are new, and a tensor without indices may be beside them, as in `A[:, None] - B` and `A[None]`."""
+def _is_repeated_whole(piece: list[Token], place: int, reads: list[Read], arrays: list[tuple[Token, int]]) -> bool:
+    """Whether axes are new, and a tensor of unknown rank may be beside them, as in `A[:, None] - T`, or all are: `A[None]`."""
     if not any(_is_new_axis(each) for read in reads for each in read.axes):
         return False
-    inside = {i for read in _reads(piece) for i in range(read.opening - 1, read.closing)}
-    alone = (i for i in range(place, len(piece)) if piece[i].type == "NAME" and i not in inside)
-    return next(alone, None) is not None or any(
+    inside = {i for read in reads_of(piece) for i in range(read.opening - 1, read.closing)}
+    known = [token for token, _ in arrays]
+    alone = (piece[i] for i in range(place, len(piece)) if piece[i].type == "NAME" and i not in inside)
+    return any(token not in known and token.text not in FUNCTION_WORDS for token in alone) or any(
         len(read.axes) == len(read.subscripts) > len(read.slices) == 0 for read in reads
     )
 
 
-def _without_new_axes(read: _Read) -> list[Edit]:
+def _without_new_axes(read: Read) -> list[Edit]:
     """Leave out each `None` with a comma beside it."""
     edits: list[Edit] = []
     kept = False  # a subscript before it stays
@@ -379,7 +516,7 @@ def _unread(piece: list[Token], place: int, known: AbstractSet[str]) -> list[str
 
 
 @dataclass(frozen=True, slots=True)
-class _Selected:
+class Selected:
     """The elements that a slice selects: the first one, a step of which the next one follows, and how many there are.
 
     Attributes:
@@ -404,7 +541,7 @@ class _Selected:
         return f"{scaled} - {first[1:]}" if first.startswith("-") else f"{scaled} + {first}"
 
 
-def _selected(subscript: tuple[Token, ...], extent: Sum | None) -> _Selected | None:
+def selected(subscript: tuple[Token, ...], extent: Sum | None) -> Selected | None:
     """What a slice of a dimension selects; `None` where that is not known, as for one with a step that is no number."""
     parts: list[list[Token]] = [[]]
     for token in () if _is_star(subscript) else subscript:
@@ -417,12 +554,12 @@ def _selected(subscript: tuple[Token, ...], extent: Sum | None) -> _Selected | N
     if step[""] < 0:
         if first or last or extent is None:
             return None
-        return _Selected(less(extent, {"": 1}), step[""], divided(extent, -step[""]), True, True)
+        return Selected(less(extent, {"": 1}), step[""], divided(extent, -step[""]), True, True)
     if begin is None or (last and summed(last) is None):
         return None
     count = None if end is None else divided(less(end, begin), step[""])
     is_begun = not begin or (set(begin) == {""} and begin[""] < step[""])
-    return _Selected(begin, step[""], count, is_begun, not last)
+    return Selected(begin, step[""], count, is_begun, not last)
 
 
 def _end(tokens: list[Token], extent: Sum | None, otherwise: Sum | None) -> Sum | None:
@@ -435,25 +572,23 @@ def _end(tokens: list[Token], extent: Sum | None, otherwise: Sum | None) -> Sum 
     return None if extent is None or set(found) != {""} else less(extent, less({}, found))
 
 
-def _extent(written: str | None) -> Sum | None:
+def extent_of(written: str | None) -> Sum | None:
     """A stated extent as a sum."""
     return None if written is None else summed(tokenize(SourceText(written)).tokens) or {f"({written})": 1}
 
 
-def _takes(chosen: _Selected, whole: Sum | None, extents: Mapping[tuple[str, int], str]) -> bool:
+def _takes(chosen: Selected, whole: Sum | None, extents: Mapping[tuple[str, int], str]) -> bool:
     """Whether a slice with an end has as many elements as a whole dimension, if there is one."""
     if whole is None or chosen.is_ended or chosen.count is None:
         return True
     tensor, _, dimension = next(iter(whole)).partition(".")
-    stated = _extent(extents.get((tensor, int(dimension or 0))))
+    stated = extent_of(extents.get((tensor, int(dimension or 0))))
     return chosen.count == text(whole) or (stated is not None and chosen.count == text(stated))
 
 
-def _whole_arrays(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> list[tuple[Token, int]]:
+def whole_arrays(piece: list[Token], place: int, extents: Mapping[tuple[str, int], str]) -> list[tuple[Token, int]]:
     """The tensors behind `=` without indices, outside of brackets of other tensors, and their ranks."""
-    ranks = dict[str, int]()
-    for name, dimension in extents:
-        ranks[name] = max(ranks.get(name, 0), dimension + 1)
+    ranks = ranks_of(piece, extents)
     alone = (
         token for token, after in pairwise([*piece[place:], piece[0]]) if after.type not in (*_OPENING, "DIMENSION")
     )
@@ -463,26 +598,26 @@ def _whole_arrays(piece: list[Token], place: int, extents: Mapping[tuple[str, in
 def _fits_left(
     piece: list[Token],
     place: int,
-    reads: list[_Read],
+    reads: list[Read],
     arrays: list[tuple[Token, int]],
     extents: Mapping[tuple[str, int], str],
 ) -> bool:
     """Whether slices of the target are as many axes as what is read has, and every read has all its indices."""
     axes = max(len(read.axes) for read in reads if read.opening < place)
     behind = [read for read in reads if read.opening > place]
-    full = all((piece[read.opening - 1].text, len(read.subscripts)) not in extents for read in _reads(piece))
+    full = all((piece[read.opening - 1].text, len(read.subscripts)) not in extents for read in reads_of(piece, extents))
     more = any(len(read.axes) > axes for read in behind) or any(rank > axes for _, rank in arrays)
     combined = arrays and any(reducing(token.text) in OPERATORS for token in piece[place:])
     return full and not combined and not (more and piece[place].type == "ASSIGN")
 
 
-def _round(piece: list[Token], read: _Read) -> list[Edit]:
+def _round(piece: list[Token], read: Read) -> list[Edit]:
     if piece[read.opening].type == "LPAR":
         return []
     return [Edit(piece[read.opening].span, "("), Edit(piece[read.closing].span, ")")]
 
 
-def _combined(piece: list[Token], place: int, reads: list[_Read]) -> int:
+def _combined(piece: list[Token], place: int, reads: list[Read]) -> int:
     """How many reads with slices stand inside of a function that combines elements, as in `X(i, j) / sum(X(i, :))`."""
     calls = ((start, end) for start, end in closers(piece).items() if start > place)
     combining = [(start, end) for start, end in calls if reducing(piece[start - 1].text) in OPERATORS]
@@ -494,7 +629,7 @@ def _is_sum(piece: list[Token], place: int) -> bool:
     return reducing(piece[place + 1].text) in OPERATORS and closers(piece).get(place + 2) == len(piece) - 1
 
 
-def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) -> list[Edit] | None:
+def _left(piece: list[Token], place: int, reads: list[Read], names: list[str]) -> list[Edit] | None:
     """What makes the new indices those of the target: an operator in place of `sum(...)`, or indices on the left.
 
     Nothing where they are those of a function that combines elements, in an expression; `None` where only some of them are.
@@ -513,5 +648,5 @@ def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) 
         return [] if combined == sum(bool(read.slices) for read in reads) else None
     if piece[place - 1].type in _CLOSING:
         comma = ", " if piece[place - 2].type not in _OPENING else ""
-        return [Edit(Span(piece[place - 1].start, piece[place - 1].start), comma + ", ".join(names))]
+        return [Edit(Span(piece[place - 2].end, piece[place - 2].end), comma + ", ".join(names))]
     return [Edit(Span(piece[place - 1].end, piece[place - 1].end), f"({', '.join(names)})")]

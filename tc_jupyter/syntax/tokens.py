@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
-from . import elsewhere
+from . import einops, elsewhere
 from .letters import GREEK, PI, POWERS, Word, words_of
 
 _TYPE_WORDS = """
@@ -131,7 +132,10 @@ _TOKEN = re.compile(
 _INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:u|l|ll|ul|ull)?", re.IGNORECASE)
 _FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?[fF]?")
 _HEX_FLOAT = re.compile(r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fF]?")
-_SPLIT_SIZE = re.compile(r"\s*(?:,\s*(\w+)\s*=\s*([1-9]\d*)\s*)?\)")  # `, h=4)`
+_SIZES_OF_AXES = re.compile(r"\s*(?:,\s*\w+\s*=\s*\w+\s*)*\)")  # `, h=4)`
+_OPERATION = re.compile(r"""\s*,\s*(?:reduction\s*=\s*)?["'](\w+)["']""")  # `, "mean"`
+_WRITTEN = re.compile(r"([A-Za-z_]\w*)[ \t]*[(\[][^()\[\]\n]*[)\]][ \t]*[-+*]?=(?!=)|\bdef[ \t]+(\w+)")  # `Y(i) =`
+_GOES_ON = re.compile(r"[ \t]*[-+*/%^&|<>=?.,(\[]")  # behind what is not all of a value
 _INFINITE = re.compile(r"""["']\s*([-+]?)(inf|nan)(?:inity)?\s*["']""", re.IGNORECASE)
 _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
@@ -415,6 +419,8 @@ class _Scanner:
                 self.documented(word, start, end)
             case "quote" if (after := self.infinite(word, start, end)) is not None:
                 return after
+            case "quote" if (after := self.of_axes(word, start, end)) is not None:
+                return after
             case "quote":
                 help, fix = self.quoted(word, end)
                 self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
@@ -478,7 +484,7 @@ class _Scanner:
         if last[-2:] != ["einsum", "("]:
             help = "values are numbers and truth values; a comment starts with `#`"
             called = elsewhere.INSTEAD.get(last[place - 1]) if (place := _open_bracket(last)) > 0 else None
-            return help if called is None else called.help, self.rearranged(word, end)
+            return help if called is None else called.help, None
         place = len(last) - (5 if last[-3:-2] == ["."] else 3)
         bracket = last[:place][::-1].index("(") if ")" in last[place - 1 : place] and "(" in last[:place] else -1
         target = place - 2 - bracket
@@ -492,34 +498,42 @@ class _Scanner:
         span = Span(self.tokens[target - len(last)].start, end + rest.end() if rest else end)
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
-    def rearranged(self, word: str, end: int) -> Fix | None:
-        """`Y(j, i) = X(i, j)` for `Y = rearrange(X, "i j -> j i")`, also with an axis that is split; `None` for something else."""
-        if len(self.tokens) < 6:
+    def of_axes(self, word: str, start: int, end: int) -> int | None:
+        """The text of `Y = rearrange(X, "i j -> j i")`, as einops has it. Returns where to go on; `None` for something else."""
+        place = _open_bracket([token.text for token in self.tokens[-30:]])
+        call = self.tokens[len(self.tokens) - len(self.tokens[-30:]) + place - 1 :] if place > 0 else []
+        if "->" not in word or not call or call[0].text not in einops.FUNCTIONS:
             return None
-        target, assign, called, _, source, comma = self.tokens[-6:]
-        whole, _, made = word[1:-1].partition("->")
-        close = _SPLIT_SIZE.match(self.text, end)
-        split = re.search(r"\(\s*(\w+)\s+(\w+)\s*\)", whole)
-        before, after = re.sub("[()]", " ", whole).split() if split else whole.split(), made.split()
-        words = {*before, target.text, source.text}
-        if called.text != "rearrange" or (assign.type, comma.type) != ("ASSIGN", "COMMA") or close is None:
-            return None
-        if (
-            sorted(before) != sorted(after)
-            or len(words) != len(before) + 2
-            or not all(each.isidentifier() for each in words)
-        ):
-            return None
-        if bool(split) != bool(close.group(1)):
-            return None
-        text = f"{target.text}({', '.join(after)}) = {source.text}({', '.join(before)})"
-        if split:
-            if close.group(1) not in split.groups():
-                return None
-            text = _with_split(
-                target.text, after, source.text, before, before.index(split.group(1)), (close[1], close[2])
+        operation = _OPERATION.match(self.text, end)
+        after = operation.end() if operation else end
+        close = _SIZES_OF_AXES.match(self.text, after)
+        fix, help = None, einops.HELP
+        if close is not None and [token.type for token in call[1:]] == ["LPAR", "NAME", "COMMA"]:
+            sizes = dict(re.findall(r"(\w+)\s*=\s*(\w+)", close[0]))
+            kind, rank = self.declared().get(call[2].text, ("", None))
+            found = einops.Called(
+                call[0].text, call[2].text, word[1:-1], rank, kind in FLOATS, sizes, operation[1] if operation else ""
             )
-        return Fix(f"write `{text}`", (Edit(Span(target.start, close.end()), text),))
+            first = len(self.tokens) - len(call) - 2 * (self.tokens[-len(call) - 1].type == "DOT")
+            before = self.tokens[max(first - 2, 0) : first]
+            is_whole = [token.type for token in before] == ["NAME", "ASSIGN"]
+            is_whole = is_whole and not _GOES_ON.match(self.text, close.end())
+            text = einops.statement(found, before[0].text if is_whole else "T", self.named())
+            if text is not None and is_whole:
+                fix = Fix(f"write `{text}`", (Edit(Span(before[0].start, close.end()), text),))
+            elif text is not None:
+                help = f"it is a statement of its own: `{text}`"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
+        self.add("ERROR", word, start, after)
+        return after
+
+    def named(self) -> set[str]:
+        """Names that are no indices: those of the header of this def, of tensors that are written, and of defs."""
+        own = self.tokens[self.def_place :]
+        header = next((i for i, token in enumerate(own) if token.type == "LBRACE"), len(own))
+        written = (one.text for one, after in pairwise(own[header:]) if after.type in ("ASSIGN", "UPDATE"))
+        others = (name for pair in _WRITTEN.findall(self.text) for name in pair if name)
+        return {token.text for token in own[:header]} | {*written, *others}
 
     def bits(self, word: str, start: int, end: int) -> int:
         """An operator on bits, or `^`, or what has the same first character: `|=`, `|>`, `|x|`, `x^{2}`. Returns where to go on."""
@@ -582,7 +596,7 @@ class _Scanner:
         """Whether the value behind an operator that ends at `end` has an index in brackets that the target before it has not."""
         left = re.split(r"[\n;{}]", self.text[max(0, start - 200) : start])[-1]
         right = re.split(r"[\n;{}]", self.text[end : end + 200])[0]
-        return not {*_IN_BRACKETS.findall(right)} <= {*_IN_BRACKETS.findall(left)}
+        return not {*_IN_BRACKETS.findall(right)} <= {*re.findall(r"[A-Za-z_]\w*", left)}
 
     def begins_at(self, identity: int) -> bool:
         """Whether the statements of the def before this one write nothing but an identity to its target."""
@@ -1192,16 +1206,3 @@ def _check_integer(word: str) -> tuple[str, tuple[str, str | None] | None]:
 
 def _short(word: str) -> str:
     return word if len(word) <= 40 else word[:37] + "..."
-
-
-def _with_split(
-    target: str, after: list[str], source: str, before: list[str], place: int, known: tuple[str, str]
-) -> str:
-    """`Y(h, w) = X(h * 4 + w) where ...` for `(h w) -> h w`; `known`: one of the two indices, and its extent."""
-    outer, inner = before[place : place + 2]
-    rest, (name, extent) = f"{source}.{place} / {known[1]}", known
-    ends = {outer: rest, inner: rest, name: extent}
-    step = extent if name == inner else f"({rest})"
-    axes = ", ".join((*before[:place], f"{outer} * {step} + {inner}", *before[place + 2 :]))
-    left = f"{target}({', '.join(after)}) = {source}({axes})"
-    return f"{left} where {outer} in 0:{ends[outer]}, {inner} in 0:{ends[inner]}"

@@ -235,8 +235,41 @@ def test_what_numba_lacks_is_told(text, code, place):
     assert refused.value.diagnostic.span.end > 0
 
 
+BITS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+def bits_of(dtype):
+    """Some integers, ends of the type among them, how many bits are 1 in each, and in the exclusive or of two."""
+    ends = np.iinfo(dtype)
+    values = np.array([ends.min, ends.max, ends.max - 1, ends.max // 3, 0, 1, 77, ends.min + 2], dtype)
+    pairs = values[:, None] ^ values
+    counts, distances = np.bitwise_count(values), np.bitwise_count(pairs)
+    if dtype.startswith("i"):  # of negative numbers NumPy counts those of the absolute value
+        counts, distances = (np.bitwise_count(each.view(f"u{dtype}")) for each in (values, pairs))
+    return values, counts, distances.sum(1)
+
+
+def check_popcount(dtype):
+    values, counts, distances = bits_of(dtype)
+    text = f"""def f({dtype}(N) X) -> (Y, D) {{
+        Y(i) = popcount(X(i))
+        D(i) +=! popcount(X(i) ^^ X(j))
+    }}"""
+    found = run(text, X=values)
+    assert found is not None
+    np.testing.assert_array_equal(found[0], counts)
+    np.testing.assert_array_equal(found[1], distances)
+
+
+@pytest.mark.parametrize("dtype", BITS)
+def test_bits_are_counted(without_numba, dtype):
+    check_popcount(dtype)
+
+
 def test_numba_computes_the_same():
     pytest.importorskip("numba")
+    for dtype in BITS:
+        check_popcount(dtype)
     assert run(INTEGERS, **integers()) is not None
     text = """def f(float(N) X, int32(M) I) -> (Y, s) {
         T(m) = exp(X(I(m)) + X(max(m, 1) - 1))  Y(m) = T(m) + pow(uniform(7, m), I(m))  s +=! T(m)

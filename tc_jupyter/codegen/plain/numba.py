@@ -101,6 +101,15 @@ _HELPERS = {
     # by the width or more, or by a negative number, everything is shifted out; the sign stays to the right
     "shift_left": ("a, b", "return {T}(a << b) if 0 <= b < {bits} else {T}(0)"),
     "shift_right": ("a, b", "return {T}(a >> b) if 0 <= b < {bits} else {T}(-1 if a < 0 else 0)"),
+    # the bits are added in pairs, then in fours, then in bytes, whose sum is the last byte of a product
+    "popcount": (
+        "x",
+        "x = np.uint64(x)\n"
+        "x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)\n"
+        "x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))\n"
+        "x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)\n"
+        "return np.int32((x * np.uint64(0x0101010101010101)) >> np.uint64(56))",
+    ),
     # a word of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011)
     "philox": (
         "word, k0, k1, c0, c1, c2, c3",
@@ -379,7 +388,7 @@ class _Printer(Printer):
         """The functions that keep integers: absolute value and sign; rounding changes nothing."""
         (argument,) = call.arguments
         if call.function == "popcount":
-            raise NoForm("`popcount` is a function that Numba lacks", call.span)
+            return self.helped("popcount", dtype, (argument,))
         if call.function in ("isnan", "isinf", "isfinite", "sign"):
             return f"np.{call.function}({self.expr(argument)})", _PRIMARY
         if call.function == "abs" and dtype.is_signed:
