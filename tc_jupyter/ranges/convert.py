@@ -181,6 +181,8 @@ def keeps_its_form(expr: Expr) -> bool:
 
 LIMITS_OF_SCALARS = tuple((1 << bits) - 1 for bits in (63, 47, 31, 20, 15, 8, 4, 1))
 """Tried in turn: what scalars are limited to so that a bound made of them does not wrap around."""
+SMALLER = 1 << 20
+"""Sizes beside which scalars are looked at where larger ones wrap around by themselves: their product is a length of an array."""
 
 
 def scalar_limits(expr: Expr) -> Mapping[str, int]:
@@ -189,7 +191,12 @@ def scalar_limits(expr: Expr) -> Mapping[str, int]:
     reads = {node.tensor for part in wrapping for node in walk(part) if isinstance(node, Read) and not node.indices}
     if not reads:
         return {}
-    fits = (limit for limit in LIMITS_OF_SCALARS if not may_wrap(expr, replace(FAR_FROM_THE_ENDS, numbers=limit)))
+    fits = (
+        limit
+        for sizes in (FAR_FROM_THE_ENDS.sizes, SMALLER)  # products of large sizes do not fit, whatever scalars are
+        for limit in LIMITS_OF_SCALARS
+        if not may_wrap(expr, Leaves(numbers=limit, sizes=sizes))
+    )
     return dict.fromkeys(sorted(reads), next(fits, LIMITS_OF_SCALARS[-1]))
 
 

@@ -376,3 +376,9 @@ def test_a_condition_on_sizes_shows_the_subscript_as_it_is_written(subscript):
     assert f"`X({subscript})` leaves `X`" in said
     assert "needs `.. < N`" in said
     assert "int64" not in said
+
+
+def test_a_scalar_is_not_limited_by_products_of_sizes():
+    """Twice the square of a size of 31 bits does not fit into 64 bits, whatever `s` is: `s` was limited to 1."""
+    bind = bind_of(define("double(L) A, int8 s", "Y(i) = A(0) where i in min(s, L):2*L*L + L - min(s, L)"))
+    assert bind({"L": 9, "s": 5}).shapes == {"Y": (161,)}
