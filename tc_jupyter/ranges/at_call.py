@@ -290,7 +290,7 @@ class _Writer:
         name, access = self.borders[place].statement, self.borders[place].access
         values = self.values_of(numbers)
         guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
-        point, anywhere = _box_of(self.ranges.around(name, access), values), Subscript(int64(0), 1, 1, guards)
+        point, anywhere = _box_of(self.ranges.around(name, access.begins), values), Subscript(int64(0), 1, 1, guards)
         if any(high < low for low, high in point.box.values()):
             return False
         if any(depends_on_data(access, number) for number in range(len(access.index))):
@@ -353,14 +353,11 @@ class _Writer:
             self.line("if problem is not None: return problem", 3)
 
     def checks_of(self, statement: Statement) -> list[str]:
-        found: dict[tuple[IndexRange, ...], list[str]] = {}
+        found: dict[bool, list[str]] = {}
         for item in self.found.items:
             if item.statement != statement.name:
                 continue
-            around = self.ranges.points(statement.name)
-            if item.bound is not None:
-                around = self.ranges.around(statement.name, item.bound.access)
-            lines = found.setdefault(around, [])
+            lines = found.setdefault(item.bound is not None and item.bound.access.begins, [])
             if (extent := self.without_element(statement, item)) is not None:
                 lines.append(f"if {self.code(extent)} < 1: {self.fail(Failure('size', statement.name, item=item))}")
             if item.subject in ("range", "number", "window", "points") or item.kind not in (
@@ -372,9 +369,10 @@ class _Writer:
             code = self.condition_code(item)
             if code is not None:
                 lines.append(f"if {code}: {self.fail(Failure('size', statement.name, item=item))}")
-        return [text for around, lines in found.items() for text in self.where_there_are_points(around, lines)]
+        around = self.ranges.around
+        return [each for begins, lines in found.items() for each in self.guarded(around(statement.name, begins), lines)]
 
-    def where_there_are_points(self, around: Iterable[IndexRange], lines: list[str]) -> list[str]:
+    def guarded(self, around: Iterable[IndexRange], lines: list[str]) -> list[str]:
         """Lines, behind the question whether no range is empty."""
         runs = [
             f"{self.code(r.upper)} > {self.code(r.lower)}"
@@ -497,7 +495,7 @@ class _Writer:
         if item.bound is None:
             return False
         values = self.values_of(numbers)
-        point = _box_of(self.ranges.around(item.statement, item.bound.access), values)
+        point = _box_of(self.ranges.around(item.statement, item.bound.access.begins), values)
         subscript = _subscript(self.ranges, item.bound.access, item.bound.dimension, values)
         try:
             return violation(subscript, point) is not None
@@ -510,10 +508,11 @@ class _Writer:
             raise AssertionError("bind is called before it is made")
         values, subscripts = self.values_of(numbers), self.found.subscripts()
         for statement in self.program.statements:
+            points = {each: _box_of(self.ranges.around(statement.name, each), values) for each in (False, True)}
             for item in subscripts.get(statement.name, ()):
                 assert item.bound is not None
                 access, dimension = item.bound.access, item.bound.dimension
-                point = _box_of(self.ranges.around(statement.name, access), values)
+                point = points[access.begins]
                 if any(high < low for low, high in point.box.values()):
                     continue
                 if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):
@@ -728,7 +727,7 @@ def _violating_point(bind: Bind, item: Precondition, values: Mapping[str, int]) 
         return None
     subscript = _subscript(bind.ranges, bound.access, bound.dimension, values)
     try:
-        found = violation(subscript, _box_of(bind.ranges.around(item.statement, bound.access), values))
+        found = violation(subscript, _box_of(bind.ranges.around(item.statement, bound.access.begins), values))
     except RuntimeError:
         return None
     return None if found is None else Point(values, {name: (value, value) for name, value in found.items()})

@@ -416,7 +416,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     index = access.read.indices[dimension]
     found = _points(statement, ranges, access, index, to_expr(lower), to_expr(upper))
     text = c_division(ranges.program, access) or in_the_text(access.text, access.index, access.read.span, ranges)
-    active = (*(r.extent for r in ranges.around(statement.name, access)), *found.active)
+    active = (*(r.extent for r in ranges.around(statement.name, access.begins)), *found.active)
     writes = all(access is not other for other in ranges.accesses[statement.name])
     tensor, parts = written_tensor(access.tensor, ranges.program), access.tensor_parts
     remedy = _remedy(statement, ranges, access, dimension, writes)

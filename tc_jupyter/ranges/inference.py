@@ -203,10 +203,10 @@ class Ranges:
         """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
         return tuple(found for found in self.indices[statement] if not self.is_computed(found))
 
-    def around(self, statement: str, access: Access) -> tuple[IndexRange, ...]:
-        """The ranges that have a value wherever an access takes place."""
+    def around(self, statement: str, begins: bool) -> tuple[IndexRange, ...]:
+        """The ranges that have a value wherever an access takes place, one of each point or one that `begins`."""
         points = self.points(statement)
-        return tuple(found for found in points if found.kind == "output") if access.begins else points
+        return tuple(found for found in points if found.kind == "output") if begins else points
 
     def is_computed(self, found: IndexRange) -> bool:
         """Whether an index is that of a dimension whose subscript is computed, so that nobody has written it."""

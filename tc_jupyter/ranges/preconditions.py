@@ -243,7 +243,10 @@ class _Checker:
         self.ranges = ranges
         self.found = ranges.indices[statement.name]
         self.box = index_limits(self.found)
-        self.facts: list[SizeExpr] = []
+        # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
+        self.facts_of = {begins: loop_facts(ranges.around(statement.name, begins)) for begins in (False, True)}
+        self.facts = self.facts_of[False]
+        self.never_runs = {begins for begins, facts in self.facts_of.items() if any(nonnegative(-1 - e) for e in facts)}
         self.told: list[_Told] = []
         self.skipped = False
         self.branches = 0
@@ -266,9 +269,9 @@ class _Checker:
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
             other = self.read_anyway(bound, always[_place(bound, elements)])
             shapes = any(each is not None and (each.used or each.discharged) for each in (bound, other))
-            # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
-            self.facts = loop_facts(self.ranges.around(self.statement.name, (other or bound).access))
-            if shapes or any(nonnegative(-1 - fact) for fact in self.facts) or inside:
+            begins = (other or bound).access.begins
+            self.facts = self.facts_of[begins]
+            if shapes or begins in self.never_runs or inside:
                 verdict = _Verdict("PROVED")
             else:
                 verdict = self.verdict(other or bound)

@@ -466,7 +466,7 @@ class Calls:
 
     def border(self, place: int, statement: str, access: Access) -> list[str]:
         """Whether an access to a dimension without elements takes place."""
-        around = self.found.ranges.around(statement, access)
+        around = self.found.ranges.around(statement, access.begins)
         if any(depends_on_data(access, k) for k in range(len(access.index))):
             return [
                 self.head(f"is_read_{place}"),
@@ -512,7 +512,7 @@ class Calls:
                     before += self.searched(f"zero_{number}", points)
                 self.conditions.append(of_item(self.bind, item))
                 test = "1" if unknown else f"{self.name}_zero_{number}(c)"
-                runs = self.runs(self.found.ranges.around(statement.name, access))
+                runs = self.runs(self.found.ranges.around(statement.name, access.begins))
                 inner.setdefault(runs, []).append(f"{_PAD}if ({test}) return {self.failed(number)};")
             for runs, lines in inner.items():
                 body += [f"if ({runs}) {{", *lines, "}"]
