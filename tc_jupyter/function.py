@@ -376,6 +376,7 @@ class Function:
 
     def __init__(self, definition: Definition | OpenDefinition, options: Options, source: SourceText) -> None:
         self._definition = definition
+        self._takes_out = "out" in definition.names
         self._options = options
         self._source = source
         self._call: Callable[..., Any] = self._call_first
@@ -446,6 +447,7 @@ class Function:
             return self._mark_stale(redefined, problem.diagnostic)
         self.__doc__, self._write, self._stale = fresh.__doc__, None, None
         self._definition, self._call = fresh._definition, self._call_first
+        self._takes_out = fresh._takes_out
         if self._options.derivative is not None:  # its text is another one
             self._options, self._source = fresh._options, fresh._source
         for callee in fresh.callees.values():
@@ -550,22 +552,22 @@ class Function:
         Raises:
             CallError: the arguments do not fit; names the argument, what was expected and what came.
         """
-        if out is not None and self._means_parameter(args):
+        if self._takes_out and self._means_parameter(args, out):
             named, out = {**named, "out": out}, None
-        if "torch" in sys.modules and out is None and autograd.is_traced():
+        loaded = sys.modules
+        if out is None and "torch" in loaded and autograd.is_traced():
             return self._traced(self._definition.positional(args, named) if named else args)
-        if "xarray" in sys.modules and (found := self._labelled(args, named, out)) is not None:
+        if "xarray" in loaded and (found := self._labelled(args, named, out)) is not None:
             return found
         if named:
             args = self._definition.positional(args, named)
-        if "dask.array" in sys.modules and _is_chunked(args):
+        if "dask.array" in loaded and _is_chunked(args):
             return self._lazy(args, out)
         return self._call(*args) if out is None else (self._write or self._writer())(args, out)
 
-    def _means_parameter(self, args: tuple[Any, ...]) -> bool:
+    def _means_parameter(self, args: tuple[Any, ...], out: Any) -> bool:
         """Whether `out=` is an argument of a parameter called so, which these do not reach."""
-        names = self._definition.names
-        return "out" in names and len(args) <= names.index("out")
+        return out is not None and len(args) <= self._definition.names.index("out")
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
         """A call inside `torch.compile`. The import is done once and not traced."""

@@ -39,6 +39,7 @@ from tc_jupyter.runtime.arguments import (
 )
 from tc_jupyter.runtime.arrays import ArrayView
 from tc_jupyter.runtime.cache import DiskCache
+from tc_jupyter.runtime.call_recipe import Found, Likeness, Recipe, likeness, recipe
 from tc_jupyter.runtime.cubin import sass
 from tc_jupyter.runtime.dispatch import Dispatcher
 from tc_jupyter.runtime.family import Family, SizeClass, SizeFacts
@@ -58,8 +59,7 @@ from tc_jupyter.runtime.kernel import (
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.pairs import Pairs, in_pairs
-from tc_jupyter.runtime.recent import RecentCalls
-from tc_jupyter.runtime.recipe import Found, Likeness, Recipe, likeness, recipe
+from tc_jupyter.runtime.recent_sizes import RecentCalls
 from tc_jupyter.runtime.traceable import Lean, Outlines
 from tc_jupyter.schedule import (
     INTERPRETER,
@@ -494,10 +494,15 @@ class Definition:
         short = self._dispatched(lambda values: always(values[:read], values[read:]), True, None).function
 
         def write(args: Sequence[Any], out: Any) -> Any:
-            given: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
-            if len(args) != read or len(given) != written:
+            if isinstance(out, (tuple, list)):
+                given: Sequence[Any] = out
+                if len(args) != read or len(given) != written:
+                    return always(args, out)
+                short(*args, *given)
+            elif len(args) == read and written == 1:
+                short(*args, out)
+            else:
                 return always(args, out)
-            short(*args, *given)
             return out
 
         return write

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, SourceText, codes
-from tc_jupyter.syntax import elsewhere
+from tc_jupyter.syntax import library_names
 
 
 def with_meanings(
@@ -38,7 +38,7 @@ def _with_meaning(
     above: Collection[str],
 ) -> Diagnostic:
     name = source.slice(message.span)
-    is_exact = name in cells or name in above or (callable(namespace.get(name)) and not elsewhere.is_known(name))
+    is_exact = name in cells or name in above or (callable(namespace.get(name)) and not library_names.is_known(name))
     if message.code is not codes.UNKNOWN_NAME or (message.fix is not None and not is_exact):
         return message  # what the fix writes is nearer than what a value of the notebook has as its name by chance
     now = f"`{name}` is {_kind(namespace[name])} here" if name in namespace else f"the name `{name}` was deleted"

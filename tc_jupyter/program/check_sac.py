@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.diagnostics.work import allowed, in_turn
-from tc_jupyter.syntax import elsewhere, tree
+from tc_jupyter.syntax import library_names, tree
 from tc_jupyter.syntax.sac_foreign import closed, free_indices, has_one_subscript
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
@@ -523,7 +524,9 @@ class _Checker:
         for nan, other in ((node.right, node.left), (node.left, node.right)):
             number = nan.operand if isinstance(nan, tree.Unary) else nan
             named = (
-                isinstance(number, Name) and number.name not in scope and elsewhere.CONSTANTS.get(number.name) == "nan"
+                isinstance(number, Name)
+                and number.name not in scope
+                and library_names.CONSTANTS.get(number.name) == "nan"
             )
             if not named and not (isinstance(number, Number) and number.text == "nan"):
                 continue
@@ -559,7 +562,7 @@ class _Checker:
     def unknown(self, node: Name, scope: set[str]) -> None:
         if node.name in self.unread:
             return
-        number = elsewhere.CONSTANTS.get(node.name)
+        number = library_names.CONSTANTS.get(node.name)
         if number is not None:
             fix = Fix(f"write `{number}`", (Edit(node.span, number),))
             self.say(
@@ -632,12 +635,18 @@ class _Checker:
             return
         candidates = [*self.cell.functions, *self.cell.known, *builtin_names()]
         help, fix = no_function_help(name, candidates), None
-        renamed = elsewhere.RENAMED.get(name)
+        renamed = library_names.RENAMED.get(name)
         if renamed is not None and is_builtin(renamed):
             fix = Fix(f"write `{renamed}`", (Edit(node.function.span, renamed),))
             help = f"`{renamed}` is what it is called here"
         elif self.passed_function(node, scope) is not None:
             fix = self.applied(node)
+        elif name == "modarray" and len(node.arguments) == 3:
+            array, place, element = map(sac_to_text, node.arguments)
+            names = chain(("iv", "jv"), (f"iv{n}" for n in count(2)))
+            free = next(each for each in names if each not in scope)
+            text = f"with {{ ({place} <= {free} <= {place}) : {element}; }} : modarray({array})"
+            fix = Fix("give the whole array", (Edit(node.span, text),))
         if name in scope and node.arguments:
             text = f"{name}[{', '.join(map(sac_to_text, node.arguments))}]"
             help, fix = "elements are selected with square brackets", Fix(f"write `{text}`", (Edit(node.span, text),))

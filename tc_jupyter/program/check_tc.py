@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, elsewhere, expression_text, in_order, is_own, tree
+from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, expression_text, in_order, is_own, library_names, tree
 
 from . import complexes, constants, extremes, logsums, orders, updates
 from .accumulations import WrittenOut
@@ -2077,9 +2077,9 @@ def _product_of(node: tree.Comprehension, scope: Scope) -> str | None:
     infos = [scope.tensors[name] for name in names if name in scope.tensors and scope.tensors[name].dims]
     if len(infos) < 2 or infos[0].dims[-1] != infos[1].dims[0] or infos[0].dims == infos[1].dims:
         return None
-    subscripts = elsewhere.subscripts_of("matmul", [len(info.dims) for info in infos])
-    free = subscripts and elsewhere.with_free_letters(subscripts, lambda letter: scope.taken(letter) is not None)
-    return elsewhere.einsum(free, names, node.target.name) if free else None
+    subscripts = library_names.subscripts_of("matmul", [len(info.dims) for info in infos])
+    free = subscripts and library_names.with_free_letters(subscripts, lambda letter: scope.taken(letter) is not None)
+    return library_names.einsum(free, names, node.target.name) if free else None
 
 
 def _sizes_of(param: tree.Param) -> set[str]:

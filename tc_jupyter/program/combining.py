@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
-from tc_jupyter.syntax import elsewhere, lengths, tree
+from tc_jupyter.syntax import lengths, library_names, tree
 
 from .expr import DType
 from .scope import TensorInfo, words_of
@@ -102,8 +102,8 @@ def _shift(at: tree.Expression) -> int | None:
 
 def statements(word: str, target: str, combined: Combined) -> tuple[str, str, str] | None:
     """The operator, the value, and what stands in a second statement, for a target; `None` where `word` is no statement."""
-    if word in elsewhere.REDUCED:
-        operator, template = elsewhere.REDUCED[word]
+    if word in library_names.REDUCED:
+        operator, template = library_names.REDUCED[word]
         return operator, template.format(combined.text, combined.bracketed), ""
     if word == "norm" and combined.dtype is not None and not combined.dtype.is_complex:
         value = f"{combined.bracketed}^2" if combined.dtype.is_float else f"double({combined.text})^2"
@@ -172,7 +172,7 @@ def _free(name: str, source: SourceText) -> str:
 
 def combines(function: str) -> bool:
     """Whether a function of array libraries combines the elements of its argument."""
-    return function == "norm" or elsewhere.reducing(function) is not None
+    return function == "norm" or library_names.reducing(function) is not None
 
 
 def is_nested(statement: tree.Comprehension, node: tree.Apply[tree.Expression]) -> bool:

@@ -29,6 +29,7 @@ from tc_jupyter.syntax.sac_tree import (
     Pattern,
     SacExpression,
     SacFunction,
+    SacType,
     Selection,
     SetExpr,
     Statement,
@@ -83,7 +84,8 @@ class Demands:
 
     def _needs(self, function: SacFunction, level: int) -> Demand:
         """The demands of one function from those of the functions that it calls."""
-        found = _merged(self.expression(result, level) for result in function.results)
+        pairs = zip(function.types, function.results, strict=False)  # of other numbers something is said
+        found = _merged(self.expression(result, N if _is_told(type_, level) else level) for type_, result in pairs)
         found = self.before(function.body, found)
         return {p.name.name: found.get(p.name.name, N) for p in function.params}
 
@@ -316,6 +318,13 @@ def _selected_with(body: SacExpression, names: set[str]) -> list[SacExpression]:
         if any(isinstance(inner, Name) and inner.name in names for index in indices for inner in sac_walk(index)):
             found.append(array)
     return found
+
+
+def _is_told(type_: SacType | None, level: int) -> bool:
+    """Whether the type of a result says its rank, or its shape, by itself."""
+    if type_ is None or isinstance(type_.shape, str):
+        return False
+    return level == D or (level == S and None not in type_.shape)
 
 
 def _merged(parts: Iterable[Demand]) -> Demand:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from tc_jupyter.diagnostics import nearest
-from tc_jupyter.syntax import elsewhere
+from tc_jupyter.syntax import library_names
 
 from .functions import FUNCTIONS
 
@@ -100,6 +100,7 @@ _INSTEAD = {
     **dict.fromkeys(("mean", "average", "avg"), "`sum(a) / tod(prod(shape(a)))`"),
     **dict.fromkeys(("matmul", "mm", "gemm"), "`{ [i, j] -> sum({ [k] -> a[i, k] * b[k, j] }) }`"),
     **dict.fromkeys(("dot", "inner", "vdot"), "`sum(a * b)`"),
+    "modarray": "`with { (iv <= jv <= iv) : e; } : modarray(a)` for `a` with `e` at `iv`",
     "outer": "`{ [i, j] -> a[i] * b[j] }`",
     **dict.fromkeys(("logsumexp", "lse"), "`maxval(a) + log(sum(exp(a - maxval(a))))`"),
     **dict.fromkeys(("len", "length"), "`shape(a)[0]`"),
@@ -138,8 +139,8 @@ _INSTEAD = {
 
 def no_function_help(name: str, candidates: Iterable[str]) -> str:
     """What to do about a call of a name that is no function."""
-    if name in elsewhere.TYPES:
-        return f"`{name}` is no type here; a cast is written `{elsewhere.TYPES[name]}(..)`"
+    if name in library_names.TYPES:
+        return f"`{name}` is no type here; a cast is written `{library_names.TYPES[name]}(..)`"
     if name in _INSTEAD:
         return f"write {_INSTEAD[name]}"
     near = nearest(name, candidates)

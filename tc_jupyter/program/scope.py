@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
-from tc_jupyter.syntax import elsewhere, tree
+from tc_jupyter.syntax import library_names, tree
 
 from .expr import Binary, DType, Expr, Size, int64
 from .extents import difference, sum_of
@@ -219,7 +219,11 @@ class Scope:
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:
         """Help and fix with the nearest of `candidates`; of `conv.vjp` the nearest of `conv`."""
         name, dot, derivative = name.partition(".")
-        other = elsewhere.plain_name(name, TC_FUNCTIONS) or elsewhere.RENAMED.get(name) or elsewhere.TC_TYPES.get(name)
+        other = (
+            library_names.plain_name(name, TC_FUNCTIONS)
+            or library_names.RENAMED.get(name)
+            or library_names.TC_TYPES.get(name)
+        )
         close = other or self.suggestions.nearest(name, candidates)
         if close is None:
             return None, None

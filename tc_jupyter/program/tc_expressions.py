@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import assert_never
 
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
-from tc_jupyter.syntax import ALLOCATING, JOINING, LETTERS, elsewhere, filled, is_open, tree
+from tc_jupyter.syntax import ALLOCATING, JOINING, LETTERS, filled, is_open, library_names, tree
 
 from . import bits, combining, complexes, orders, random_numbers, updates
 from .accumulations import WrittenOut, written_out
@@ -71,7 +71,7 @@ _SHORT = 3
 _SIZES = "NMKLPQ"
 """Sizes of an example."""
 _LATER_SPELLINGS = {
-    "pad": elsewhere.INSTEAD["pad"].help,
+    "pad": library_names.INSTEAD["pad"].help,
     "sort": "no statement sorts: pass `numpy.sort(X)`",
     "argsort": "no statement sorts: pass `numpy.argsort(X)`",
     "topk": "no statement sorts: pass `numpy.sort(X)[..., -k:]`; the largest element alone is `V(n) max=! X(n, m)`",
@@ -296,7 +296,7 @@ class ExpressionChecker:
             return self._mistaken(node, codes.SHADOWING, f"an index cannot have the name of the def `{name}`", labels)
         if name[0].isdigit():
             return self._digit_name(node)
-        if name in elsewhere.NOTHING:
+        if name in library_names.NOTHING:
             help = "every element has a value; `isnan(x)` says whether it is NaN, and no index stands for a new axis"
             return self._mistaken(node, codes.UNKNOWN_NAME, f"there is no `{name}`", (), help)
         if name in ("True", "False"):
@@ -904,7 +904,7 @@ class ExpressionChecker:
     def _named_nan(self, node: tree.Binary[tree.Expression]) -> tree.Name | None:
         """The operand of a comparison that is `nan` in another language, where the statement gives its name no meaning."""
         for each in (node.left, node.right):
-            if isinstance(each, tree.Name) and elsewhere.CONSTANTS.get(each.name) == "nan":
+            if isinstance(each, tree.Name) and library_names.CONSTANTS.get(each.name) == "nan":
                 names = self.names
                 known = each.name in names.lets or each.name in names.left or each.name in names.placed
                 return None if known or self.scope.taken(each.name) is not None else each
@@ -1066,7 +1066,7 @@ class ExpressionChecker:
             self._two_meanings(node.function)
             return self._function(node, TC_FUNCTIONS[name])
         values = list[Typed | None]()
-        if name in elsewhere.POINTERS:
+        if name in library_names.POINTERS:
             self.names.mentioned |= {item.name for item in tree.walk(node) if isinstance(item, tree.Name)}
         else:
             values = self._mention(node.arguments)
@@ -1163,16 +1163,16 @@ class ExpressionChecker:
     ) -> tuple[str | None, Fix | None]:
         """Help and fix for a function that other libraries have."""
         name, source = node.function.name, self.scope.source
-        name = method if elsewhere.reducing(method := name.rpartition(".")[2]) is not None else name  # `X.max()`
-        self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
+        name = method if library_names.reducing(method := name.rpartition(".")[2]) is not None else name  # `X.max()`
+        self.names.foreign |= library_names.reducing(name) is not None or name in library_names.INSTEAD
         if (found := self._truths_joined(node, [_kind(each) for each in values])) is not None:
             return found
-        if (word := elsewhere.reducing(name)) is not None:
-            return elsewhere.REDUCING[word], self._reduction(node, word, values)
-        if name not in elsewhere.INSTEAD:
-            name = elsewhere.plain_name(name, elsewhere.INSTEAD) or name
+        if (word := library_names.reducing(name)) is not None:
+            return library_names.REDUCING[word], self._reduction(node, word, values)
+        if name not in library_names.INSTEAD:
+            name = library_names.plain_name(name, library_names.INSTEAD) or name
         kinds = [_kind(each) for each in values]
-        instead = elsewhere.instead_of(name, kinds)
+        instead = library_names.instead_of(name, kinds)
         if instead is None:
             return None, None
         fix = (
@@ -1198,7 +1198,7 @@ class ExpressionChecker:
         if text is None:
             return instead.help, None
         text = self._outer(text)
-        others = [] if elsewhere.depends_on_types(name) else self._same_calls(node)
+        others = [] if library_names.depends_on_types(name) else self._same_calls(node)
         edits = [Edit(node.span, text), *(edit for each in others if (edit := self._plain_edit(each, instead)))]
         return instead.help, Fix(f"write `{text}`", tuple(edits))
 
@@ -1248,7 +1248,7 @@ class ExpressionChecker:
                 end = each.span.end
         return [each for each in found if each.span.end <= node.span.start or each.span.start >= node.span.end]
 
-    def _plain_edit(self, node: tree.Apply[tree.Expression], instead: elsewhere.Instead) -> Edit | None:
+    def _plain_edit(self, node: tree.Apply[tree.Expression], instead: library_names.Instead) -> Edit | None:
         """The expression in the place of another call of a function whose call has such a fix."""
         arguments, source = node.arguments, self.scope.source
         plain = [source.slice(argument.span) for argument in arguments]
@@ -1307,7 +1307,7 @@ class ExpressionChecker:
     def along_axis(self, names: Container[str]) -> tuple[str, Fix | None] | None:
         """The cure of `max(X(i, j), j)`, where an index that is combined over stands as an axis does; `None` without one."""
         call = next(combining.along_axes(self.names.statement, names), None)
-        return call and (elsewhere.REDUCING[call.function.name], self._reduction(call, call.function.name))
+        return call and (library_names.REDUCING[call.function.name], self._reduction(call, call.function.name))
 
     def _of_arrays(self, node: tree.Apply[tree.Expression], word: str, argument: tree.Expression) -> Fix | None:
         """`s +=! X(i)^2` instead of `s = sum(X^2)`, where arrays have no indices at all."""
@@ -1319,36 +1319,36 @@ class ExpressionChecker:
         elementwise = all(each.function.name in TC_FUNCTIONS for each in calls)
         whole = statement.indices is None and statement.value.span == node.span and not statement.clauses
         free = [each for each in "ijklmn" if scope.taken(each) is None and each not in self.names.indices]
-        if word not in elsewhere.OPERATORS or len(dims) != 1 or not whole or not elementwise or statement.along:
+        if word not in library_names.OPERATORS or len(dims) != 1 or not whole or not elementwise or statement.along:
             return None
         rank = len(next(iter(dims)))
         if not rank or rank > len(free):
             return None
         at, start, end = f"({', '.join(free[:rank])})", Span(node.span.start, argument.span.start), node.span.end
-        edits = [Edit(statement.operator_span, elsewhere.OPERATORS[word]), Edit(start, "")]
+        edits = [Edit(statement.operator_span, library_names.OPERATORS[word]), Edit(start, "")]
         edits += [Edit(Span(each.span.end, each.span.end), at) for each in arrays]
         edits.append(Edit(Span(argument.span.end, end), ""))
         enclosed = (
             source.slice(Span(start.start, start.end)).count("(") == 1
         )  # else brackets of the argument would be lost
-        return Fix(f"replace `=` by `{elsewhere.OPERATORS[word]}`", tuple(edits)) if enclosed else None
+        return Fix(f"replace `=` by `{library_names.OPERATORS[word]}`", tuple(edits)) if enclosed else None
 
     def _product(self, node: tree.Apply[tree.Expression]) -> Fix | None:
         """`C(i, j) +=! A(i, k) * B(k, j)` instead of `C = matmul(A, B)`."""
         statement, names = self.names.statement, [each.name for each in node.arguments if isinstance(each, tree.Name)]
         infos = [info for name in names if (info := self.scope.tensors.get(name)) is not None]
-        subscripts = elsewhere.subscripts_of(node.function.name, [info.rank or 0 for info in infos])
+        subscripts = library_names.subscripts_of(node.function.name, [info.rank or 0 for info in infos])
         whole = statement.indices is None and statement.operator == "=" and statement.value.span == node.span
         if subscripts is None or not whole or len(infos) != len(node.arguments) or statement.clauses:
             return None
-        free = elsewhere.with_free_letters(subscripts, lambda letter: self.scope.taken(letter) is not None)
-        text = free and elsewhere.einsum(free, names, statement.target.name)
+        free = library_names.with_free_letters(subscripts, lambda letter: self.scope.taken(letter) is not None)
+        text = free and library_names.einsum(free, names, statement.target.name)
         place = Span(statement.target.span.start, node.span.end)
         return Fix(f"write `{text}`", (Edit(place, text),)) if text else None
 
     def _over_bits(self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]) -> Fix | None:
         """`Y(i) +=! X(i) >> b & 1 where b in 0:32` instead of `Y(i) = popcount(X(i))`."""
-        template, statement = elsewhere.OF_BITS.get(node.function.name), self.names.statement
+        template, statement = library_names.OF_BITS.get(node.function.name), self.names.statement
         whole = statement.operator == "=" and statement.value.span == node.span
         value = values[0] if len(values) == 1 else None
         if template is None or not whole or value is None or not value.dtype.is_integer or statement.along:
@@ -1370,7 +1370,7 @@ class ExpressionChecker:
 
     def _running(self, node: tree.Apply[tree.Expression]) -> Fix | None:
         """`Y(i) = (Y(i - 1) else 0) + X(i) along i` instead of `Y(i) = cumsum(X(i))`, and of the like with whole arrays."""
-        running, statement, scope = elsewhere.RUNNING.get(node.function.name), self.names.statement, self.scope
+        running, statement, scope = library_names.RUNNING.get(node.function.name), self.names.statement, self.scope
         if running is None or statement.operator != "=" or statement.value.span != node.span or not node.arguments:
             return None
         argument = node.arguments[0]
@@ -1588,7 +1588,9 @@ class ExpressionChecker:
             f"`{info.name}` has {rank} {_plural('dimension', rank)}, but {given} {_plural('index', given)} {be} given"
         )
         given = [
-            item.name for item in node.arguments if isinstance(item, tree.Name) and item.name not in elsewhere.NOTHING
+            item.name
+            for item in node.arguments
+            if isinstance(item, tree.Name) and item.name not in library_names.NOTHING
         ]
         shown = given if len(given) == rank else letters(rank)
         help = f"give one index per dimension, as in `{info.name}({', '.join(shown)})`"
@@ -1673,11 +1675,11 @@ class ExpressionChecker:
                 f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {count}"
             )
             help = function.described
-            known = count == 1 and function.name in elsewhere.REDUCING
+            known = count == 1 and function.name in library_names.REDUCING
             self.names.foreign |= known
             fix = self._reduction(node, function.name, values) if known else None
             if known and (fix or self._is_tensor(node.arguments[0])):
-                help = elsewhere.REDUCING[function.name]
+                help = library_names.REDUCING[function.name]
             self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help, fix=fix)
             return None
         values = [self.value(argument) for argument in node.arguments]

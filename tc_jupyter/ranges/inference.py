@@ -34,7 +34,7 @@ from tc_jupyter.program import (
     int64,
     walk,
 )
-from tc_jupyter.syntax import elsewhere
+from tc_jupyter.syntax import library_names
 
 from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, write_access
 from .convert import Scope, from_expr
@@ -992,7 +992,7 @@ class _Rounds:
         if (other := self.meant_by(item)) is not None:
             help_text = f"did you mean `{item.name}` in the place of `{other.name}`?"
             fix = self.renamed(other, item.name)
-        if (number := elsewhere.CONSTANTS.get(item.name)) is not None:
+        if (number := library_names.CONSTANTS.get(item.name)) is not None:
             help_text, fix = f"the number is written out: `{number}`", self.renamed(item, number)
         elif item.name in TC_FUNCTIONS:
             help_text = f"`{item.name}` is a function, whose argument stands in parentheses: `{item.name}(x)`"

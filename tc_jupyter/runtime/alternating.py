@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from . import threads
-from .kept import kept
 from .launch import CpuLaunch
+from .own_code import own_code
 
 _TEXT = """
 ; The kernels of one step: ptr arguments, i64 step, i64 thread, i64 steps. The arguments are how many kernels there are, 1 if the
@@ -101,4 +101,4 @@ def alternating(launches: Sequence[CpuLaunch], even: Sequence[Any], odd: Sequenc
 
 @lru_cache(maxsize=1)
 def _entry() -> int:
-    return kept("steps", _TEXT).address("tc.step")
+    return own_code("steps", _TEXT).address("tc.step")

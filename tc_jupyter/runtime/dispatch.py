@@ -24,11 +24,11 @@ from . import native_call
 from .arguments import Parameter
 from .arrays import adopted, lent, plain_number
 from .autograd import is_recorded, is_traced_by_jax, written
+from .call_recipe import Likeness, Recipe, likeness
 from .native_call import NativeCall
 from .nvrtc import BackendError
 from .pairs import Pairs
-from .recent import RecentCalls
-from .recipe import Likeness, Recipe, likeness
+from .recent_sizes import RecentCalls
 
 _QUICK_PLANS, _MOST_REPEATS = 8, 1 << 8
 

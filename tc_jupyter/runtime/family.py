@@ -22,11 +22,11 @@ from tc_jupyter.ranges import Fact
 
 from .arguments import Formula, Number, Parameter, misfit
 from .arrays import ITEMSIZE, NUMPY, ArrayView, numpy_dtype, row_major, storage_dtype
+from .call_recipe import Likeness, Outline, Recipe, launches_of
 from .kernel import BoundKernel, Numbers, Step, pitched, root_of
 from .launch import CpuLaunch, CpuRunner, LaunchPattern, Runner
 from .memory import aligned_empty, empty
 from .native_call import PLAIN, WRITABLE
-from .recipe import Likeness, Outline, Recipe, launches_of
 from .within import Scan
 
 _NO_NUMBERS: Mapping[str, Number] = {}

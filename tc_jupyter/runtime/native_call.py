@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from . import jit, threads
-from .kept import kept
 from .memory import SMALL_BYTES, empty
+from .own_code import own_code
 from .short_forms import in_full
 from .within import Scan, address_of
 
@@ -691,4 +691,4 @@ def _method(name: str) -> _MethodDef:
 @lru_cache(maxsize=1)
 def _entry() -> int:
     """The address of the compiled function."""
-    return kept("native", native_text()).address("tc.native")
+    return own_code("native", native_text()).address("tc.native")

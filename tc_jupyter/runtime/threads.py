@@ -48,7 +48,7 @@ from tc_jupyter.diagnostics import shown_value
 from . import cpus, jit
 from .cpus import available_cpus
 from .forks import MAKING
-from .kept import kept
+from .own_code import own_code
 from .short_forms import in_full
 
 MOST_THREADS = 1024
@@ -595,7 +595,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 @lru_cache(maxsize=1)
 def _code() -> SimpleNamespace:
     """Those functions by name, and the address of `of_round`."""
-    loaded = kept("pool", pool_text())
+    loaded = own_code("pool", pool_text())
     made = {name: ctypes.CFUNCTYPE(*kinds)(loaded.address(f"tc.{name}")) for name, kinds in _FUNCTIONS.items()}
     return SimpleNamespace(**made, of_round=loaded.address("tc.of.round"))
 

@@ -18,7 +18,7 @@ from typing import Any
 from tc_jupyter.program import DType
 
 from .address import numpy_address
-from .kept import kept
+from .own_code import own_code
 
 _TEXT = """; passes: loops
 ; Whether all of `count` elements, at least one, are from `least` to `most`.
@@ -183,7 +183,7 @@ def address_of(dtype: DType, rising: bool = False) -> int:
             ("float", "fpext float %value to double") if dtype.bits == 32 else ("double", "fadd double %value, -0.0")
         )
         text = _FLOATS.format(type=kind, bytes=dtype.bytes, wide=f"%x = {widen}", word=f"i{dtype.bits}")
-        return kept("within", text).address("tc.within")
+        return own_code("within", text).address("tc.within")
     sign, kind = "s" if dtype.is_signed else "u", f"i{dtype.bits}"
     widen = f"{sign.replace('u', 'z')}ext {kind} %{{}} to i64" if dtype.bits < 64 else "add i64 0, %{}"
 
@@ -193,4 +193,4 @@ def address_of(dtype: DType, rising: bool = False) -> int:
     wide, ends = widened("low.next", "high.next"), widened("first", "last")
     lowest, highest = dtype.limits
     text = _TEXT.format(type=kind, sign=sign, bytes=dtype.bytes, lowest=lowest, highest=highest, wide=wide, ends=ends)
-    return kept("within", text).address("tc.rising" if rising else "tc.within")
+    return own_code("within", text).address("tc.rising" if rising else "tc.within")

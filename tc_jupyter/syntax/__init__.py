@@ -3,7 +3,7 @@
 Comes in: the text of a cell. Goes out: a tree with a span on every node, and diagnostics. Names and types have no meaning here.
 """
 
-from . import elsewhere
+from . import library_names
 from .made import ALLOCATING, filled
 from .parser import in_order, parse_tc
 from .printer import block_text, expression_text, reducer_text, statement_text, to_text
@@ -26,7 +26,7 @@ __all__ = [
     "SacUnit",
     "Unit",
     "block_text",
-    "elsewhere",
+    "library_names",
     "expression_text",
     "filled",
     "in_order",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Edit, Fix, Span
 
-from .elsewhere import TYPES, Running
 from .foreign import text_of
+from .library_names import TYPES, Running
 from .mended import mended
 from .recovery import DECLARING, closers, split_commas
 from .tokens import Token

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .elsewhere import OPERATORS
 from .foreign import text_of
+from .library_names import OPERATORS
 from .mended import mended
 from .recovery import closers, extents, split_commas
 from .tokens import Token

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
-from .elsewhere import INSTEAD, METHODS, REDUCING, RENAMED, depends_on_types, reducing
+from .library_names import INSTEAD, METHODS, REDUCING, RENAMED, depends_on_types, reducing
 from .mended import mended
 from .recovery import (
     DECLARING,

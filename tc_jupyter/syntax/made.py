@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
 
-from .elsewhere import FUNCTION_WORDS
+from .library_names import FUNCTION_WORDS
 from .recovery import closers, split_commas
 from .slices import LETTERS, Read, extent_of, is_slice, ranks_of, reads_of, selected, whole_arrays
 from .sums import Sum, less, summed, text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .elsewhere import INSTEAD, MODULES
+from .library_names import INSTEAD, MODULES
 from .mended import mended
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, Token

@@ -13,18 +13,6 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
-from .elsewhere import (
-    ARRAY_TYPES,
-    FUNCTION_WORDS,
-    INSTEAD,
-    OPERATORS,
-    POINTERS,
-    REDUCING,
-    RUNNING,
-    TC_TYPES,
-    TYPES,
-    reducing,
-)
 from .foreign import (
     CHOOSING,
     RANGES,
@@ -37,6 +25,18 @@ from .foreign import (
     suffix_cast,
     text_of,
     where_range,
+)
+from .library_names import (
+    ARRAY_TYPES,
+    FUNCTION_WORDS,
+    INSTEAD,
+    OPERATORS,
+    POINTERS,
+    REDUCING,
+    RUNNING,
+    TC_TYPES,
+    TYPES,
+    reducing,
 )
 from .made import allocated, filled
 from .recovery import closers, enclosed, split_commas

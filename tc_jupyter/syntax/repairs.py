@@ -12,7 +12,9 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
 from .computes import without_computes
-from .elsewhere import (
+from .foreign import operand_end, text_of
+from .lengths import Place, count, length
+from .library_names import (
     CONSTANTS,
     FUNCTION_WORDS,
     FUNCTIONS_OF_TYPES,
@@ -31,8 +33,6 @@ from .elsewhere import (
     limit,
     reducing,
 )
-from .foreign import operand_end, text_of
-from .lengths import Place, count, length
 from .mended import mended
 from .methods import with_limits, without_idle_methods
 from .recovery import closers, extents, split_commas, starts_statement

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
 
-from . import elsewhere
+from . import library_names
 from .sac_tree import Dot, SacExpression, Selection, SetExpr, TripleDot, WithLoop, assigned_names, sac_walk
 from .tree import Name
 
@@ -185,7 +185,7 @@ _OF_ARRAYS = {
 
 def function_of(method: str) -> str:
     """The function that is `a.method` in array libraries: `transpose` for `T`."""
-    return _OF_ARRAYS.get(method) or elsewhere.RENAMED.get(method, method)
+    return _OF_ARRAYS.get(method) or library_names.RENAMED.get(method, method)
 
 
 def is_method(name: str) -> bool:

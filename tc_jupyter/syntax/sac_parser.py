@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
-from . import elsewhere, sac_foreign, sac_writes
+from . import library_names, sac_foreign, sac_writes
 from .sac_printer import type_text
 from .sac_tree import (
     Apply,
@@ -125,6 +125,8 @@ DOTS = "in a pattern `[i, ., j]`, in a selection `a[., j]`, as a bound `. <= iv 
 FLOAT = "write a float, for example `1e20`"
 OPERATOR = "for example `genarray(shape(A), 0)`, `modarray(A)` or `fold(+, 0)`"
 
+_RECORDS = frozenset({"struct", "class", "union", "record"})
+_TEXTS = frozenset({"string", "str"})
 _MODULE_WORDS = ("module", "class", "export", "provide", "external", "specialize", "objdef")
 _LINE_WORDS = ("use", "import", "typedef")
 
@@ -535,6 +537,9 @@ class _Parser:
             of_tc = "a def stands in a `%%tc` cell or a file `.tc`; from Python: `tc.compile(text)`"
             help = f"a function here starts with its result type; {of_tc}"
             self.fail("`def` belongs to `%%tc`", code=codes.NO_DEF, help=help)
+        if self.token.text in _RECORDS:
+            help = "there are no records: pass each field as an argument, or fields of one type as an axis of an array"
+            self.fail(f"`{self.token.text}` is not part of the language", help=help)
         if self.token.text in _MODULE_WORDS:
             help = "delete the line: every function of a cell is known in later cells and in Python"
             self.fail(f"`{self.token.text}` is not part of the language", help=help)
@@ -559,7 +564,7 @@ class _Parser:
         if token.kind != "name" or self.tokens[behind].kind not in ("name", "symbol"):
             help = "a function starts with its result type"
             self.fail(f"expected a function, found {self.found()}", code=codes.NO_DEF, help=help)
-        while self.tokens[behind].text in elsewhere.WORDS_OF_TYPES:
+        while self.tokens[behind].text in library_names.WORDS_OF_TYPES:
             behind += 1
         if self.tokens[behind].text == "[":
             behind = self.behind_bracket(behind)
@@ -777,11 +782,11 @@ class _Parser:
         self.next()
         right = True
         words = [token]
-        while token.text in elsewhere.WORDS_OF_TYPES and self.token.text in elsewhere.WORDS_OF_TYPES:
+        while token.text in library_names.WORDS_OF_TYPES and self.token.text in library_names.WORDS_OF_TYPES:
             words.append(self.token)
             self.next()
         if len(words) > 1:
-            shown, near = " ".join(word.text for word in words[:6]), elsewhere.c_type([word.text for word in words])
+            shown, near = " ".join(word.text for word in words[:6]), library_names.c_type([word.text for word in words])
             span = token.span | words[-1].span
             self.say(codes.BAD_TYPE, span, f"`{shown}` is not a type", help=f"did you mean `{near}`?")
             if self.accept("["):
@@ -791,10 +796,12 @@ class _Parser:
             return self.alias(token)
         if token.text not in BASES:
             right = False
-            near = elsewhere.TYPES.get(token.text) or nearest(token.text, BASES)
+            near = library_names.TYPES.get(token.text) or nearest(token.text, BASES)
             help = f"did you mean `{near}`?" if near else f"types are {', '.join(BASES)}"
             if token.text == "byte":
                 help = "write `int8` or `uint8`: the sign of `byte` differs between languages"
+            elif token.text.lower() in _TEXTS:
+                help = "there are no texts: pass their characters as an array of numbers, as `np.frombuffer(b'..', np.uint8)`"
             self.say(codes.BAD_TYPE, token.span, f"`{token.text}` is not a type", help=help)
         shape: tuple[int | None, ...] | str | None = ()
         if self.accept("["):
@@ -1553,7 +1560,7 @@ class _Parser:
     def type_like(self, words: Sequence[_Token]) -> str | None:
         """The type here that words of another language mean, or that a misspelt word may mean."""
         if len(words) > 1:
-            return elsewhere.c_type([word.text for word in words])
+            return library_names.c_type([word.text for word in words])
         (word,) = words
         if word.text in BASES:
             return word.text
@@ -1561,7 +1568,7 @@ class _Parser:
         if alias is not None:
             return alias.base
         similar = nearest(word.text, BASES) if word.text.lower() in BASES or word.text.endswith("_t") else None
-        return elsewhere.TYPES.get(word.text) or similar
+        return library_names.TYPES.get(word.text) or similar
 
     def _expression_hint(self, token: _Token) -> str:
         if token.text == "*" and self.last.text == "*":
@@ -1585,7 +1592,7 @@ class _Parser:
         if token.text in ("lambda", "fn", "fun") and (self.token.kind == "name" or self.is_at(":")):
             self.nameless(token.span, sac_foreign.mapped(self.tokens, self.source, self.at - 3))
         name = Name(token.text, token.span)
-        if self.is_at(".") and token.text in elsewhere.MODULES and self.tokens[self.at + 1].kind == "name":
+        if self.is_at(".") and token.text in library_names.MODULES and self.tokens[self.at + 1].kind == "name":
             return self.of_module(token)
         if self.is_at("::"):
             name = self.qualified(name)
@@ -1662,8 +1669,8 @@ class _Parser:
     def of_module(self, module: _Token) -> SacExpression:
         """`np.abs(a)`, at the dot: functions have their plain names."""
         name = self.tokens[self.at + 1]
-        plain = elsewhere.CONSTANTS.get(name.text) or elsewhere.OF_MODULES.get(name.text)
-        text = plain or elsewhere.RENAMED.get(name.text, name.text)
+        plain = library_names.CONSTANTS.get(name.text) or library_names.OF_MODULES.get(name.text)
+        text = plain or library_names.RENAMED.get(name.text, name.text)
         fix = Fix(f"write `{text}`", (Edit(module.span | name.span, text),))
         help = "numbers are written out" if plain else "functions have their plain names"
         self.say(codes.SYNTAX_ERROR, module.span | self.token.span, "there are no modules", help=help, fix=fix)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
-from .elsewhere import FUNCTION_WORDS, OPERATORS, REDUCED, reducing
+from .library_names import FUNCTION_WORDS, OPERATORS, REDUCED, reducing
 from .recovery import closers
 from .sums import Sum, divided, less, summed, text
 from .tokens import Token, tokenize

@@ -11,7 +11,7 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .conditional import with_clauses
-from .elsewhere import INSTEAD
+from .library_names import INSTEAD
 from .mended import mended
 from .recovery import behind_declaration, closers, enclosed, extents, split_commas, split_statements
 from .tokens import ENDS_EXPRESSION, SEMICOLON, Token, parameters

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
-from . import einops, elsewhere
+from . import einops, library_names
 from .letters import GREEK, PI, POWERS, Word, words_of
 
 _TYPE_WORDS = """
@@ -483,7 +483,7 @@ class _Scanner:
         last = [token.text for token in self.tokens[-30:]]
         if last[-2:] != ["einsum", "("]:
             help = "values are numbers and truth values; a comment starts with `#`"
-            called = elsewhere.INSTEAD.get(last[place - 1]) if (place := _open_bracket(last)) > 0 else None
+            called = library_names.INSTEAD.get(last[place - 1]) if (place := _open_bracket(last)) > 0 else None
             return help if called is None else called.help, None
         place = len(last) - (5 if last[-3:-2] == ["."] else 3)
         bracket = last[:place][::-1].index("(") if ")" in last[place - 1 : place] and "(" in last[:place] else -1
@@ -492,9 +492,9 @@ class _Scanner:
         rest = re.match(r"((?:\s*,\s*\w+)+)\s*\)", self.text[end : end + 400])
         text = None
         if name and rest and last[place] == "=":
-            text = elsewhere.einsum(word[1:-1], re.findall(r"\w+", rest.group(1)), last[target])
+            text = library_names.einsum(word[1:-1], re.findall(r"\w+", rest.group(1)), last[target])
         if text is None:
-            return elsewhere.INSTEAD["einsum"].help, None
+            return library_names.INSTEAD["einsum"].help, None
         span = Span(self.tokens[target - len(last)].start, end + rest.end() if rest else end)
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
@@ -841,7 +841,7 @@ class _Scanner:
             fix = Fix("write a quotient", (Edit(Span(start, end), text),))
         elif word in _LATEX_SUMS:
             decoration = _DECORATION.match(self.text, last)
-            end, help = decoration.end() if decoration else last, elsewhere.REDUCING[_LATEX_SUMS[word]]
+            end, help = decoration.end() if decoration else last, library_names.REDUCING[_LATEX_SUMS[word]]
         self.report(codes.UNKNOWN_CHARACTER, start, last, f"`\\{word}` is not part of the language", help, fix)
         self.add("ERROR", self.text[start:end], start, end)
         return end
@@ -869,7 +869,7 @@ class _Scanner:
         help = "an absolute value is `abs(x)`"
         message = "bars are no absolute value: `|` combines bits"
         if len(bars) == 4 and self.text[start : start + 2] == self.text[last - 2 : last] == "||":
-            message, help, fix = "bars are no norm: `|` combines bits", elsewhere.INSTEAD["norm"].help, None
+            message, help, fix = "bars are no norm: `|` combines bits", library_names.INSTEAD["norm"].help, None
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
         self.add("ERROR", self.text[start:last], start, last)
         return last
@@ -948,7 +948,7 @@ class _Scanner:
         written = [token.text for token in target[names + 1 :] if token.type == "NAME"]
         if written and len(written) != len(result):
             return None
-        text = elsewhere.einsum(f"{','.join(parts)}->{result}", operands, target[names].text)
+        text = library_names.einsum(f"{','.join(parts)}->{result}", operands, target[names].text)
         return Fix(f"write `{text}`", (Edit(Span(target[names].start, end + right.end()), text),)) if text else None
 
     def is_between_arrays(self, end: int) -> bool:
@@ -1171,7 +1171,7 @@ def _advice(char: str) -> str:
     if char == "@":
         return "a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`"
     if char in "Σ∑∏":
-        return elsewhere.REDUCING["prod" if char == "∏" else "sum"]
+        return library_names.REDUCING["prod" if char == "∏" else "sum"]
     if char.isalpha():
         return "names are made of the letters A-Z and a-z, digits and `_`"
     return "delete it, or start a comment with `#`"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.runtime import cpu, jit, kept, native_call, peak, threads
+from tc_jupyter.runtime import cpu, jit, native_call, own_code, peak, threads
 from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.templates.register_tiles import tile_of
 
@@ -97,12 +97,12 @@ def test_systems_that_share_a_cache_keep_their_own_code(monkeypatch):
     def key(*parts):
         raise Found(parts)
 
-    monkeypatch.setattr(kept, "key_of", key)
+    monkeypatch.setattr(own_code, "key_of", key)
     monkeypatch.setattr(jit, "host_feature_string", str)
     found = set()
     for triple in TRIPLES:
         monkeypatch.setattr(jit, "host", lambda triple=triple: (triple, "", ()))
         with pytest.raises(Found) as caught:
-            kept.kept("native", native_call.native_text())
+            own_code.own_code("native", native_call.native_text())
         found.add(caught.value.args)
     assert len(found) == 2

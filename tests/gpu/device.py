@@ -21,7 +21,7 @@ def on_gpu(functions: Mapping[str, Function], arrays: Mapping[str, Any]) -> list
 
 
 def called_on_gpu(function: Function, arrays: list[Any]) -> list[np.ndarray]:
-    """The results of the third of three calls, which follows the recipe of the second (see `runtime.recipe`).
+    """The results of the third of three calls, which follows the recipe of the second (see `runtime.call_recipe`).
 
     CuPy has no `bfloat16`; a def with such a tensor is called with tensors of PyTorch.
     """

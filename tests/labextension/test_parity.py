@@ -20,7 +20,7 @@ from token_classes import sac_tokens, tc_tokens
 from tc_jupyter.diagnostics import Diagnostic, SourceText, codes
 from tc_jupyter.program.check_tc import check_tc
 from tc_jupyter.syntax import own_operators, parse_tc
-from tc_jupyter.syntax.elsewhere import MODULES
+from tc_jupyter.syntax.library_names import MODULES
 from tc_jupyter.syntax.sac_parser import parse_sac
 
 ROOT = Path(__file__).resolve().parents[2]

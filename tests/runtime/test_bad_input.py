@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.runtime import kernel, launch, recipe
+from tc_jupyter.runtime import call_recipe, kernel, launch
 
 pytest.importorskip("llvmlite")
 
@@ -28,7 +28,7 @@ def test_no_memory_for_packed_operands(text, monkeypatch):
     # rows are longer than those that are read where they lie
     shapes = [(9, 5), (5, 300)] if text is PRODUCT else [(2, 9, 5), (2, 5, 300)]
     arrays = [np.ones(shape, np.float32) for shape in shapes]
-    monkeypatch.setattr(recipe, "aligned_empty", none_left)
+    monkeypatch.setattr(call_recipe, "aligned_empty", none_left)
     for _ in range(3):  # the recipe finds no memory and leaves the call to the general path
         np.testing.assert_array_equal(function(*arrays), 5)
     monkeypatch.setattr(launch, "aligned_empty", none_left)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tc_jupyter.files import LARGEST
-from tc_jupyter.runtime import jit, kept
+from tc_jupyter.runtime import jit, own_code
 from tc_jupyter.runtime.cache import MAGIC, SECRET, DiskCache, Entry, default_folder, key_of
 
 
@@ -209,10 +209,10 @@ def test_an_object_is_told_from_a_part_of_one():
 def test_kept_code_with_wrong_content_is_made_again(monkeypatch, tmp_path):
     folder = tmp_path / "kept"
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(folder))
-    kept.kept("test", TEXT)
+    own_code.own_code("test", TEXT)
     (path,) = folder.glob("*.tcx")
     whole = DiskCache(folder).get(path.stem)
     for data in (b"", b"code", whole.data[:100], whole.data[:-100]):
         DiskCache(folder).put(path.stem, data, whole.meta)
-        assert kept.kept("test", TEXT).address("seven")
+        assert own_code.own_code("test", TEXT).address("seven")
         assert DiskCache(folder).get(path.stem) == whole

@@ -17,8 +17,8 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.runtime import native_call, threads
+from tc_jupyter.runtime.call_recipe import Recipe
 from tc_jupyter.runtime.native_call import MOST_BYTES, NativeCall, PlannedKernel
-from tc_jupyter.runtime.recipe import Recipe
 
 pytest.importorskip("llvmlite")
 if not native_call.available():

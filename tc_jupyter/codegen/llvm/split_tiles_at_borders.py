@@ -56,6 +56,8 @@ def apart(block: Block, inputs: Mapping[str, Buffer], turned: Callable[[Stmt], b
         inputs: arrays that are only read.
         turned: whether a loop is one of those that `transpose` turns.
     """
+    if not any(True for _ in _borders(block.body, ())):
+        return block
     return _Tiles(inputs, turned).block(block, frozenset())
 
 
@@ -76,9 +78,9 @@ class _Tiles:
             if not alone and not _is_around(stmt) and not self.turned(stmt):
                 tile.append(stmt)
                 continue
-            done += [*self.versions(tile, own - _used(block, tile)), self.inside(stmt, own - _used(block, [stmt]))]
+            done += [*self.versions(tile, _alone(own, block, tile)), self.inside(stmt, _alone(own, block, [stmt]))]
             tile = []
-        return with_body(block, (*done, *self.versions(tile, own - _used(block, tile))))
+        return with_body(block, (*done, *self.versions(tile, _alone(own, block, tile))))
 
     def inside(self, stmt: Stmt, own: frozenset[str]) -> Stmt:
         """A statement with tiles in it; of one that tests whether a tile is full, the full one."""
@@ -90,12 +92,12 @@ class _Tiles:
             return replace(stmt, then=self.block(stmt.then, own))
         return with_blocks(stmt, lambda block: self.block(block, own))
 
-    def sums(self, tile: list[Stmt], own: frozenset[str]) -> list[Stmt] | None:
+    def sums(self, tile: list[Stmt], own: frozenset[str], borders: Sequence[_Found]) -> list[Stmt] | None:
         """A tile with versions of the loop of a sum that meets no border inside, where shorter loops around it do; else `None`.
 
         Of a tile with a border most terms meet none: of the three columns of a window one does.
         """
-        loop = _unmoved(list(_borders(tile, ())))
+        loop = _unmoved(borders)
         if loop is None:
             return None
 
@@ -108,12 +110,15 @@ class _Tiles:
 
     def versions(self, tile: list[Stmt], own: frozenset[str]) -> list[Stmt]:
         """A tile away from the borders, and at one."""
-        sums = self.sums(tile, own)
+        borders = list(_borders(tile, ()))
+        if not borders:
+            return tile
+        sums = self.sums(tile, own, borders)
         if sums is not None:
             return sums
         found: list[tuple[_Border, tuple[For, ...], list[SizeExpr]]] = []
         stays: set[Expr] = set()  # loops over parts of a row may have one variable, and be inside in some parts only
-        for border, loops in _borders(tile, ()):
+        for border, loops in borders:
             ends = [_least(condition, loops) for condition in border.conditions]
             known = [e for e in ends if e is not None and ((e.indices and is_held(e)) or nonnegative(e))]
             if len(known) == len(ends) and not any(nonnegative(-each - 1) for each in known):
@@ -196,12 +201,14 @@ def _with_copies(block: Block, own: frozenset[str]) -> tuple[Stmt, ...]:
     return (replace(last, then=first, otherwise=others[0] if others else None),)
 
 
-def _used(block: Block, apart_from: Sequence[Stmt]) -> set[str]:
-    """The buffers that other statements of a block read or write."""
+def _alone(own: frozenset[str], block: Block, apart_from: Sequence[Stmt]) -> frozenset[str]:
+    """Those of some buffers that no other statement of a block reads or writes."""
+    if not own:
+        return own
     others = Block(tuple(stmt for stmt in block.body if all(stmt is not each for each in apart_from)))
     inside = tuple(walk_statements(others))
     reads = {node.tensor for each in inside for e in expressions(each) for node in walk(e) if isinstance(node, Read)}
-    return reads | {each.buffer for each in inside if isinstance(each, Store)}
+    return own - reads - {each.buffer for each in inside if isinstance(each, Store)}
 
 
 def _is_full(condition: Expr) -> bool:
@@ -265,7 +272,11 @@ class _Border:
         return isinstance(self.value, Const) or divides or any(mentions(self.node, var) for var in lanes)
 
 
-def _borders(stmts: Sequence[Stmt], loops: tuple[For, ...]) -> Iterator[tuple[_Border, tuple[For, ...]]]:
+_Found = tuple[_Border, tuple[For, ...]]
+"""A border, and the loops around it that are in the tile."""
+
+
+def _borders(stmts: Sequence[Stmt], loops: tuple[For, ...]) -> Iterator[_Found]:
     """The borders of some statements, each with the loops of these statements around it."""
     for stmt in stmts:
         for expr in expressions(stmt) if isinstance(stmt, Store) else ():
@@ -295,7 +306,7 @@ def _borders_of(node: Expr) -> Iterator[_Border]:
             pass
 
 
-def _unmoved(borders: Sequence[tuple[_Border, tuple[For, ...]]]) -> For | None:
+def _unmoved(borders: Sequence[_Found]) -> For | None:
     """The loop in which no border changes, directly inside the innermost serial one in which one does; `None` for a short one."""
     depths = [
         max(

@@ -55,11 +55,15 @@ def native_lanes(loop: For, target: Target) -> int:
     inside = tuple(walk_statements(loop.body))
     own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Allocate)}
 
+    known: dict[int, bool] = {}
+
     def moves(expr: Expr) -> bool:
-        return any(
-            node.name == loop.var if isinstance(node, IndexVar) else isinstance(node, Read) and node.tensor in own
-            for node in walk(expr)
-        )
+        if id(expr) not in known:
+            alone = (
+                expr.name == loop.var if isinstance(expr, IndexVar) else isinstance(expr, Read) and expr.tensor in own
+            )
+            known[id(expr)] = alone or any(map(moves, children(expr)))
+        return known[id(expr)]
 
     widths = [8]
     for stmt in inside:

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tc_jupyter.syntax.elsewhere import CONSTANTS, METHODS, MODULES, RENAMED, TYPES, WORDS_OF_TYPES, c_type
+from tc_jupyter.syntax.library_names import CONSTANTS, METHODS, MODULES, RENAMED, TYPES, WORDS_OF_TYPES, c_type
 from tc_jupyter.syntax.tree import Apply, Binary, Conditional, Expression, Extent, Name, Number, Unary, depth, mapped
 
 from .tree import Assign, Statement

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tc_jupyter.syntax.elsewhere import TYPES, WORD_OPERATORS
+from tc_jupyter.syntax.library_names import TYPES, WORD_OPERATORS
 from tc_jupyter.syntax.printer import def_text, expression_text, statement_text
 from tc_jupyter.syntax.tokens import KEYWORDS
 from tc_jupyter.syntax.tree import (

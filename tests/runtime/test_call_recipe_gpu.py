@@ -11,7 +11,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.compiler.definition import _MOST_RECIPES, Definition
 from tc_jupyter.runtime import cuda, extremes, nvrtc
-from tc_jupyter.runtime.recipe import likeness
+from tc_jupyter.runtime.call_recipe import likeness
 from tests.runtime.test_cuda import FakeCupy
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))

@@ -8,18 +8,18 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.program import FUNCTIONS, TC_FUNCTIONS
 from tc_jupyter.program.functions import BORDERS
-from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES, elsewhere
+from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES, library_names
 
-WRITTEN = {name: each for name, each in elsewhere.INSTEAD.items() if each.template is not None}
+WRITTEN = {name: each for name, each in library_names.INSTEAD.items() if each.template is not None}
 
 
 def test_names_exist():
-    assert set(elsewhere.RENAMED.values()) <= {*TC_FUNCTIONS, *KEYWORDS}
-    assert set(elsewhere.TC_TYPES.values()) <= SCALAR_TYPES
-    assert set(elsewhere.OPERATORS) <= set(elsewhere.REDUCING)
-    assert set(FUNCTIONS) >= elsewhere.FUNCTION_WORDS
-    assert {name for name, function in TC_FUNCTIONS.items() if function.arity == 1} == elsewhere.METHODS
-    foreign = (elsewhere.RENAMED, elsewhere.TC_TYPES, elsewhere.INSTEAD, elsewhere.CONSTANTS)
+    assert set(library_names.RENAMED.values()) <= {*TC_FUNCTIONS, *KEYWORDS}
+    assert set(library_names.TC_TYPES.values()) <= SCALAR_TYPES
+    assert set(library_names.OPERATORS) <= set(library_names.REDUCING)
+    assert set(FUNCTIONS) >= library_names.FUNCTION_WORDS
+    assert {name for name, function in TC_FUNCTIONS.items() if function.arity == 1} == library_names.METHODS
+    foreign = (library_names.RENAMED, library_names.TC_TYPES, library_names.INSTEAD, library_names.CONSTANTS)
     assert not {name for table in foreign for name in table} & {*TC_FUNCTIONS, *KEYWORDS}
 
 
@@ -132,9 +132,9 @@ def test_a_cast_to_a_type_with_another_name():
 
 
 def test_an_einsum_without_a_statement_has_no_fix():
-    assert elsewhere.einsum("ij,jk", ["A", "B"], "C") == "C(i, k) +=! A(i, j) * B(j, k)"
-    assert elsewhere.einsum("ii", ["A"], "t") == "t +=! A(i, i)"
-    assert elsewhere.einsum("...j,jk->...k", ["A", "B"], "C") is None
-    assert elsewhere.einsum("ij,jk->ik", ["A"], "C") is None
-    assert elsewhere.einsum("ij,ij->", ["A", "B"], "C") == "C +=! A(i, j) * B(i, j)"
-    assert elsewhere.einsum("i,j->ij", ["A", "B"], "C") == "C(i, j) = A(i) * B(j)"
+    assert library_names.einsum("ij,jk", ["A", "B"], "C") == "C(i, k) +=! A(i, j) * B(j, k)"
+    assert library_names.einsum("ii", ["A"], "t") == "t +=! A(i, i)"
+    assert library_names.einsum("...j,jk->...k", ["A", "B"], "C") is None
+    assert library_names.einsum("ij,jk->ik", ["A"], "C") is None
+    assert library_names.einsum("ij,ij->", ["A", "B"], "C") == "C +=! A(i, j) * B(i, j)"
+    assert library_names.einsum("i,j->ij", ["A", "B"], "C") == "C(i, j) = A(i) * B(j)"

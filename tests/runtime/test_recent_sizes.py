@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.runtime.recent import RecentCalls
+from tc_jupyter.runtime.recent_sizes import RecentCalls
 
 
 def test_the_latest_five_different_sizes():

@@ -6,7 +6,7 @@ from . import jit
 from .cache import DiskCache, key_of
 
 
-def kept(kind: str, text: str) -> jit.Loaded:
+def own_code(kind: str, text: str) -> jit.Loaded:
     """The code of an LLVM text in memory; `kind` is what the cache calls it.
 
     Raises:
