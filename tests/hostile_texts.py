@@ -183,6 +183,9 @@ _STATEMENTS = {
     "growing extents": lambda n: f"T{n}(i) = A(0) where i in 0:{'N' if n == 0 else f'T{n - 1}.0 + T{n - 1}.0'}",
     "squared extents": lambda n: f"T{n}(i) = A(0) where i in 0:{'(N + M)' if n == 0 else f'T{n - 1}.0 * T{n - 1}.0'}",
     "halved extents": lambda n: f"T{n}(i) = A(0) where i in 0:{'N' if n == 0 else f'(T{n - 1}.0 + M) / 2'}",
+    "quotients of quotients": lambda n: (
+        f"T{n}(i) = {'A' if n == 0 else f'T{n - 1}'}(i / 2) where i in 0:({'N' if n == 0 else f'T{n - 1}.0'} * 3) / 2"
+    ),
     "minima of extents": lambda n: (
         f"T{n}(i) = A(0) where i in 0:min({'N' if n == 0 else f'T{n - 1}.0 + M'}, N * {n + 2})"
     ),
@@ -487,6 +490,12 @@ def constructs() -> dict[str, Construct]:
                 f" = A({', '.join(f'i{n}' for n in range(c))}) }}"
             )
         )(300),
+        "dimensions with a border": lambda length: (
+            lambda c: (
+                f"def f(float({', '.join(f'N{n}' for n in range(c))}) A) -> (Y) {{ Y(i0) = A("
+                f"{', '.join(f'i0 - {n}' for n in range(c))}) else 0 where i0 in 0:N0 }}"
+            )
+        )(min(length // 12, 400)),
         "one size in all dimensions": lambda length: (
             lambda c: (
                 f"def f(float({', '.join('N' for n in range(c))}) A) -> (Y) {{ Y({', '.join(f'i{n}' for n in range(c))})"

@@ -20,7 +20,7 @@ from tc_jupyter.compiler.definition import Definition, Options
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.program import DType
 from tc_jupyter.runtime.arguments import fail
-from tc_jupyter.runtime.arrays import numpy_dtype
+from tc_jupyter.runtime.arrays import lent, numpy_dtype
 
 from .combine import combined
 from .kernel import ChunkKernel
@@ -42,6 +42,7 @@ def planned(definition: Definition, options: Options, values: Sequence[Any]) -> 
     Raises:
         CallError: TC601 to TC609 as a call, TC616, TC670, TC671.
     """
+    values = _in_memory(values)
     known = [_known(definition, name, value) for name, value in zip(definition.names, values, strict=False)]
     chunks = {
         name: tuple(map(tuple, value.chunks))
@@ -53,7 +54,12 @@ def planned(definition: Definition, options: Options, values: Sequence[Any]) -> 
 
 def lazy(plan: Plan, values: Sequence[Any]) -> Any:
     """The results of a planned call, as lazy arrays."""
-    return _Graph(plan, values).results()
+    return _Graph(plan, _in_memory(values)).results()
+
+
+def _in_memory(values: Sequence[Any]) -> list[Any]:
+    """The arguments of a call with PyTorch's tensors and JAX's arrays on the CPU as NumPy's arrays."""
+    return [value if (own := lent(value, written=False)) is None else own for value in values]
 
 
 def _known(definition: Definition, name: str, value: Any) -> Any:

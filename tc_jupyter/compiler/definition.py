@@ -696,17 +696,18 @@ class Definition:
         extents: dict[str, Any] = {}
         for name, value in zip(program.parameters, args, strict=True):
             dims = program.tensor(name).dims or ()
-            extents[name] = value.shape if dims else ()
+            extents[name] = getattr(value, "shape", ())
             values |= {dim.name: value.shape[k] for k, dim in enumerate(dims) if isinstance(dim, Size)}
             if name in program.integer_scalars:
                 values[name] = value
         for each in self.solved:
             extent = extents[each.argument][each.axis]
             values[each.name] = (extent - each.rest.evaluate(values)) // each.factor.evaluate(values)
-        boxes = self.found.ranges.boxes
+        shapes = {name: self.found.ranges.boxes[name].shape for name in program.results}
+        tensors = map(program.tensor, program.results)
         return [
-            (tuple(extent.evaluate(values) for extent in boxes[name].shape), program.tensor(name).dtype.value)
-            for name in program.results
+            (tuple(extent.evaluate(values) for extent in shapes[each.name][: each.written_rank]), each.element.value)
+            for each in tensors
         ]
 
     def shapes_for(self, args: Sequence[Any]) -> Outlines:

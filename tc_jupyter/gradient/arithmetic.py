@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, Select, Unary
+from tc_jupyter.program.integers import all_of
 from tc_jupyter.ranges import SizeExpr, to_expr
 
 
@@ -107,11 +108,6 @@ def _moved(at: Expr, far: SizeExpr) -> Expr:
     return Binary("-" if back else "+", at, to_expr(-far if back else far), DType.INT64)
 
 
-def both(conditions: Sequence[Expr]) -> Expr:
-    """All conditions, in their order."""
-    return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), conditions)
-
-
 def either(conditions: Sequence[Expr]) -> Expr:
     """That one of some conditions holds, in their order."""
     return reduce(lambda a, b: Binary("||", a, b, DType.BOOL), conditions)
@@ -121,7 +117,7 @@ def guarded(conditions: Sequence[Expr], value: Expr) -> Expr:
     """The value where all conditions hold, else 0."""
     if not conditions or is_number(value, 0):
         return value
-    return Select(both(conditions), value, number(0, value.dtype), value.dtype)
+    return Select(all_of(conditions), value, number(0, value.dtype), value.dtype)
 
 
 def cast(value: Expr, dtype: DType) -> Expr:

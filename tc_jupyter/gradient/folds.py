@@ -29,9 +29,10 @@ from tc_jupyter.program import (
     variables,
     with_operands,
 )
+from tc_jupyter.program.integers import all_of
 from tc_jupyter.ranges import to_expr
 
-from .arithmetic import both, cast, compared, number
+from .arithmetic import cast, compared, number
 from .steps import Array, Bounds, Point, Step, root, version
 
 
@@ -109,7 +110,7 @@ def unfolded(statement: Statement, step: Step, box: tuple[Bounds, ...], before: 
         old = Read(version(root(step.target), before), step.left, value.dtype)
         some = [test for each in reduced if (test := each.some) is not None]
         (new,) = function.together((old,), (value,))
-        value = Select(both(some), new, old, new.dtype) if some else new
+        value = Select(all_of(some), new, old, new.dtype) if some else new
     last = replace(step, operator="=", fresh=False, points=tuple(outputs), value=value, conditions=(), unique=False)
     return Unfolded((*steps, last), tuple(arrays))
 
@@ -151,7 +152,7 @@ class _Level:
             before = [Select(later, old, new, old.dtype) for old, new in zip(before, self.nothing, strict=True)]
         found = self.function.together(before, values)
         tests, others = (self.conditions, before) if self.conditions else ((later,), values)
-        found = [Select(both(tests), new, old, new.dtype) for new, old in zip(found, others, strict=True)]
+        found = [Select(all_of(tests), new, old, new.dtype) for new, old in zip(found, others, strict=True)]
         points = (*self.others, self.point)
         left = tuple(IndexVar(each.name) for each in points)
         block = f"{self.point.name}#{root(self.arrays[0].name)}" if len(found) > 1 else ""

@@ -23,10 +23,11 @@ from tc_jupyter.program import (
     variables,
     walk,
 )
+from tc_jupyter.program.integers import all_of
 from tc_jupyter.ranges import nonnegative, to_expr
 
 from . import borders
-from .arithmetic import both, cast, compared, either, number, plus, shifted, times
+from .arithmetic import cast, compared, either, number, plus, shifted, times
 from .draft import Derived, Draft, at_elements
 from .extremes import Found, Ties, at_left, factor_of, found, product_of
 from .fewer_indices import with_fewer_indices
@@ -484,7 +485,7 @@ class _Reverse:
                 points, _ = without_idle(step.points, (*step.left, *step.conditions), zero)
                 value, conditions = zero, step.conditions
                 if conditions and replace(step, conditions=()).is_whole(self.about.arrays[name]):
-                    value = Select(both(conditions), zero, self.element(whole, step.left), zero.dtype)
+                    value = Select(all_of(conditions), zero, self.element(whole, step.left), zero.dtype)
                     conditions = ()
                 self.masked(step, whole, tuple(points), step.left, value, step.unique, conditions)
             else:

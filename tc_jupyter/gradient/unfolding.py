@@ -23,9 +23,10 @@ from tc_jupyter.program import (
     int64,
     rewrite,
 )
+from tc_jupyter.program.integers import all_of
 from tc_jupyter.ranges import IndexRange, Ranges, SizeExpr, constant, from_expr, maximum, reads_what_it_made, to_expr
 
-from .arithmetic import both, cast, either, shifted
+from .arithmetic import cast, either, shifted
 from .folds import Unfolded, unfolded
 from .narrowing import Boxes, narrowed
 from .steps import Array, Point, Step, Steps, refuse, root, version
@@ -248,5 +249,5 @@ def earlier(apart: Sequence[tuple[SizeExpr, int]]) -> Expr:
     zero, found = int64(0), list[Expr]()
     for place, (far, way) in enumerate(apart):
         same = [Binary("==", to_expr(each), zero, DType.BOOL) for each, _ in apart[:place]]
-        found.append(both([*same, Binary("<" if way > 0 else ">", to_expr(far), zero, DType.BOOL)]))
+        found.append(all_of([*same, Binary("<" if way > 0 else ">", to_expr(far), zero, DType.BOOL)]))
     return either(found)

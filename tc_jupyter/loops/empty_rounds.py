@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import assert_never
 
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64, walk
+from tc_jupyter.program.integers import all_of
 
 from .ir import Allocate, Barrier, Block, Check, For, If, Intrinsic, Kernel, Stmt, Store
 from .rewrite import with_blocks, with_body
@@ -34,7 +34,7 @@ def _statement(stmt: Stmt, known: frozenset[Expr]) -> Stmt:
     inside = with_blocks(stmt, lambda block: _tested(block, known.union(needed)))
     if not needed:
         return inside
-    both = reduce(lambda left, right: Binary("&&", left, right, DType.BOOL), needed)
+    both = all_of(needed)
     return If(both, Block((inside,)))
 
 

@@ -397,8 +397,12 @@ class _Nest:
 
     def expr(self, value: SizeExpr, as_one: bool = False) -> Expr:
         """A size expression over symbolic loop variables as an expression over the kernel's loop variables; see `loop_expr`."""
-        counted = {name: index(name) - first for name, first in self.starts.items() if name in value.indices}
-        return rewrite(loop_expr(value.substitute(counted), as_one), self._rename)
+        return rewrite(loop_expr(self._counted(value), as_one), self._rename)
+
+    def _counted(self, value: SizeExpr) -> SizeExpr:
+        """A value where loops along wavefronts count from their first one on, which may depend on those around them."""
+        starts = {name: first for name, first in self.starts.items() if name in value.indices}
+        return value.substitute({name: index(name) - self._counted(first) for name, first in starts.items()})
 
     def _rename(self, expr: Expr) -> Expr | None:
         if isinstance(expr, IndexVar) and expr.name in self.names:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TypeAlias
 
 from tc_jupyter.program import (
@@ -45,7 +44,7 @@ from tc_jupyter.program import (
     points_of,
     walk,
 )
-from tc_jupyter.program.integers import index_names, parts_of_minimum, reads_elements
+from tc_jupyter.program.integers import all_of, index_names, parts_of_minimum, reads_elements
 from tc_jupyter.ranges import IndexBox, SizeExpr, from_expr, interval, nonnegative, to_expr
 
 from .ir import Allocate, Block, Check, For, If, Kernel, Stmt, Store, walk_statements
@@ -584,7 +583,7 @@ def _guarded(guards: Sequence[_Guard], stmt: Stmt) -> Stmt:
 
 
 def _under(tests: Sequence[Expr], stmt: Stmt) -> Stmt:
-    return If(_all(tests), Block((stmt,))) if tests else stmt
+    return If(all_of(tests), Block((stmt,))) if tests else stmt
 
 
 def _with_conditions(store: Store | Block, conditions: Sequence[Expr]) -> Store | Block:
@@ -592,12 +591,8 @@ def _with_conditions(store: Store | Block, conditions: Sequence[Expr]) -> Store 
         return store
     value = store.value
     return replace(
-        store, value=Select(_all(conditions), value, identity_of(store.reduce, value.dtype), value.dtype, value.span)
+        store, value=Select(all_of(conditions), value, identity_of(store.reduce, value.dtype), value.dtype, value.span)
     )
-
-
-def _all(conditions: Sequence[Expr]) -> Expr:
-    return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), conditions)
 
 
 # --- ends of loops ---------------------------------------------------------------------------------------------------

@@ -27,10 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from tc_jupyter.program import Binary, Const, DType, Expr
-from tc_jupyter.program.integers import index_names
+from tc_jupyter.program.integers import all_of, index_names
 from tc_jupyter.schedule import THREAD_AXES
 
 from .ir import Allocate, Barrier, Block, For, If, Intrinsic, Kernel, Stmt, Store, walk_statements
@@ -71,7 +70,7 @@ def _loop(loop: For, bound: _Bound) -> For:
     if not tails:
         return replace(loop, body=_block(loop.body, bound))
     tests = [Binary(">=", rest, Const(length, DType.INT64), DType.BOOL) for rest, length in tails.items()]
-    condition: Expr = reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), tests)
+    condition: Expr = all_of(tests)
     full = _block(_map_block(loop.body, lambda each: _full(each, tails)), bound)
     short = _map_block(loop.body, lambda each: _short(each, tails))
     return replace(loop, body=Block((If(condition, full, short),)))

@@ -7,10 +7,10 @@ Worked example: in `float(N) X`, `X(clamp(i - 1))` reads element `min(max(i - 1,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from .expr import Binary, DType, Expr, Size, int64
 from .extents import difference, sum_of
+from .integers import all_of
 from .scope import TensorInfo
 from .typing import as_compared
 
@@ -54,7 +54,7 @@ def inside(subscripts: Sequence[Expr], boxes: Sequence[tuple[Expr, Expr]]) -> Ex
         for subscript, (first, end) in zip(subscripts, boxes, strict=True)
         for op, sides in (("<=", (first, subscript)), ("<", (subscript, end)))
     ]
-    return reduce(lambda left, right: Binary("&&", left, right, DType.BOOL), tests)
+    return all_of(tests)
 
 
 def _int(op: str, left: Expr, right: Expr) -> Expr:

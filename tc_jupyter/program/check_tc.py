@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
@@ -29,7 +29,7 @@ from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, linear, solutions, sum_of
 from .functions import OF_COMPLEX, TC_FUNCTIONS
 from .inline import Inlined, Passed, cannot_be_called, inline_call
-from .integers import sizes_of
+from .integers import all_of, sizes_of
 from .iterations import index_state, inline_iteration, no_iteration, state_help
 from .left_sides import decided_by_data, largest
 from .nested_calls import NestedCalls, values_of
@@ -3017,7 +3017,7 @@ class _StatementChecker:
         draft.tensors[name] = as_pairs(Tensor(name, dtype, self.rank, "temporary", span=node.target.span))
         part = next(self.free_names("part"))
         if self.filters:  # the temporary has all elements, and those of points that are left out are not used
-            test = reduce(lambda one, other: Binary("&&", one, other, BOOL), self.filters)
+            test = all_of(self.filters)
             value = complexes.chosen(test, value, Const(0.0, dtype.part), node.value.span)
         whole = complexes.by_part(value, part)
         text = self.scope.source.slice(node.span)

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 
-from .expr import Binary, Cast, DType, Expr, Select
-from .integers import index_names
+from .expr import Binary, Cast, Expr, Select
+from .integers import all_of, index_names
 from .points import identity_of, points_of
 
 
@@ -53,7 +53,7 @@ class Product:
         product = product_of(self.factors)
         if not self.tests:
             return product
-        condition = reduce(lambda left, right: Binary("&&", left, right, DType.BOOL), self.tests)
+        condition = all_of(self.tests)
         return Select(condition, product, identity_of(operator, product.dtype), product.dtype)
 
 

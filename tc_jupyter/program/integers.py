@@ -5,7 +5,10 @@ Worked example: `plus(times(IndexVar("i"), int64(1)), int64(0))` is `i`.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, reduce
+
+from tc_jupyter.diagnostics import NO_SPAN, Span
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 
@@ -37,6 +40,17 @@ def conjunction(expr: Expr) -> list[Expr]:
     if isinstance(expr, Binary) and expr.op == "&&":
         return conjunction(expr.left) + conjunction(expr.right)
     return [expr]
+
+
+_CHAIN = 16
+"""Tests in one chain of `&&`."""
+
+
+def all_of(tests: Sequence[Expr], span: Span = NO_SPAN) -> Expr:
+    """One or more tests as one condition: a chain, and a chain of chains for so many that their depth would matter."""
+    while len(tests) > _CHAIN:
+        tests = [all_of(tests[k : k + _CHAIN], span) for k in range(0, len(tests), _CHAIN)]
+    return reduce(lambda left, right: Binary("&&", left, right, DType.BOOL, span), tests)
 
 
 def parts_of_minimum(expr: Expr) -> tuple[Expr, ...]:

@@ -15,7 +15,7 @@ from functools import reduce
 
 from . import bits
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
-from .integers import index_names, reads_elements
+from .integers import all_of, index_names, reads_elements
 from .points import conjuncts, identity_of, points_of
 from .program import Statement
 from .typing import limits_of
@@ -30,7 +30,7 @@ def condition_of(statement: Statement) -> Expr | None:
         Binary("==", subscript, IndexVar(index.name, index.span), DType.BOOL, subscript.span)
         for index, subscript in statement.computed
     ]
-    return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL, statement.span), tests) if tests else None
+    return all_of(tests, statement.span) if tests else None
 
 
 def with_condition(statement: Statement) -> Statement:

@@ -381,7 +381,9 @@ class Elements(Work):
 
     def stored(self, found: Value, context: Context) -> Value:
         """The value as elements of a temporary, which is called as the variable that has the value."""
-        _, context, hint = self.homes.get(id(found), (found, context, "t"))
+        _, home, hint = self.homes.get(id(found), (found, context, "t"))
+        if home.guards == context.guards[: len(home.guards)]:  # else another name got the value where more is asked
+            context = home
         key = (id(found), context.guards)
         if key in self.stored_values:
             return self.stored_values[key][1]

@@ -61,6 +61,10 @@ class Answer(Enum):
     UNKNOWN = "unknown"
 
 
+NESTED = 6
+"""Quotients inside of each other: each takes the library several times as long, and its limit of operations counts none."""
+
+
 class Unknown(Exception):
     """The library is absent, its limit is reached, or an expression is not quasi-affine; `reason` says which."""
 
@@ -190,7 +194,9 @@ class _Builder:
             self.params[name] = len(self.params)
             self.limits[name] = limits
 
-    def _collect(self, e: SizeExpr) -> None:
+    def _collect(self, e: SizeExpr, depth: int = 0) -> None:
+        if depth > NESTED:
+            raise Unknown(f"quotients are nested {depth} deep", True)
         for mono in e.terms:
             atom = mono[0]
             if len(mono) == 1 and isinstance(atom, Name):
@@ -203,10 +209,10 @@ class _Builder:
                 and atom.divisor.is_constant
                 and atom.divisor.offset > 0
             ):
-                self._collect(atom.numerator)
+                self._collect(atom.numerator, depth + 1)
             elif len(mono) == 1 and isinstance(atom, Extremum):
                 for argument in atom.arguments:
-                    self._collect(argument)
+                    self._collect(argument, depth)
             else:
                 self._collect_opaque(mono)
 

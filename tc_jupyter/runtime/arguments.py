@@ -10,6 +10,7 @@ Worked example: `matmul(a, b)` with `a` of shape `(3, 4)` and `b` of shape `(5, 
 from __future__ import annotations
 
 import math
+import numbers
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -493,10 +494,20 @@ def _as_number(value: object) -> Number | None:
         convert = getattr(value, method, None)
         if convert is not None:
             try:
-                return convert()
-            except (TypeError, ValueError, OverflowError):
+                found = convert()
+            except OverflowError:
+                return _TOO_LARGE
+            except (TypeError, ValueError):
                 return None
+            became = (
+                isinstance(found, float) and math.isinf(found) and isinstance(value, numbers.Number) and value != found
+            )
+            return _TOO_LARGE if became else found if isinstance(found, int | float) else None
     return None
+
+
+_TOO_LARGE = 1 << 1100
+"""Stands for a number that no float holds."""
 
 
 def _element(view: ArrayView) -> Scalar:

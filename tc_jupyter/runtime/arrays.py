@@ -15,12 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from operator import attrgetter, methodcaller
+from operator import attrgetter, index, methodcaller
 from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 
+from tc_jupyter.diagnostics.values import shown_value
 from tc_jupyter.program import DType
 
 from .address import numpy_address
@@ -300,11 +301,12 @@ class _Memory:
 
 def _at_address(view: ArrayView, dtype: np.dtype[Any]) -> NDArray:
     kind = dtype if dtype.kind != "V" else np.dtype(np.uint16)  # an extension type has no code of its own
+    stored = kind if view.native else kind.newbyteorder()
     interface: dict[str, object] = {
         "version": 3,
         "shape": view.shape,
         "strides": view.strides,
-        "typestr": kind.str,
+        "typestr": stored.str,
         # NumPy refuses a null address even where no element is read
         "data": (view.address or 64, not view.writable),
     }
@@ -420,7 +422,11 @@ def plain_number(value: Any, floating: bool) -> Any:
     if isinstance(number, np.generic) and number.dtype.kind in "biufc":
         kind: Any = complex if number.dtype.kind == "c" else float
         number = number.item()  # of `longdouble` it is that again
-        number = kind(number) if isinstance(number, np.generic) else number
+        if isinstance(number, np.generic):
+            found = kind(number)
+            if not np.isfinite(found) and np.isfinite(number):
+                return value  # it is too large, which the general path says
+            number = found
     elif number is not value:  # an element of another class
         return value
     # larger integers may be too large for a float, which the general path says
@@ -447,26 +453,41 @@ def _torch_tensor(array: NDArray) -> Any:
 
 def _cuda_interface_view(array: Any, library: Library) -> ArrayView:
     interface = array.__cuda_array_interface__
-    dtype = np.dtype(interface["typestr"])
-    name = str(getattr(array, "dtype", dtype))
-    address, read_only = interface["data"]
-    shape = tuple(interface["shape"])
-    if interface.get("mask") is not None:
+    try:
+        dtype = np.dtype(interface["typestr"])
+        address, read_only = interface["data"]
+        shape = tuple(map(index, interface["shape"]))
+        strides = tuple(map(index, interface.get("strides") or row_major(shape, dtype.itemsize)))
+        masked, start = interface.get("mask") is not None, int(address or 0)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _unreadable(array, "its `__cuda_array_interface__` is none", error) from error
+    if len(strides) != len(shape) or any(not 0 <= extent < 1 << 63 for extent in shape):
+        raise _unreadable(array, "its `__cuda_array_interface__` is none", f"the shape {shown_value(shape)}")
+    if not dtype.isnative:
+        raise ArgumentProblem(
+            "device", "an array on a GPU whose bytes are in the order of other machines", "convert it"
+        )
+    if masked:
         raise ArgumentProblem("device", "a masked array", "masks are not known here")
-    strides = interface.get("strides") or row_major(shape, dtype.itemsize)
+    name = str(getattr(array, "dtype", dtype))
     device = getattr(getattr(array, "device", None), "id", 0)
     return ArrayView(
-        int(address or 0),
+        start,
         shape,
-        tuple(strides),
+        strides,
         dtype_named(name) if dtype.kind == "V" else dtype_of(dtype),
         name,
         f"cuda:{device}",
         not read_only,
         array,
         library,
-        dtype.isnative,
     )
+
+
+def _unreadable(array: object, why: str, error: object) -> ArgumentProblem:
+    """What is wrong with an object that says that it is an array."""
+    kind, said = type(array).__name__[:60], str(error)[:200]
+    return ArgumentProblem("device", f"a `{kind}` that cannot be read: {why} ({said})", "pass a NumPy array")
 
 
 def _cupy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
@@ -547,13 +568,12 @@ def _standard_view(array: Any) -> ArrayView:
 
 
 def _foreign_numpy(array: Any) -> NDArray:
-    kind = type(array).__name__
     try:
         if hasattr(array, "__array_interface__"):
             return np.asarray(array)
         return np.from_dlpack(array)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise ArgumentProblem("device", f"a `{kind}` that NumPy cannot read ({error})", "pass a NumPy array") from error
+    except (BufferError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise _unreadable(array, "NumPy does not take it", error) from error
 
 
 def _standard_library(kind: type) -> Library:

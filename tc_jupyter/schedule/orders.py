@@ -55,13 +55,19 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
         ]
         return (own[0], "a copy would be made before what it copies") if own else None
     if primitive == "cache_write":
-        named = [stage for stage in named if not stage.statement.block or stage.statement.self_reads]
+        named = [stage for stage in named if not stage.statement.block or _is_read_in_block(graph, stage)]
     if primitive == "compute_inline":
         named = [stage for stage in named if not _is_of_one_step(graph, stage)]
     if primitive == "compute_root":
         named = [stage for stage in named if stage.statement.block and stage.attach.kind == "with"]
     ordered = next((stage for stage in named if stage.statement.order), None)
     return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
+
+
+def _is_read_in_block(graph: StageGraph, stage: Stage) -> bool:
+    """Whether a statement of the block that makes a tensor reads it."""
+    block = stage.statement.block
+    return any(each.statement.block == block and stage.target in graph.reads(each) for each in graph.stages)
 
 
 def _is_of_one_step(graph: StageGraph, stage: Stage) -> bool:
@@ -199,10 +205,14 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
     if bound is not None:
         said = f"`{stage.name}[{bound}]` is inside of steps, after which the blocks of a GPU do not wait for each other"
         return Problem(codes.ILLEGAL_ORDER, said, "bind it to threads, or loops around the steps to blocks")
-    if _is_as_written(stage):
+    reader = _reader_inside(graph, stage)
+    if _is_as_written(stage, set() if reader else _free(stage)):
         return None
     message = f"the loops of `{stage.name}` do not keep its order"
     help = "loops along other indices may run in any order"
+    if reader is not None:
+        said = f"{message}: `{reader}`, which is computed in them, reads what steps before have made"
+        return Problem(codes.ILLEGAL_ORDER, said, "leave the loops of the order outermost")
     if stage.statement.block:
         return Problem(codes.ILLEGAL_ORDER, f"{message}: the statements of a block are done step by step", help)
     try:
@@ -211,6 +221,12 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
         said = f"{message}: it cannot be excluded that an element is read before it is made ({unknown.reason})"
         return Problem(codes.ILLEGAL_ORDER, said, help)
     return None if witness is None else Problem(codes.ILLEGAL_ORDER, f"{message}: {witness.text()}", help, witness)
+
+
+def _reader_inside(graph: StageGraph, stage: Stage) -> str | None:
+    """A stage in the loops of one with an order that reads what this one has made before."""
+    inner = (each for each in graph.stages if each is not stage and graph.runs_in(each.name) == stage.name)
+    return next((each.name for each in inner if stage.target in graph.reads(each)), None)
 
 
 def _on_grid_in_steps(stage: Stage) -> str | None:
@@ -254,9 +270,12 @@ def _in_time(stage: Stage) -> list[str]:
     return [*blocks, *around, *threads, *inside]
 
 
-def _is_as_written(stage: Stage) -> bool:
-    """Whether the loops that matter are those of the order, one after the other and outermost, or parts of them in place."""
-    free = _free(stage)
+def _is_as_written(stage: Stage, free: set[str]) -> bool:
+    """Whether the loops that matter are those of the order, one after the other and outermost, or parts of them in place.
+
+    Args:
+        free: axes that do not matter.
+    """
     loops = [name for name, _ in stage.statement.order if name not in free]
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.parent in loops:

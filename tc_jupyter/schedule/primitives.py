@@ -1761,6 +1761,9 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     _not_tensorized(graph, old, "rfactor")
     _free(graph, old, axis, "rfactor")
     statement = old.statement
+    if statement.operator == "=":
+        message = f"`{axis}` is not a reduction axis of `{stage}`: its points give elements, which nothing combines"
+        raise refuse(graph, codes.UNKNOWN_AXIS, old, message, "`rfactor` is for sums, extremes and the like")
     if statement.combine is not None and statement.identity is None:
         message = f"the function that `{stage}` folds with has no identity"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "reduce with `+ * min max`")

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.program import (
@@ -38,7 +37,7 @@ from tc_jupyter.program import (
     int64,
     rebuild,
 )
-from tc_jupyter.program.integers import has_read, index_names
+from tc_jupyter.program.integers import all_of, has_read, index_names
 from tc_jupyter.program.typing import cast
 from tc_jupyter.ranges import (
     Box,
@@ -511,7 +510,7 @@ class _Step:
             return None
         if not rest:
             return self.expr(node.then)
-        test = reduce(lambda left, right: Binary("&&", left, right, DType.BOOL), rest)
+        test = all_of(rest)
         return self.expr(replace(node, condition=test))
 
     def _holds(self, test: Expr) -> bool:

@@ -355,3 +355,10 @@ def test_random_chunks_are_what_they_should_be():
     assert (7,) in drawn
     assert any(0 in each for each in drawn)
     assert len(as_tuple(drawn)) == 1
+
+
+def test_a_tensor_of_pytorch_beside_chunks():
+    torch = pytest.importorskip("torch")
+    f = tc.compile("def f(float(N) X, float(M) Z) -> (O) { O(i,j) = X(i) * Z(j) }", target="cpu").f
+    found = f(da.ones(4, dtype=np.float32, chunks=2), torch.arange(3.0))
+    np.testing.assert_array_equal(found.compute(), np.tile(np.arange(3), (4, 1)))

@@ -187,6 +187,12 @@ def test_functions_of_integers(dtype):
 
 
 @needs_compiler
+def test_comparisons_that_differ():
+    text = "def f(bool(N) B, float(N) X) -> (T) { T(i) = (X(i) > 1) ^^ B(i) }"
+    same(run(text, {"B": np.array([True, True, False]), "X": np.array([0, 2, 2], np.float32)}, {"N": 3}))
+
+
+@needs_compiler
 def test_a_number_of_a_half_type():
     text = "def f(bfloat16(N) X, bfloat16 a) -> (Y, Z) { Y(i) = X(i) * a  Z(i) = i == 1 ? a : X(i) where i in 0:N }"
     function = plain_c(tc.analyze(text).functions["f"])

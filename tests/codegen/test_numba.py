@@ -275,3 +275,10 @@ def test_numba_computes_the_same():
         T(m) = exp(X(I(m)) + X(max(m, 1) - 1))  Y(m) = T(m) + pow(uniform(7, m), I(m))  s +=! T(m)
     }"""
     assert run(text, X=np.arange(5, dtype=np.float32), I=np.array([4, 0, 2], np.int32)) is not None
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint64"])
+def test_the_sign_of_an_unsigned_integer(dtype):
+    """The `np.sign` of Numba 0.68 gives the integer itself."""
+    source = tc.compile(f"def f({dtype}(N) A) -> (Y) {{ Y(i) = sign(A(i)) }}").f.source("numba")
+    assert f"np.{dtype}(A[i] > 0)" in source

@@ -276,6 +276,22 @@ def test_results_without_points_are_inside(tmp_path):
             own["f"](*map(floats, shapes), few)
 
 
+NUMBERS_BEHIND = """
+def new(int32(N) K, float(N) X, int32 G) -> (int64(G) P) { P(K(i)) argmax=! X(i) }
+def Function(float(N) X, int32 G) -> (int64(G) P) { P(i % G) argmax=! X(i) }
+def zz(float(N) delete) -> (Y) { Y(i) = 2 * delete(i) }
+"""
+
+
+@needs_compiler
+def test_extents_that_later_arguments_say_and_words_of_other_languages(tmp_path):
+    functions = tc.compile(NUMBERS_BEHIND, target="cpu", allow=("TC322",))
+    tc.export(list(functions.values()), tmp_path, name="kk", wheel=True)
+    assert " new_(" in (tmp_path / "kk.h").read_text()  # which is a keyword of C++
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as made:
+        assert "zz = _Function(" in made.read("kk/__init__.py").decode()
+
+
 @needs_compiler
 def test_arguments_that_c_cannot_take_are_refused(tmp_path):
     text = "def moved(float(N) X, int32 s, int8 t) -> (Y) { Y(i) = X(i + s) * t where i in 0:N - 4 }"

@@ -155,6 +155,13 @@ def test_the_derivative_by_a_complex_number_is_that_of_jax(module):
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
+def test_the_derivative_by_a_complex_number_without_dimensions():
+    f = tc.compile("def f(complex128(N) Z, complex128 a) -> (Y) { Y(i) = Z(i) * a * a }", target="cpu").f
+    z, a = jnp.arange(4) + 1j, 2 + 1j
+    found = jax.grad(lambda a: jnp.sum(jnp.real(f(z, a))))(a)
+    np.testing.assert_allclose(found, jax.grad(lambda a: jnp.sum(jnp.real(z * a * a)))(a))
+
+
 def test_many_calls_with_rows_of_their_own(module):
     """Ranges that differ from call to call have no common index: one call after the other."""
     x, ends = numbers(2, 4), jnp.asarray([[0, 1, 4], [0, 3, 4]], jnp.int32)

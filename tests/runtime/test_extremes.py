@@ -6,12 +6,12 @@ import types
 
 import numpy as np
 import pytest
-from tests.runtime.test_call_recipe_gpu import GpuOfTheHost, on_gpu
 
 from tc_jupyter.program import DType
 from tc_jupyter.runtime import cuda, extremes, nvrtc
 from tc_jupyter.runtime.arrays import view_of
 from tc_jupyter.simulator import GlobalArray, simulate
+from tests.runtime.test_call_recipe_gpu import GpuOfTheHost, on_gpu
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 

@@ -85,6 +85,21 @@ def test_they_compute_what_the_interpreter_computes(name):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("few", range(1, 6))
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "M(n) max=! X(n,d)  E(n,d) = exp(X(n,d) - M(n))  S(n) +=! E(n,d)  Y(n,d) = E(n,d) / S(n)",
+        "M(n) +=! X(n,d)  E(n,d) = X(n,D-1-d) * M(n)  F(n,d) = E(n,D-1-d) + 1  S(n) +=! E(n,d) * F(n,d)  Y(n,d) = F(n,d) / S(n)",
+    ],
+    ids=["softmax", "turned"],
+)
+def test_rows_of_few_values_in_whose_loop_a_sum_is_made(statements, few):
+    text = f"def f(float(N,D) X) -> (Y) {{ {statements} }}"
+    rows = np.random.default_rng(few).uniform(0.1, 1, (50, few)).astype(np.float32)
+    np.testing.assert_allclose(function(text)(rows), function(text, "interpreter")(rows), rtol=1e-5)
+
+
 def test_the_derivative_of_a_chain_is_one_kernel():
     text = "def f(float(N) A, float(N) B) -> (R) {" + "".join(
         f"  P{k + 1}(i) = {p} * {p} - {q} * {q} + A(i)  Q{k + 1}(i) = 2 * {p} * {q} + B(i)"

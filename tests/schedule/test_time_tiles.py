@@ -134,3 +134,24 @@ def test_steps_of_blocks(text):
         for size, steps in itertools.product((1, 2, 9), range(2, 9)):
             given = numbers.random(size, np.float32), numbers.random((steps, size), np.float32)
             np.testing.assert_allclose(tiled(*given), f.with_schedule(f.schedule())(*given), rtol=1e-5)
+
+
+def test_steps_stay_around_their_tiles():
+    """What is computed in the loops of a tile reads what the steps before have made."""
+    f = tc.compile("""def g(int32(M) U) -> (V) { V(i) = (U(clamp(i - 1)) + U(i)) % 1001 where i in 0:M }
+        def f(int32(M) U) -> (W) { W = g^5(U) }""").f
+    tiled = f.schedule().time_tile("g.V", 2, 4)
+    given = np.arange(17, dtype=np.int32)
+    for order in itertools.permutations(tiled.leaves("g.V")):
+        if order[0] == "step":
+            np.testing.assert_array_equal(f.with_schedule(tiled.reorder("g.V", *order))(given), f(given))
+        else:
+            with pytest.raises(tc.CompileError, match="TC407"):
+                tiled.reorder("g.V", *order)
+
+
+def test_a_state_that_its_block_reads_is_not_copied_afterwards():
+    f = tc.compile("""def f(int32(M,N) X) -> (h) { along t in 0:M {
+        R(o) = (h(t-1, wrap(o+1)) else 0) + X(t, o) where o in 0:N  h(t, o) = R(o) % 17 } }""").f
+    with pytest.raises(tc.CompileError, match="TC407"):
+        f.schedule().cache_write("h")

@@ -79,3 +79,24 @@ def test_the_threads_of_a_gpu_wait_for_each_other(count):
             for seed in range(count)
         ]
     )
+
+
+NESTED = {
+    "a tile, and a row of tiles": lambda s: (
+        s.split("Y", "j", 4).skew("Y", "j.outer", "j.inner").skew("Y", "i", "j.outer.j.inner.front")
+    ),
+    "places on a front": lambda s: (
+        s.skew("Y", "i", "j")
+        .split("Y", "i.place", 3)
+        .skew("Y", "i.place.outer", "i.place.inner")
+        .skew("Y", "i.j.front", "i.place.outer.i.place.inner.front")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_fronts_of_fronts_have_all_points(name):
+    f = tc.compile("def f(int32(M,N) X) -> (Y) { Y(i,j) = 2*X(i,j) }").f
+    for shape in ((33, 19), (1, 1), (5, 8), (7, 3)):
+        x = np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
+        np.testing.assert_array_equal(f.with_schedule(NESTED[name](f.schedule()))(x), 2 * x)

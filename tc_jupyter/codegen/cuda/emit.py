@@ -28,7 +28,6 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from math import lcm, prod
 from typing import assert_never
 
@@ -51,7 +50,7 @@ from tc_jupyter.loops import (
     walk_statements,
 )
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
-from tc_jupyter.program.integers import conjunction, index_names, reads_elements
+from tc_jupyter.program.integers import all_of, conjunction, index_names, reads_elements
 from tc_jupyter.schedule import STATIC_SHARED_BYTES, Target
 
 from .accumulators import in_registers
@@ -493,7 +492,7 @@ class _Emitter:
         if not needed:
             self._block(stmt.then, guards)
             return
-        stmt = replace(stmt, condition=reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), needed))
+        stmt = replace(stmt, condition=all_of(needed))
         copy = _guarded_copy(stmt)
         if copy is not None:
             with self._braces(""):

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TypeVar
 
 from tc_jupyter.loops import (
@@ -60,7 +59,7 @@ from tc_jupyter.program import (
     variables,
     walk,
 )
-from tc_jupyter.program.integers import index_names, times
+from tc_jupyter.program.integers import all_of, index_names, times
 
 from .launch import Range, bounds, loop_range
 from .primitives import fragment_depth
@@ -434,7 +433,7 @@ class _Rewriter:
                 tests.append(Binary("<", here, loop.extent, DType.BOOL))
         inside = self.indexed(block_with_expressions(body, variables(values)))
         if tests:
-            condition = reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), tests)
+            condition = all_of(tests)
             inside = Block((If(condition, inside),))
         columns = replace(column, extent=int64(COLUMNS), kind="fragment.column", body=inside)
         result: Stmt = replace(row, extent=int64(ROWS), kind="fragment.row", body=Block((columns,)))

@@ -22,13 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store, expressions, sub_blocks, walk_statements
 from tc_jupyter.loops.rewrite import block_with_expressions, substitute, with_blocks, with_body
 from tc_jupyter.loops.simplify import first_rule
 from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite, walk
-from tc_jupyter.program.integers import conjunction, has_read
+from tc_jupyter.program.integers import all_of, conjunction, has_read
 from tc_jupyter.ranges import (
     SizeExpr,
     constant,
@@ -140,7 +139,7 @@ class _Tiles:
         if not left:
             return list(body.body)
         conditions = [Binary(">=", to_expr(each), int64(0), DType.BOOL) for each in left]
-        both = reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), conditions)
+        both = all_of(conditions)
         return [If(both, body, Block(tuple(tile)))]
 
     def without_copies(self, tile: Block, own: frozenset[str]) -> Block:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from functools import reduce
 from typing import assert_never
 
 from tc_jupyter.loops import is_cheap
@@ -35,7 +34,7 @@ from tc_jupyter.program import (
     on_data,
     walk,
 )
-from tc_jupyter.program.integers import conjunction, has_read, maximum, minimum, plus, reads_elements
+from tc_jupyter.program.integers import all_of, conjunction, has_read, maximum, minimum, plus, reads_elements
 from tc_jupyter.schedule import tuning
 
 from . import arith
@@ -363,7 +362,7 @@ class Values(Counters, ABC):
         if self.vector is None:
             return condition
         left = [each for each in conjunction(condition) if not self.all_lanes_pass(each)]
-        return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), left) if left else Const(True, DType.BOOL)
+        return all_of(left) if left else Const(True, DType.BOOL)
 
     def all_lanes_pass(self, test: Expr) -> bool:
         """Whether lanes at neighbouring positions all pass a comparison, as far as sums of sizes tell."""

@@ -16,11 +16,11 @@ Measured with AVX-512, one thread: the derivative of maxima of 2 x 2 in 8 x 64 x
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 
 from tc_jupyter.loops import Block, For, If, Stmt
 from tc_jupyter.loops.rewrite import substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, int64
+from tc_jupyter.program.integers import all_of
 from tc_jupyter.schedule import tuning
 
 from .full_tiles import SHORT
@@ -45,8 +45,8 @@ def _whole_pixels(stmt: Stmt) -> Stmt:
         inner = replace(vectors, extent=extent)
         return Block((replace(residues, extent=int64(count), body=Block((inner,))),))
 
-    full = _all([*every, *(_same(length, int64(lanes)) for length in lengths)])
-    even = _all([*every, *(_same(length, lengths[-1]) for length in lengths[:-1])])
+    full = all_of([*every, *(_same(length, int64(lanes)) for length in lengths)])
+    even = all_of([*every, *(_same(length, lengths[-1]) for length in lengths[:-1])])
     some = If(Binary(">", lengths[-1], int64(0), DType.BOOL), of_length(lengths[-1]))
     rest = If(even, Block((some,), SHORT), Block((stmt,), SHORT))
     return If(full, of_length(int64(lanes)), Block((rest,), SHORT))
@@ -67,7 +67,3 @@ def _vectors(stmt: Stmt) -> tuple[For, For, int, int] | None:
 
 def _same(left: Expr, right: Expr) -> Expr:
     return Binary("==", left, right, DType.BOOL)
-
-
-def _all(tests: list[Expr]) -> Expr:
-    return reduce(lambda left, right: Binary("&&", left, right, DType.BOOL), tests)

@@ -36,6 +36,10 @@ _WORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true false main
 NULL NAN INFINITY errno unix linux alloca
+alignas alignof and and_eq bitand bitor catch class compl concept consteval constexpr constinit const_cast co_await co_return
+co_yield decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr operator or or_eq
+private protected public reinterpret_cast requires static_assert static_cast template this throw try typeid typename using virtual
+xor xor_eq
 fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal isless islessequal islessgreater isunordered
 
 abort abs atexit atof atoi atol atoll bsearch calloc div exit free getenv labs ldiv llabs lldiv malloc mblen mbstowcs mbtowc
@@ -55,7 +59,7 @@ nearbyint nextafter nexttoward pow pow10 remainder remquo rint round scalb scalb
 tanh tgamma trunc y0 y1 yn
 """
 _RESERVED = frozenset(_WORDS.split()) | {name + suffix for name in _MATHEMATICS.split() for suffix in ("", "f", "l")}
-"""Keywords and macros, and the functions of the C library, which a def of that name would replace in the whole program."""
+"""Keywords, also of C++, macros, and functions of the C library, which a def of that name would replace everywhere."""
 _SUFFIXES = "|".join(("t", "f", "d", *(dtype.value for dtype in DType)))
 _PREFIXES = "HUGE|FLT|DBL|LDBL|U?INT[A-Z0-9]*|CHAR|SCHAR|UCHAR|U?SHRT|U?LONG|U?LLONG|M|FP|SIZE|PTRDIFF|EXIT|RAND"
 _TAKEN = re.compile(rf"\w+_(?:{_SUFFIXES})|(?:{_PREFIXES})_[A-Z0-9_]+")
@@ -110,7 +114,7 @@ def emit_check(name: str, kernel: Kernel, natural: Iterable[str]) -> CCheck:
         natural: sizes that are never negative.
     """
     scalars = [Buffer(each, dtype, (), role="input") for each, dtype in kernel.scalars]
-    return _Printer(Names(), (kernel,), (*kernel.buffers, *scalars), {}).check(name, natural)
+    return _Printer(Names(), (kernel,), (*scalars, *kernel.buffers), {}).check(name, natural)  # which extents may name
 
 
 class Names(PlainNames):

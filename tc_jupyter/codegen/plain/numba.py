@@ -389,6 +389,8 @@ class _Printer(Printer):
         (argument,) = call.arguments
         if call.function == "popcount":
             return self.helped("popcount", dtype, (argument,))
+        if call.function == "sign" and not argument.dtype.is_signed:  # of unsigned ones Numba's `np.sign` is the number
+            return f"{self.type_of(call.dtype)}({self.expr(argument, self.level['>'] + 1)} > 0)", _PRIMARY
         if call.function in ("isnan", "isinf", "isfinite", "sign"):
             return f"np.{call.function}({self.expr(argument)})", _PRIMARY
         if call.function == "abs" and dtype.is_signed:

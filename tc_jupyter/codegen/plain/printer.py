@@ -230,8 +230,9 @@ class Printer(ABC):
         return f"{left} {self.words.get(op, op)} {self.operand(expr.right, own + 1, op)}", own
 
     def operand(self, expr: Expr, level: int, op: str) -> str:
-        """Brackets around `&&` within `||` are for the reader; compilers of C ask for them."""
-        mixed = op == "||" and isinstance(expr, Binary) and expr.op == "&&"
+        """Brackets around `&&` within `||`, and compared comparisons, are for the reader; compilers of C ask for them."""
+        inner = expr.op if isinstance(expr, Binary) else ""
+        mixed = (op, inner) == ("||", "&&") or (op in COMPARISONS and inner in COMPARISONS)
         return self.expr(expr, self.primary if mixed else level)
 
     @abstractmethod

@@ -18,6 +18,7 @@ from tc_jupyter.codegen.plain import CCheck, Names
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import Block, Buffer, Check
 from tc_jupyter.program import Binary, Cast, Const, Expr, IndexVar, Read, Size, Unary, int64, rewrite, walk
+from tc_jupyter.program.integers import reads_elements
 from tc_jupyter.ranges import Access, IndexRange, PointCheck, borders, to_expr
 from tc_jupyter.ranges.data import UniqueCheck, depends_on_data, point_check
 from tc_jupyter.ranges.magnitudes import Magnitudes
@@ -451,7 +452,8 @@ class Calls:
         return point_check(self.program.statement(statement), self.found.ranges, access, dimension)
 
     def searched(self, name: str, points: PointCheck) -> list[str]:
-        """A function that says whether an access leaves its tensor at a point."""
+        """A function that says whether an access leaves its tensor at a point; what is not looked at here may hold anywhere."""
+        points = replace(points, guards=tuple(each for each in points.guards if not reads_elements(each[0])))
         check = self.looks.printed(f"{self.name}_{name}_points", self.looks.loops(points, 0))
         self.helpers |= dict.fromkeys(check.helpers)
         passed = ["errors", *(self.scalar(each.name) for each in check.parameters)]

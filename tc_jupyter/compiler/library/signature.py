@@ -25,14 +25,8 @@ ELEMENTS = {
 """The type of an element in the header."""
 
 
-_TAKEN = """
-options call c code over level run copies empty done memory threads total slots small
-alignas alignof and and_eq bitand bitor catch class compl concept consteval constexpr constinit const_cast co_await co_return
-co_yield decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr operator or or_eq
-private protected public reinterpret_cast requires static_assert static_cast template this throw try typeid typename using virtual
-xor xor_eq
-"""
-"""Names that are no parameters: those of the functions below, and keywords of C++."""
+_TAKEN = "options call c code over level run copies empty done memory threads total slots small"
+"""Names that are no parameters: those of the functions below."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,12 @@ from .signature import Parameter, Signature
 
 _MODULE = '''"""Functions exported by tc_jupyter; they take and give NumPy arrays."""
 
-from pathlib import Path
+from pathlib import Path as _Path
 
-from ._caller import Function, load
+from ._caller import Function as _Function
+from ._caller import load as _load
 
-_LIBRARY = load(str(Path(__file__).with_name("lib{name}.so")))
+_LIBRARY = _load(str(_Path(__file__).with_name("lib{name}.so")))
 {functions}
 __all__ = [{names}]
 '''
@@ -76,7 +77,7 @@ def _function(definition: Definition, signature: Signature) -> str:
     inputs, results = (tuple(map(_kind, each)) for each in (signature.inputs, signature.results))
     rest = f"{inputs!r}, {results!r}, {definition.accumulates}, {definition.text!r}"
     name = python_name(signature.written)
-    return f"{name} = Function(_LIBRARY, {name!r}, {signature.name!r}, {rest})\n"
+    return f"{name} = _Function(_LIBRARY, {name!r}, {signature.name!r}, {rest})\n"
 
 
 def _kind(each: Parameter) -> tuple[str, str, int]:

@@ -142,7 +142,8 @@ def _elements_of(schedule: Schedule, name: str, target: Target, facts: Facts) ->
     """The elements of a stage at root that gives each of them its value, or its few values, once; `None` for other stages."""
     graph, stage = schedule.graph, schedule.graph.stage(name)
     statement = stage.statement
-    free = stage.attach.kind == "root" and not stage.relations and not stage.annotations
+    hosts = any(each.attach.stage == name for each in graph.stages)
+    free = stage.attach.kind == "root" and not hosts and not stage.relations and not stage.annotations
     plain = statement.operator == "=" and not (
         statement.order or statement.block or statement.left or statement.filters
     )
