@@ -17,6 +17,7 @@ from .lengths import Place, count, length
 from .library_names import (
     CONSTANTS,
     FUNCTION_WORDS,
+    FUNCTIONS_HERE,
     FUNCTIONS_OF_TYPES,
     INSTEAD,
     LIMITS,
@@ -26,11 +27,15 @@ from .library_names import (
     REDUCING,
     RENAMED,
     RUNNING,
+    SORTING,
+    TC_TYPES,
     TYPES,
     WORD_OPERATORS,
     WORDS_OF_TYPES,
     c_type,
+    is_known,
     limit,
+    plain_name,
     reducing,
 )
 from .mended import mended
@@ -678,6 +683,11 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             last = i + 2
         elif token.text in MODULES and last > i and tokens[last].text == "newaxis":
             kept.append(Token("NAME", "newaxis", token.start, tokens[last].end, token.first))  # told with the slices
+        elif token.text in MODULES and [each.type for each in tokens[last + 1 : last + 4]] == ["DOT", "REDUCE", "LPAR"]:
+            kept.append(_no_function(tokens[i : last + 3], diagnostics))
+            last += 2
+        elif token.text in MODULES and last > i and _is_nothing(tokens, last, known):
+            kept.append(_no_function(tokens[i : last + 1], diagnostics))
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
             of_two = tokens[last].type == "MINMAX" and _takes_several(tokens, last + 1)  # `std::max(a, b)`
@@ -692,6 +702,29 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             kept += tokens[i : last + 1]
         i = last + 1
     return kept
+
+
+def _is_nothing(tokens: list[Token], place: int, known: set[str]) -> bool:
+    """Whether a word that is called names a function that neither the language nor the cell has, under any name."""
+    word, follows = tokens[place], [token.type for token in tokens[place + 1 : place + 2]]
+    defs = {after.text for one, after in pairwise(tokens) if one.type in ("DEF", "REDUCE", "SCALAR")}
+    meant = (FUNCTIONS_HERE, KEYWORDS, SORTING, OF_MODULES, CONSTANTS, TC_TYPES, known, defs)
+    has_meaning = is_known(word.text) or any(word.text in names for names in meant)
+    return follows == ["LPAR"] and not has_meaning and plain_name(word.text, FUNCTIONS_HERE) is None
+
+
+_UFUNCS = {"multiply": "*=!", "maximum": "max=!", "minimum": "min=!", "logical_and": "all=!", "logical_or": "any=!"}
+
+
+def _no_function(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
+    """The token that stands for `np.linalg.inv` and `np.add.reduce`, after a message."""
+    name, place = "".join(token.text for token in tokens), Span(tokens[0].start, tokens[-1].end)
+    help = "write what it computes as statements, or compute it in Python and pass the result"
+    if tokens[-1].type == "REDUCE":
+        operator = _UFUNCS.get(tokens[-3].text, "+=!")
+        help = f"an operator reduces over the indices that stand only on the right, as in `Y(j) {operator} X(i, j)`"
+    diagnostics.append(Diagnostic(codes.UNKNOWN_NAME, place, f"there is no `{name}` here", help=help))
+    return Token("ERROR", name, place.start, place.end, tokens[0].first)
 
 
 def _takes_several(tokens: list[Token], opening: int) -> bool:
@@ -801,9 +834,14 @@ def _is_word(token: Token) -> bool:
     return token.type in _NAMES or (token.type == "NUMBER" and token.text.isalpha())
 
 
+_OF_C_AND_PYTHON = ("std", "math")
+
+
 def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens that stand for `np.name`; `called`: it is called, and the cell gives nothing that name."""
-    if called and (reducing(name.text) is not None or name.text in INSTEAD):
+    if called and name.text == "round" and module.text not in _OF_C_AND_PYTHON:
+        return [Token("NAME", "np.round", module.start, name.end, module.first)]  # halves to the even number
+    if called and (reducing(name.text) is not None or name.text in INSTEAD or name.text in SORTING):
         return [Token("NAME", name.text, module.start, name.end, module.first)]
     number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text) or OF_MODULES.get(name.text)
     text = number or RENAMED.get(name.text, name.text)
