@@ -103,13 +103,13 @@ def _by_macro(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]
         start = bisect_left(starts, item.span.end) if item.message == MACRO else len(tokens)
         four = tokens[start : start + 4]
         operator = _OF_MACROS.get(four[1].text) if len(four) == 4 else None
+        if operator is None or [token.type for token in (four[0], *four[2:])] != ["LPAR", "RPAR", "NAME"]:
+            continue
         end = start + 4
         if end < len(tokens) and tokens[end].type == "LSQB":
             end = pairs.get(end, end) + 1
         sign = [token.text for token in tokens[end : end + 2]]
         last = end + 1 if sign == [":", "="] else end
-        if [token.type for token in four] != ["LPAR", four[1].type, "RPAR", "NAME"] or operator is None:
-            continue
         if last >= len(tokens) or tokens[last].type != "ASSIGN":
             continue
         own = Edit(Span(tokens[end].start, tokens[last].end), operator)
