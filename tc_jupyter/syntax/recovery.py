@@ -246,6 +246,21 @@ def extents(header: list[Token]) -> dict[tuple[str, int], str]:
     return found
 
 
+_OF_ARRAYS = frozenset({"axis", "dim", "keepdims", "keepdim", "einsum", "len", "shape", "matmul"})
+
+
+def without_elements(body: list[Token]) -> set[str]:
+    """The names that a body uses as whole arrays: `x.shape`, `sum(x, axis=0)`, `len(x)`."""
+    found = {one.text for one, other in pairwise(body) if one.type == "NAME" and other.type in ("DOT", "DIMENSION")}
+    for opening, closing in closers(body).items():
+        inside = body[opening + 1 : closing]
+        if not opening or len(inside) > _MOST_IN_HEAD:
+            continue
+        if body[opening - 1].text in _OF_ARRAYS or any(token.text in _OF_ARRAYS for token in inside):
+            found |= {token.text for token in inside if token.type == "NAME"}
+    return found
+
+
 @dataclass(slots=True)
 class BlockTokens:
     """The tokens of `along t in 0:T { ... }`: its head, and its body without braces, cut as that of a def.
