@@ -10,6 +10,7 @@ Worked example: `A(i) = X(i) B(i) = X(i)` is cut before `B`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 

@@ -704,6 +704,7 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
     kept: list[Token] = []
     called = {one.text for one, other in pairwise(tokens) if other.type == "LPAR"}
     known = _known(tokens)
+    named = known | {after.text for one, after in pairwise(tokens) if one.type in ("DEF", "REDUCE")}
     i = 0
     while i < len(tokens):
         token, last = tokens[i], i
@@ -717,7 +718,7 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
         elif token.text in MODULES and [each.type for each in tokens[last + 1 : last + 4]] == ["DOT", "REDUCE", "LPAR"]:
             kept.append(_no_function(tokens[i : last + 3], diagnostics))
             last += 2
-        elif token.text in MODULES and last > i and _is_nothing(tokens, last, known):
+        elif token.text in MODULES and last > i and _is_nothing(tokens, last, named):
             kept.append(_no_function(tokens[i : last + 1], diagnostics))
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
@@ -741,8 +742,7 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
 def _is_nothing(tokens: list[Token], place: int, known: set[str]) -> bool:
     """Whether a word that is called names a function that neither the language nor the cell has, under any name."""
     word, follows = tokens[place], [token.type for token in tokens[place + 1 : place + 2]]
-    defs = {after.text for one, after in pairwise(tokens) if one.type in ("DEF", "REDUCE", "SCALAR")}
-    meant = (FUNCTIONS_HERE, KEYWORDS, SORTING, OF_MODULES, CONSTANTS, TC_TYPES, known, defs)
+    meant = (FUNCTIONS_HERE, KEYWORDS, SORTING, OF_MODULES, CONSTANTS, TC_TYPES, known)
     has_meaning = is_known(word.text) or any(word.text in names for names in meant)
     return follows == ["LPAR"] and not has_meaning and plain_name(word.text, FUNCTIONS_HERE) is None
 
