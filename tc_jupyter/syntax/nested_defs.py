@@ -50,16 +50,19 @@ def _ends(tokens: list[Token], defs: list[int]) -> dict[int, int]:
 
 def _told(tokens: list[Token], outer: int, start: int, end: int, source: SourceText, has_defs: bool) -> Diagnostic:
     """The message about a def inside of another one; the fix of one that has none itself writes it before that."""
-    begin, last = tokens[start].start, tokens[end].end
-    line = source.text.rfind("\n", 0, begin) + 1
-    indent = source.text[line:begin]
-    is_alone = not indent.strip() and source.text[last : last + 1] == "\n"
-    place = Span(line, last + 1) if is_alone else Span(begin, last)
-    text = textwrap.dedent(("" if indent.strip() else indent) + source.text[begin:last])
-    at = tokens[outer].start
-    fix = None if has_defs else Fix("write it before this one", (Edit(Span(at, at), f"{text}\n"), Edit(place, "")))
+    fix = None if has_defs else Fix("write it before this one", _moved(tokens, outer, start, end, source))
     message, help = (
         "a def stands inside another one",
         "defs stand one after the other; a def is called with whole arrays",
     )
     return Diagnostic(codes.SYNTAX_ERROR, tokens[start].span, message, help=help, fix=fix)
+
+
+def _moved(tokens: list[Token], outer: int, start: int, end: int, source: SourceText) -> tuple[Edit, ...]:
+    """Edits that write the def at a place before the outer one, in lines of its own where it has them."""
+    begin, last = tokens[start].start, tokens[end].end
+    line = source.text.rfind("\n", 0, begin) + 1
+    indent = source.text[line:begin] if not source.text[line:begin].strip() else ""
+    is_alone = line + len(indent) == begin and source.text[last : last + 1] == "\n"
+    text, at = textwrap.dedent(indent + source.text[begin:last]), tokens[outer].start
+    return Edit(Span(at, at), f"{text}\n"), Edit(Span(line, last + 1) if is_alone else Span(begin, last), "")
