@@ -228,7 +228,8 @@ def _with_fixes(case: Case) -> Case:
         if more and not any(_overlap(one, other) for one in more for fix in fixes for other in fix):
             fixes.append(more)  # else it is for afterwards
     # what a fix closes is closed before a fix that begins further in front adds something there
-    fixes.sort(key=lambda fix: min(edit.span for edit in fix), reverse=True)
+    # and of two that begin at one place, the longer one is around the other
+    fixes.sort(key=lambda fix: (min(edit.span for edit in fix), max(edit.span.end for edit in fix)), reverse=True)
     edits = [edit for fix in fixes for edit in fix]
     return Case(case.path, case.title, case.language, case.options, Fix("", tuple(edits)).applied(case.program))
 

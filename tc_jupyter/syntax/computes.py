@@ -17,6 +17,7 @@ from .mended import mended
 from .recovery import closers, extents, split_commas
 from .tokens import Token
 
+_MODULES = ("te", "tvm", "tir")
 _AXES, _INPUTS = frozenset({"reduce_axis"}), frozenset({"placeholder", "var", "size_var"})
 _MOST = 400  # tokens of such a statement
 _COMPUTED = "a statement says what one element is, as in `C(i, j) +=! A(i, k) * B(k, j)`"
@@ -80,6 +81,7 @@ def _called(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | None:
     while at + 2 < len(tokens) and tokens[at].type == "NAME" and tokens[at + 1].type == "DOT":
         at += 2
     known = at < len(tokens) and tokens[at].text in ("compute", *_AXES, *_INPUTS)
+    known = known and (tokens[at].text != "var" or tokens[at - 2].text in _MODULES)  # `X.var()` is the variance
     is_call = known and at + 1 in pairs and pairs[at + 1] - i < _MOST
     if not is_call or (at == i + 2 and all(token.text != "lambda" for token in tokens[at : pairs[at + 1]])):
         return None  # a cell may have a def of that name

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
-from .library_names import INSTEAD, METHODS, REDUCING, RENAMED, depends_on_types, reducing
+from .library_names import INSTEAD, METHODS, REDUCING, RENAMED, TYPES, depends_on_types, reducing
 from .mended import mended
 from .recovery import (
     DECLARING,
@@ -40,7 +40,7 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
     fix, word, place = None, reducing(after.text), Span(dot.start, after.end)
     help = REDUCING[word] if word else INSTEAD[after.text].help if after.text in INSTEAD else None
-    if after.text == "view" and not {"NAME", "SCALAR"} & set(kinds[1:2]):
+    if after.text == "view" and not _is_of_type(piece[position + 2 :]):
         help = INSTEAD["reshape"].help
     called = 2 if after.text == "t" and kinds[:2] == ["LPAR", "RPAR"] else 0
     is_transposed, behind = after.text == "T" or called, position + 2 + called
@@ -77,6 +77,13 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         help = "there are no methods: functions stand before their argument, as in `sqrt(X(i))`"
         help = f"there are no methods: write `{renamed}(x)`" if renamed else help
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
+
+
+def _is_of_type(tokens: list[Token]) -> bool:
+    """Whether the only argument in brackets is a type, or a text that may name one; sizes are others."""
+    inside = tokens[1 : closers(tokens).get(0, 1)]
+    value = inside[2:] if [token.type for token in inside[:2]] == ["NAME", "ASSIGN"] else inside
+    return len(value) == 1 and (value[0].type in ("SCALAR", "ERROR") or value[0].text in TYPES)
 
 
 def _method_cast(piece: list[Token], position: int, start: int, kind: str, end: int) -> Diagnostic:

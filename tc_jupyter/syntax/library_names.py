@@ -244,6 +244,14 @@ _OF_ONE = (
 )
 METHODS = frozenset(_OF_ONE.split())
 """Functions of one argument, which other languages have as methods."""
+_OF_MORE = (
+    "atan2 copysign fdim fdivide fma fmax fmin fmod hypot max min nextafter norm3d norm4d normal polygamma pow "
+    "remainder rhypot rnorm3d rnorm4d uniform"
+)
+FUNCTIONS_HERE = METHODS | set(_OF_MORE.split())
+"""All functions that have the same name here."""
+SORTING = frozenset({"sort", "argsort", "topk"})
+"""Functions that sort."""
 
 _SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
 _TRUTHS = "an operator combines truth values over the indices that stand only on the right, as in `Y(i) {} X(i, j) > 0`"
@@ -406,6 +414,15 @@ _INTERPOLATED = Instead(
     "both neighbours are read, as in `Y(i) = F(k) + (P(i) - k) * (F(k + 1) - F(k)) where k = int32(P(i))` for a position `P(i)` "
     "in `F`"
 )
+_STACKED = Instead(
+    "choose by the index of the axis, as in `Y(i, j) = i < N ? A(i, j) : B(i - N, j) where i in 0:N + M` for rows"
+)
+_MOVED = Instead("write the indices in another order, as in `Y(j, k, i) = X(i, j, k)`")
+_WITH_ONE = Instead("an axis of extent 1 is an index that is 0, as in `Y(i, j) = X(i, 0, j)`, or one that is left out")
+_COVARIANCE = Instead(
+    "subtract the means in a statement of its own, sum the products with `C(i, j) +=! Z(i, n) * Z(j, n)`, and divide in a later one"
+)
+_MADE = Instead("a tensor is there once a statement writes it, as in `Y(i) = X(i) * i`: nothing makes it before")
 _SORTED = Instead("no statement sorts: sort in Python and pass the result")
 _RANDOM = Instead(
     "random numbers are `uniform(seed, i)` and `normal(seed, i)`, or made in Python and passed as a parameter"
@@ -501,6 +518,11 @@ INSTEAD: dict[str, Instead] = {
     "interp": _INTERPOLATED,
     "diff": Instead("subtract neighbours, as in `Y(i) = X(i + 1) - X(i)`"),
     **dict.fromkeys(("concatenate", "concat", "cat", "stack"), _JOINED),
+    **dict.fromkeys(("vstack", "hstack", "dstack", "row_stack", "column_stack"), _STACKED),
+    **dict.fromkeys(("moveaxis", "movedim", "rollaxis"), _MOVED),
+    **dict.fromkeys(("squeeze", "unsqueeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"), _WITH_ONE),
+    **dict.fromkeys(("cov", "corrcoef"), _COVARIANCE),
+    **dict.fromkeys(("array", "asarray", "as_tensor", "from_numpy"), _MADE),
     **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),
     **dict.fromkeys(("median", "nanmedian", "quantile", "percentile"), _SORTED),
     **dict.fromkeys(("rand", "randn", "random"), _RANDOM),
@@ -530,7 +552,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("bitwise_not", "bitwise_invert", "invert", "lnot"), _INVERTED),
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
     **{name: Instead(f"it is `a {sign} b`", 2, f"({{2}} {sign} {{3}})") for name, sign in _OPERATIONS.items()},
-    **dict.fromkeys(("rint", "nearbyint", "lrint", "llrint", "around", "rounde"), _TO_EVEN),
+    **dict.fromkeys(("rint", "nearbyint", "lrint", "llrint", "around", "rounde", "np.round"), _TO_EVEN),
     "fix": Instead("it is `trunc(x)`", 1, "trunc({0})"),
     **dict.fromkeys(("floor_divide", "floordiv", "floor_div", "fld", "int_div", "idiv"), _ROUNDED_DOWN),
     **dict.fromkeys(("div", "quot"), Instead(_ROUNDS_DOWN)),

@@ -223,17 +223,23 @@ def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | N
     place = Span(before[1].start, piece[position].end)
     help = REDUCING.get(reducing(called) or "") or (INSTEAD[called].help if called in INSTEAD else None)
     close, comma = closers(piece).get(start), position - 2
-    of_elements = any(token.type in ("LPAR", "LSQB") for token in piece[start + 1 : comma])
     fix = None
     if (
         reducing(called)
-        and of_elements
+        and _says_axes(piece, piece[start + 1 : comma])
         and close is not None
         and piece[comma].type == "COMMA"
         and _has_axes(piece[comma:close])
     ):
         fix = Fix("leave it out", (Edit(Span(piece[comma].start, piece[close - 1].end), ""),))
     return Diagnostic(codes.SYNTAX_ERROR, place, "arguments have no names", help=help, fix=fix)
+
+
+def _says_axes(piece: list[Token], combined: list[Token]) -> bool:
+    """Whether what is combined has all indices of the target, and one more, as in `Y(i) = sum(X(i, j), axis=1)`."""
+    assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), 0)
+    left = {token.text for token in piece[1:assign] if token.type == "NAME"}
+    return bool(left) and left < _subscripts(combined)
 
 
 def _has_axes(tokens: list[Token]) -> bool:

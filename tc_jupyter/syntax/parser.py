@@ -42,6 +42,7 @@ from .mistakes import (
     untyped,
     without_default,
 )
+from .nested_defs import before_others
 from .order_ranges import order_with_range
 from .recovery import (
     BlockTokens,
@@ -58,6 +59,7 @@ from .recovery import (
     split_defs,
     split_statements,
     starts_statement,
+    without_elements,
     written,
 )
 from .repairs import repaired
@@ -145,7 +147,7 @@ def parse_tc(source: SourceText, reducers: Iterable[str] = ()) -> Parsed:
     scanned = tokenize(source, reducers)
     parser = _CellParser(source, scanned.diagnostics)
     tokens = without_macros(scanned.tokens, scanned.comments, source, parser.diagnostics)
-    tokens = repaired(tokens, parser.diagnostics)
+    tokens = before_others(repaired(tokens, parser.diagnostics), parser.diagnostics, source)
     before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
@@ -249,6 +251,7 @@ class _CellParser:
         self.told = {item.span.start: item for item in diagnostics}  # about characters, words and numbers
         self.written: list[str] = []  # by the statements of the def
         self.sizes: dict[str, list[str]] = {}  # of names that are read with brackets, where they have no type
+        self.arrays = set[str]()  # names that are used as whole arrays
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
         self.tensors = set[str]()  # words among which are the names of tensors
@@ -313,6 +316,7 @@ class _CellParser:
         self.all_extents = extents(piece.header[arrow + 1 :]) | self.extents
         self.bracketed = {one.text for one, other in pairwise(piece.body) if other.type in ("LPAR", "LSQB")}
         self.sizes = suggested_sizes(piece.body, self.declared)
+        self.arrays = without_elements(piece.body)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
         name, params, results = self.header(piece)
@@ -677,6 +681,8 @@ class _CellParser:
             return None
         elif len(piece) == 1 and piece[0].type == "NAME" and problem is not None and is_free(piece[0].text):
             problem = untyped(piece[0], self.sizes.get(piece[0].text, []), before, self.bracketed)
+            if piece[0].text in self.arrays and piece[0].text not in self.sizes and not before:
+                problem = replace(problem, help=_OF_DIMENSIONS.format(piece[0].text), fix=None)
         if problem is not None:
             self.diagnostics.append(problem)
             after = mended(piece, problem.fix) if problem.fix is not None else None
@@ -879,7 +885,7 @@ class _CellParser:
         nothing = [token.type for token in tokens[1:]] in ([], ["INTEGER"])
         if nothing or (names and only_names and set(names) <= set(self.written)):
             edits = [Edit(Span(tokens[0].start, tokens[-1].end), "")]
-        elif (left := _left_side([token for token in tokens[1:]])) is not None and not self.written:
+        elif (left := _left_side(tokens[1:], self.given)) is not None and not self.written:
             result = next(name for name in ("Y", "Z", "result", "result_") if name not in self.declared)
             names, edits = [result], [Edit(tokens[0].span, f"{result}{left} =")]
         if edits and names and self.after_params is not None:
@@ -1122,15 +1128,22 @@ def _sizes(tokens: list[Token]) -> set[str]:
     return {token.text for i in opened for token in tokens[i : pairs[i]] if token.type == "NAME"}
 
 
-def _left_side(value: list[Token]) -> str | None:
-    """The indices of the result whose elements have this value: none, or the one that it has; `None` if that is not certain."""
+_OF_DIMENSIONS = "a parameter has a type with a size for each of its dimensions, as in `float(N, M) {}`"
+
+
+def _left_side(value: list[Token], given: set[str]) -> str | None:
+    """The indices of the result whose elements have this value: none, or the one that it has; `None` if that is not certain.
+
+    Args:
+        given: words among which are the parameters, which are no indices.
+    """
     inside_brackets = enclosed(closers(value))
     inside = [
         token.text
         for i, token in enumerate(value)
         if token.type == "NAME" and i in inside_brackets and not (i + 1 < len(value) and value[i + 1].type == "LPAR")
     ]
-    found = list(dict.fromkeys(inside))
+    found = [name for name in dict.fromkeys(inside) if name not in given]
     if len(found) > 1 or not value:
         return None
     return f"({found[0]})" if found else ""

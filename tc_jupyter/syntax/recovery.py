@@ -10,6 +10,7 @@ Worked example: `A(i) = X(i) B(i) = X(i)` is cut before `B`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
@@ -243,6 +244,21 @@ def extents(header: list[Token]) -> dict[tuple[str, int], str]:
             sizes = split_commas(header[opening + 1 : close])
             named = ((k, " ".join(token.text for token in size)) for k, size in enumerate(sizes) if size)
             found |= {(header[close + 1].text, k): text for k, text in named}
+    return found
+
+
+_OF_ARRAYS = frozenset({"axis", "dim", "keepdims", "keepdim", "einsum", "len", "shape", "matmul"})
+
+
+def without_elements(body: list[Token]) -> set[str]:
+    """The names that a body uses as whole arrays: `x.shape`, `sum(x, axis=0)`, `len(x)`."""
+    found = {one.text for one, other in pairwise(body) if one.type == "NAME" and other.type in ("DOT", "DIMENSION")}
+    for opening, closing in closers(body).items():
+        inside = body[opening + 1 : closing]
+        if not opening or len(inside) > _MOST_IN_HEAD:
+            continue
+        if body[opening - 1].text in _OF_ARRAYS or any(token.text in _OF_ARRAYS for token in inside):
+            found |= {token.text for token in inside if token.type == "NAME"}
     return found
 
 

@@ -5,18 +5,21 @@ Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` becom
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes, nearest
 
+from .axes import axis_of
 from .computes import without_computes
 from .foreign import operand_end, text_of
 from .lengths import Place, count, length
 from .library_names import (
     CONSTANTS,
     FUNCTION_WORDS,
+    FUNCTIONS_HERE,
     FUNCTIONS_OF_TYPES,
     INSTEAD,
     LIMITS,
@@ -26,11 +29,15 @@ from .library_names import (
     REDUCING,
     RENAMED,
     RUNNING,
+    SORTING,
+    TC_TYPES,
     TYPES,
     WORD_OPERATORS,
     WORDS_OF_TYPES,
     c_type,
+    is_known,
     limit,
+    plain_name,
     reducing,
 )
 from .mended import mended
@@ -41,6 +48,7 @@ from .tokens import (
     ENDS_EXPRESSION,
     FLOATS,
     KEYWORDS,
+    MACRO,
     REDUCTIONS,
     SCALAR_TYPES,
     STARTS_EXPRESSION,
@@ -52,7 +60,7 @@ from .tokens import (
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _without_templates(_relative(tokens, diagnostics), diagnostics)
+    tokens = _without_templates(_by_macro(_relative(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _renamed_words(without_computes(tokens, diagnostics), diagnostics)
     tokens = _dotted_words(tokens, diagnostics)
     tokens = _constants_of_c(_types_of_c(tokens, diagnostics), diagnostics)
@@ -80,6 +88,34 @@ def _relative(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]
             fix = Fix("name the indices", (Edit(item.span, ""), *own))
             diagnostics[number] = replace(item, fix=fix)
             fixes.append(Fix("", tuple(own)))
+    return (mended(tokens, *fixes) or tokens) if fixes else tokens
+
+
+_OF_MACROS = {"+": "+=!", "*": "*=!", "max": "max=!", "min": "min=!", "&": "all=!", "|": "any=!"}
+
+
+def _by_macro(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`@tullio (max) C[i] := A[i, k]` becomes `C[i] max=! A[i, k]`: the fix about the macro keeps its operator."""
+    if not any(item.message == MACRO for item in diagnostics):
+        return tokens
+    fixes, pairs, starts = list[Fix](), closers(tokens), [token.start for token in tokens]
+    for number, item in enumerate(diagnostics):
+        start = bisect_left(starts, item.span.end) if item.message == MACRO else len(tokens)
+        four = tokens[start : start + 4]
+        operator = _OF_MACROS.get(four[1].text) if len(four) == 4 else None
+        if operator is None or [token.type for token in (four[0], *four[2:])] != ["LPAR", "RPAR", "NAME"]:
+            continue
+        end = start + 4
+        if end < len(tokens) and tokens[end].type == "LSQB":
+            end = pairs.get(end, end) + 1
+        sign = [token.text for token in tokens[end : end + 2]]
+        last = end + 1 if sign == [":", "="] else end
+        if last >= len(tokens) or tokens[last].type != "ASSIGN":
+            continue
+        own = Edit(Span(tokens[end].start, tokens[last].end), operator)
+        before = Span(item.span.start, four[3].start)
+        diagnostics[number] = replace(item, fix=Fix(f"combine with `{operator}`", (Edit(before, ""), own)))
+        fixes.append(Fix("", (Edit(Span(four[0].start, four[3].start), ""), own)))
     return (mended(tokens, *fixes) or tokens) if fixes else tokens
 
 
@@ -668,6 +704,7 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
     kept: list[Token] = []
     called = {one.text for one, other in pairwise(tokens) if other.type == "LPAR"}
     known = _known(tokens)
+    named = known | {after.text for one, after in pairwise(tokens) if one.type in ("DEF", "REDUCE")}
     i = 0
     while i < len(tokens):
         token, last = tokens[i], i
@@ -678,9 +715,17 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             last = i + 2
         elif token.text in MODULES and last > i and tokens[last].text == "newaxis":
             kept.append(Token("NAME", "newaxis", token.start, tokens[last].end, token.first))  # told with the slices
+        elif token.text in MODULES and [each.type for each in tokens[last + 1 : last + 4]] == ["DOT", "REDUCE", "LPAR"]:
+            kept.append(_no_function(tokens[i : last + 3], diagnostics))
+            last += 2
+        elif token.text in MODULES and last > i and _is_nothing(tokens, last, named):
+            kept.append(_no_function(tokens[i : last + 1], diagnostics))
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
-            of_two = tokens[last].type == "MINMAX" and _takes_several(tokens, last + 1)  # `std::max(a, b)`
+            by_axis = token.text != "std" and _over_axis(tokens, last, diagnostics)
+            of_two = (
+                tokens[last].type == "MINMAX" and not by_axis and _takes_several(tokens, last + 1)
+            )  # `std::max(a, b)`
             in_cast = [each.text for each in kept[-2:]] in (["astype", "("], ["to", "("], ["type", "("])
             kept += _plain_name(
                 token,
@@ -692,6 +737,42 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             kept += tokens[i : last + 1]
         i = last + 1
     return kept
+
+
+def _is_nothing(tokens: list[Token], place: int, known: set[str]) -> bool:
+    """Whether a word that is called names a function that neither the language nor the cell has, under any name."""
+    word, follows = tokens[place], [token.type for token in tokens[place + 1 : place + 2]]
+    meant = (FUNCTIONS_HERE, KEYWORDS, SORTING, OF_MODULES, CONSTANTS, TC_TYPES, known)
+    has_meaning = is_known(word.text) or any(word.text in names for names in meant)
+    return follows == ["LPAR"] and not has_meaning and plain_name(word.text, FUNCTIONS_HERE) is None
+
+
+_UFUNCS = {"multiply": "*=!", "maximum": "max=!", "minimum": "min=!", "logical_and": "all=!", "logical_or": "any=!"}
+
+
+def _no_function(tokens: list[Token], diagnostics: list[Diagnostic]) -> Token:
+    """The token that stands for `np.linalg.inv` and `np.add.reduce`, after a message."""
+    name, place = "".join(token.text for token in tokens), Span(tokens[0].start, tokens[-1].end)
+    help = "write what it computes as statements, or compute it in Python and pass the result"
+    if tokens[-1].type == "REDUCE":
+        operator = _UFUNCS.get(tokens[-3].text, "+=!")
+        help = f"an operator reduces over the indices that stand only on the right, as in `Y(j) {operator} X(i, j)`"
+    diagnostics.append(Diagnostic(codes.UNKNOWN_NAME, place, f"there is no `{name}` here", help=help))
+    return Token("ERROR", name, place.start, place.end, tokens[0].first)
+
+
+def _over_axis(tokens: list[Token], word: int, diagnostics: list[Diagnostic]) -> bool:
+    """Whether the number in `np.max(X, 0)` is an axis, which it is not in `np.max(X(i), 0)`; a message about it."""
+    near = tokens[word : word + 200]
+    close = closers(near).get(1) if near[0].type == "MINMAX" else None
+    axis = None if close is None else axis_of([replace(near[0], type="NAME"), *near[1:]], 1, close)
+    called = {one.text for one, other in pairwise(near[1:close]) if (one.type, other.type) == ("NAME", "LPAR")}
+    if axis is None or any(name not in FUNCTIONS_HERE and not is_known(name) for name in called):
+        return False
+    if not any(token.type == "ASSIGN" for token in near[:close]):
+        help, place = REDUCING[near[0].text], Span(tokens[word].start, axis.place.end)
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "an axis is no argument", help=help))
+    return True
 
 
 def _takes_several(tokens: list[Token], opening: int) -> bool:
@@ -801,9 +882,14 @@ def _is_word(token: Token) -> bool:
     return token.type in _NAMES or (token.type == "NUMBER" and token.text.isalpha())
 
 
+_OF_C_AND_PYTHON = ("std", "math")
+
+
 def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens that stand for `np.name`; `called`: it is called, and the cell gives nothing that name."""
-    if called and (reducing(name.text) is not None or name.text in INSTEAD):
+    if called and name.text == "round" and module.text not in _OF_C_AND_PYTHON:
+        return [Token("NAME", "np.round", module.start, name.end, module.first)]  # halves to the even number
+    if called and (reducing(name.text) is not None or name.text in INSTEAD or name.text in SORTING):
         return [Token("NAME", name.text, module.start, name.end, module.first)]
     number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text) or OF_MODULES.get(name.text)
     text = number or RENAMED.get(name.text, name.text)

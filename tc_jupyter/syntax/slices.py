@@ -14,8 +14,9 @@ from types import MappingProxyType
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
+from .axes import Axis, axis_of, combines
 from .library_names import FUNCTION_WORDS, OPERATORS, REDUCED, reducing
-from .recovery import closers
+from .recovery import closers, split_commas
 from .sums import Sum, divided, less, summed, text
 from .tokens import Token, tokenize
 
@@ -249,6 +250,13 @@ def _edits(
     count = max(len(read.axes) if read.slices else 0 for read in reads)
     if place is None or piece[0].type != "NAME":
         return None
+    axis = _axis(piece, place)
+    if axis is not None:  # the other indices are those of the target
+        if place > 1 or any(read.opening < place for read in reads):
+            return None
+        piece = [token for token in piece if not axis.place.start <= token.start < axis.place.end]
+    if _has_more_arguments(piece, place):
+        return None
     is_left = any(read.opening < place and read.slices for read in reads)
     arrays = whole_arrays(piece, place, extents) if is_left or _is_of_elements(piece, place, extents) else []
     sliced_names = [_sliced_name(piece, read) for read in reads]
@@ -329,7 +337,35 @@ def _edits(
             return None  # the target, which this statement makes, has no extents before
         edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(found)}"))
     left = [] if names is unread or (there and not _is_sum(piece, place)) else _left(piece, place, reads, names)
-    return None if left is None else [*edits, *left]
+    kept = _without_axis(names[:count], axis) if axis is not None else []
+    if left is None or kept is None:
+        return None
+    if axis is not None:
+        edits.append(Edit(axis.place, ""))
+        edits += [Edit(Span(piece[0].end, piece[0].end), f"({', '.join(kept)})")] if kept else []
+    return [*edits, *left]
+
+
+def _axis(piece: list[Token], place: int) -> Axis | None:
+    """The axis of the call that is the whole value of a statement."""
+    end = len(piece) - 1
+    return axis_of(piece, place + 2, end) if closers(piece).get(place + 2) == end else None
+
+
+def _has_more_arguments(piece: list[Token], place: int) -> bool:
+    """Whether a call behind `=` combines elements, and is given more than what it combines."""
+    return any(
+        combines(piece, start, end) and len(split_commas(piece[start + 1 : end])) > 1
+        for start, end in closers(piece).items()
+        if start > place
+    )
+
+
+def _without_axis(names: list[str], axis: Axis) -> list[str] | None:
+    """The indices of the target of a combination over an axis; `None` where there is no such axis."""
+    if not -len(names) <= axis.number < len(names):
+        return None
+    return [name for k, name in enumerate(names) if k != axis.number % len(names)]
 
 
 def _wide(
@@ -607,7 +643,8 @@ def _fits_left(
     behind = [read for read in reads if read.opening > place]
     full = all((piece[read.opening - 1].text, len(read.subscripts)) not in extents for read in reads_of(piece, extents))
     more = any(len(read.axes) > axes for read in behind) or any(rank > axes for _, rank in arrays)
-    combined = arrays and any(reducing(token.text) in OPERATORS for token in piece[place:])
+    calls = closers(piece).items()
+    combined = arrays and any(combines(piece, start, end) for start, end in calls if start > place)
     return full and not combined and not (more and piece[place].type == "ASSIGN")
 
 
@@ -620,13 +657,14 @@ def _round(piece: list[Token], read: Read) -> list[Edit]:
 def _combined(piece: list[Token], place: int, reads: list[Read]) -> int:
     """How many reads with slices stand inside of a function that combines elements, as in `X(i, j) / sum(X(i, :))`."""
     calls = ((start, end) for start, end in closers(piece).items() if start > place)
-    combining = [(start, end) for start, end in calls if reducing(piece[start - 1].text) in OPERATORS]
+    combining = [(start, end) for start, end in calls if combines(piece, start, end)]
     return sum(any(start < read.opening < end for start, end in combining) for read in reads if read.slices)
 
 
 def _is_sum(piece: list[Token], place: int) -> bool:
     """Whether the value is `sum(...)`, or another function that is an operator."""
-    return reducing(piece[place + 1].text) in OPERATORS and closers(piece).get(place + 2) == len(piece) - 1
+    end = len(piece) - 1
+    return closers(piece).get(place + 2) == end and combines(piece, place + 2, end)
 
 
 def _left(piece: list[Token], place: int, reads: list[Read], names: list[str]) -> list[Edit] | None:
@@ -642,7 +680,8 @@ def _left(piece: list[Token], place: int, reads: list[Read], names: list[str]) -
         inner = Edit(Span(piece[value].start, piece[value + 1].end), "")
         return [Edit(piece[place].span, OPERATORS[word]), inner, Edit(piece[-1].span, "")]
     whole = value + 1 < len(piece) and closers(piece).get(value + 1) == len(piece) - 1
-    if whole and (word is not None or piece[value].text in REDUCED):
+    is_choice = word in OPERATORS and not combines(piece, value + 1, len(piece) - 1)
+    if whole and not is_choice and (word is not None or piece[value].text in REDUCED):
         return []  # about which there is a message of its own
     if combined := _combined(piece, place, reads):
         return [] if combined == sum(bool(read.slices) for read in reads) else None

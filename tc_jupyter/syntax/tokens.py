@@ -25,6 +25,7 @@ _TYPE_WORDS = """
 SCALAR_TYPES = frozenset(_TYPE_WORDS.split())
 """Names of element types, the other names included."""
 
+MACRO = "there are no macros and decorators"
 STENCIL = "there are no decorators, and the indices of a stencil are named"
 SEMICOLON = "`;` is not needed: statements are not separated"
 
@@ -797,7 +798,7 @@ class _Scanner:
         if (arguments := re.compile(r"\([^()\n]*\)(?=[ \t]*\n)").match(self.text, last)) is not None:
             last = arguments.end()  # of a decorator
         fix = Fix("leave it out", (Edit(Span(start, last), ""),))
-        message, help = "there are no macros and decorators", "a statement says by itself what it computes"
+        message, help = MACRO, "a statement says by itself what it computes"
         if name.group().rpartition(".")[2] == "stencil":
             # without it, what it says of the positions in its def would be lost
             message, help, fix = STENCIL, "as in `b(i, j) = a(i, j - 1) + a(i, j + 1)`", None
@@ -969,14 +970,15 @@ class _Scanner:
         return self.tokens[place].type if len(self.tokens) >= -place else ""
 
     def operand(self) -> int | None:
-        """Where the operand that ends with the last token starts."""
+        """Where the operand that ends with the last token starts, with the methods that are called on it."""
         opened, last = 0, len(self.tokens) - 1
         for place in range(last, max(last - 200, -1), -1):
             token = self.tokens[place]
             opened += (token.type in ("RPAR", "RSQB")) - (token.type in ("LPAR", "LSQB"))
             before = self.tokens[place - 1].type if place else ""
             named = token.type in ("LPAR", "LSQB") and before in ("NAME", "MINMAX", "SCALAR", "RSQB")
-            if opened <= 0 and not named:
+            is_method = token.type == "DOT" or (before == "DOT" and token.type in ("NAME", "MINMAX", "SCALAR"))
+            if opened <= 0 and not named and not is_method:
                 return token.start if token.type in ("NAME", "MINMAX", "SCALAR", "LPAR", "INTEGER", "NUMBER") else None
         return None
 

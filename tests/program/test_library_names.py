@@ -19,6 +19,7 @@ def test_names_exist():
     assert set(library_names.OPERATORS) <= set(library_names.REDUCING)
     assert set(FUNCTIONS) >= library_names.FUNCTION_WORDS
     assert {name for name, function in TC_FUNCTIONS.items() if function.arity == 1} == library_names.METHODS
+    assert set(TC_FUNCTIONS) == library_names.FUNCTIONS_HERE
     foreign = (library_names.RENAMED, library_names.TC_TYPES, library_names.INSTEAD, library_names.CONSTANTS)
     assert not {name for table in foreign for name in table} & {*TC_FUNCTIONS, *KEYWORDS}
 

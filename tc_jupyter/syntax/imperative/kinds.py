@@ -39,6 +39,11 @@ def is_function(name: str) -> bool:
     return name in FUNCTIONS or name in _ORDER or name in _MARKS or name == "grid"
 
 
+def is_cast(name: str) -> bool:
+    """Whether a name with arguments is a cast, or a function that takes floats."""
+    return name in _ORDER or (name in FUNCTIONS and name not in ("min", "max", "abs", "clamp"))
+
+
 def is_integer(kind: str) -> bool:
     """Whether a type is one of integers."""
     return kind == "bool" or "int" in kind
@@ -100,7 +105,7 @@ class Kinds:
     def of_type(self, value: Expression, kind: str | None, operator: str) -> Expression:
         """A value as one of a type, to which it is assigned; it is as it is where no type is known."""
         own = self.of(value)
-        if own == "bool" and operator == "+":
+        if own == "bool" and (operator == "+" or kind not in (None, "bool")):
             return Apply(Name(kind or "int32"), (value,))
         if kind is None or kind == own or (is_integer(own) and is_integer(kind)):
             return value
@@ -111,6 +116,12 @@ class Kinds:
         if isinstance(value, Number) and not isinstance(value.value, bool) and kind == "float32":
             return Number(str(float(value.value)), float(value.value)) if math.isfinite(value.value) else value
         return value if own == "float" and kind == "float32" else Apply(Name(kind), (value,))
+
+    def of_array(self, value: Expression, kind: str) -> Expression:
+        """An integer as an element of an array, or a part of a sum, of whose type the text speaks."""
+        own = self.of(value)
+        is_other = is_integer(own) and is_integer(kind) and own not in ("bool", kind)
+        return Apply(Name(kind), (value,)) if is_other and (own, kind) != ("int", "int32") else value
 
     def written(self, node: Expression) -> Expression:
         """A value with its divisions as they are written here."""

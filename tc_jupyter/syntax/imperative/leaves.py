@@ -21,12 +21,13 @@ from tc_jupyter.syntax.tree import (
     Name,
     Number,
     Unary,
+    children,
     mapped,
     names_in,
     walk,
 )
 
-from .kinds import Kinds, is_function, is_integer, values_in
+from .kinds import Kinds, is_cast, is_function, is_integer, values_in
 from .parser import OTHER, SHARED, WHILE, Beyond, changed, extreme, number, put
 from .polynomials import expression, polynomial
 from .tree import Assign, Choice, Declare, Function, Leave, Loop, Statement, mapped_statement
@@ -140,11 +141,17 @@ def _counting(body: Iterable[Statement]) -> Iterator[str]:
                 pass
         reads = (node for part in expressions(each) for node in walk(part) if isinstance(node, Apply))
         counts += [argument for node in reads if not is_function(node.function.name) for argument in node.arguments]
-        nodes = (node for part in counts for node in walk(part))
+        nodes = [node for part in counts for node in _whole_numbers(part)]
         yield from (node.name for node in nodes if isinstance(node, Name))
-        inside = (node for part in counts for node in walk(part) if isinstance(node, Apply))
-        yield from (node.function.name for node in inside)
+        yield from (node.function.name for node in nodes if isinstance(node, Apply))
         yield from _counting(inner)
+
+
+def _whole_numbers(node: Expression) -> Iterator[Expression]:
+    """An expression and those in it that are integers where it is one: what a cast is of may be a float."""
+    yield node
+    for each in () if isinstance(node, Apply) and is_cast(node.function.name) else children(node):
+        yield from _whole_numbers(each)
 
 
 def _with_whole_threads(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -342,7 +349,9 @@ class _Flattener:
         types = {each.name: each.type for each in function.parameters if each.type}
         sizes = names_in(each for extents in self.stated.values() for each in extents)
         types = dict.fromkeys(sizes, "int32") | types
-        self.kinds = self.found.kinds = Kinds(dict.fromkeys(_counting(body), "int32") | types | dict(_types(body)))
+        types |= dict(_types(body))
+        self.typed = types
+        self.kinds = self.found.kinds = Kinds(dict.fromkeys(_counting(body), "int32") | types)
 
     def run(self) -> Flat:
         self.walk(self.body, _Around())
@@ -407,6 +416,8 @@ class _Flattener:
             if isinstance(value, Extent):
                 self.found.sizes[f"{value.tensor.name}.{value.dimension}"] = each.target
             return around
+        if each.target in self.typed and (subscripts or each.operator in ("+", "*")):
+            value = self.kinds.of_array(value, self.typed[each.target])
         self.found.leaves.append(
             Leaf(replace(each, subscripts=subscripts, value=value), around.heads, around.conditions)
         )

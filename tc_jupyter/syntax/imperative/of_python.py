@@ -7,6 +7,8 @@ Worked example: of `@njit` and `def f(x): ...` comes the function `f`, and of `f
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 
 from tc_jupyter.syntax.tree import Apply, Binary, Expression, Extent, Name, Number, Unary, names_in
@@ -21,6 +23,19 @@ _ATOMIC = {"cuda.atomic.add": "+", "cuda.atomic.max": "max", "cuda.atomic.min": 
 _RANGES = frozenset({"range", "prange", "numba.prange", "nb.prange"})
 
 
+_NAMES = {"int": "int64", "float": "float64", "bool_": "bool", "boolean": "bool", "intp": "int64", "double": "float64"}
+_CODES = {"i": "int", "u": "uint", "f": "float"}
+
+
+def type_of(word: str) -> str | None:
+    """The type that `np.int64`, `int` or `"f8"` names; `None` for another word."""
+    name = word.strip("\"' ").rpartition(".")[2]
+    if (code := re.fullmatch(r"([iuf])([1248])", name)) is not None:
+        name = f"{_CODES[code[1]]}{8 * int(code[2])}"
+    name = _NAMES.get(name, name)
+    return name if re.fullmatch(r"bool|u?int(8|16|32|64)|float(16|32|64)", name) else None
+
+
 def functions_of_python(text: str) -> tuple[Function, ...]:
     """The functions of a text."""
     reader = Reader(_REMARK.sub("", text), is_c=False)
@@ -28,15 +43,35 @@ def functions_of_python(text: str) -> tuple[Function, ...]:
         raise Beyond(_TRITON)
     parser, found = _Parser(reader), list[Function]()
     while reader.word.kind != "end":
-        is_kernel = False
+        is_kernel, begin = False, reader.place
         while reader.take("@"):
             is_kernel = is_kernel or reader.word.text.endswith("cuda.jit")
             parser.to_next_line()
+        decorators = "".join(word.text for word in reader.words[begin : reader.place])
         if reader.word.text in ("import", "from"):
             parser.to_next_line()
             continue
-        found.append(parser.function(is_kernel))
+        found.append(_with_types(parser.function(is_kernel), decorators))
     return tuple(found)
+
+
+def _with_types(function: Function, decorators: str) -> Function:
+    """A function with the types of the only signature that its decorators give, as in `@njit("float64(float64[:], int64)")`."""
+    texts = [each.split(",") for each in re.findall(r"\(([^()]*)\)", re.sub(r"\[[^\w\[\]]*(?:1\]|\])", "", decorators))]
+    found = {tuple(map(type_of, each)) for each in texts if len(each) == len(function.parameters)}
+    types = next(iter(found)) if len(found) == 1 else ()
+    if not types or None in types:
+        return function
+    parameters = tuple(replace(each, type=type_) for each, type_ in zip(function.parameters, types, strict=True))
+    own = {each.name: each.type for each in parameters}
+    return replace(function, parameters=parameters, body=tuple(_filled_like(each, own) for each in function.body))
+
+
+def _filled_like(statement: Statement, types: Mapping[str, str | None]) -> Statement:
+    """An array of the function's own with the type that NumPy gives it: that of the array that it is like, else a double."""
+    if not isinstance(statement, Declare) or statement.type:
+        return statement
+    return replace(statement, type=types.get(statement.like) if statement.like else "float64")
 
 
 def lines(reader: Reader) -> tuple[Statement, ...]:
@@ -251,14 +286,16 @@ class _Parser:
             like = reader.name().removesuffix(".shape")
         else:
             extents = reader.arguments() if reader.word.text == "(" else [reader.expression()]
+        type_ = None
         while not reader.take(")"):
+            type_ = type_of(reader.word.text) or type_
             reader.place += 1
             if reader.word.kind == "end":
                 raise Beyond(OTHER)
         if subscripts or not (extents or like):
             raise Beyond(OTHER)
         fill = _FILLED[word.removesuffix("_like")]
-        return Declare(name, tuple(extents), None if fill is None else number(fill), None, like)
+        return Declare(name, tuple(extents), None if fill is None else number(fill), type_, like)
 
     def copied(self, target: Expression) -> Declare:
         """`y = x.copy()` and `y = np.copy(x)`."""

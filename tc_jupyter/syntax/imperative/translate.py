@@ -198,6 +198,8 @@ class _Translation:
             raise Beyond(UNSET.format(name))
         if is_integer(self.kinds.types.get(name, "float")) is False and isinstance(fill, Number):
             fill = Number(str(float(fill.value)), float(fill.value))
+        if isinstance(fill, Number) and self.kinds.types.get(name, "int32") not in ("int32", "float32"):
+            fill = Apply(Name(self.kinds.types[name]), (fill,))
         ranges = self.whole(name)
         subscripts = own[0].assign.subscripts if own else ()
         indices = [each.name for each in subscripts if isinstance(each, Name) and each.name in own[0].ranges]
