@@ -193,6 +193,16 @@ class _Token:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A partition without its generator: its pattern, its body with its place, and the token before it."""
+
+    pattern: Pattern
+    body: SacExpression
+    span: Span
+    opens: int
+
+
 class _Failed(Exception):
     """A statement cannot be read further; its message was given."""
 
@@ -1790,18 +1800,109 @@ class _Parser:
 
     def partition(self) -> PartitionClause:
         begin = self.token.span
+        opens = self.at - 1
         pattern = self.pattern()
-        self.expect("->", "after the pattern")
+        self.arrow()
+        first = self.token.span
         body = self.expression()
-        generator = self.generator(pattern) if self.accept("|") else None
+        part = _Part(pattern, body, first | self.last.span, opens)
+        generator = self.generator(part) if self.accept("|") else None
+        if generator and self.is_at(",", "&&", "and"):
+            self.condition_behind(part)
         return PartitionClause(pattern, body, generator, begin | self.last.span)
+
+    def arrow(self) -> None:
+        """The `->` behind a pattern; after a message also `:`, `=` or `=>`."""
+        words = 0 if self.is_at("->") else self.arrow_words(self.at)
+        if not words:
+            self.expect("->", "after the pattern")
+            return
+        place = self.token.span | self.tokens[self.at + words - 1].span
+        self.at += words
+        help, fix = "what an element is stands behind `->`", Fix("write `->`", (Edit(place, "->"),))
+        message = f"`{self.source.slice(place)}` cannot stand behind a pattern"
+        self.say(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+    def arrow_words(self, at: int) -> int:
+        """How many tokens stand for the arrow behind a pattern, which is `:`, `=` or `=>` elsewhere; 0: none does."""
+        if self.tokens[at].text != "=":
+            return int(self.tokens[at].text in ("->", ":"))
+        if self.tokens[at + 1].text == ">":
+            return 2
+        return int(self.tokens[at - 1].text in ("]", ")"))
+
+    def behind_pattern(self, at: int) -> int:
+        """The place behind what looks like a pattern; its own place where nothing does."""
+        if [each.text for each in self.tokens[at + 1 : at + 3]] == ["=", "["]:
+            at += 2
+        if self.tokens[at].kind == "name":
+            return at + 1
+        end = at + 1
+        while self.tokens[end].kind == "name" or self.tokens[end].text in (".", "...", ","):
+            end += 1
+        return end + 1 if self.tokens[at].text + self.tokens[end].text in ("[]", "()") else at
+
+    def condition_behind(self, part: _Part) -> None:
+        """Refuse the condition of `| [i] < [n], x[i] > 0`, at the comma; anything else there is left."""
+        at = self.at
+        self.next()
+        start = self.at
+        parts, _ = self.generator_parts(part.pattern)
+        if self._is_condition(part.pattern, parts):
+            self.no_condition(part, start)
+        self.at = at
+
+    def _is_condition(self, pattern: Pattern, parts: Sequence[SacExpression | Dot]) -> bool:
+        """Whether these operands of comparisons ask something of an element, as in `x[i] > 0`, `i % 2 == 0` and `i < j`."""
+        names = {each.name for each in pattern.bound}
+        whole = [part for part in parts if isinstance(part, ArrayLiteral) or _variables(part) in self._vectors(pattern)]
+        used = [
+            part
+            for part in parts
+            if not isinstance(part, Dot)
+            and any(isinstance(each, Name) and each.name in names for each in sac_walk(part))
+        ]
+        computed = [part for part in used if not isinstance(part, Name)]
+        return not whole and (bool(computed) or len({_variables(part) for part in used}) > 1)
+
+    @staticmethod
+    def _vectors(pattern: Pattern) -> list[str]:
+        """The names of a pattern that stand for vectors of indices."""
+        whole = [pattern.whole.name] if pattern.whole is not None else []
+        return whole + [each.name for each in pattern.names if pattern.vector]
+
+    def no_condition(self, part: _Part, start: int) -> NoReturn:
+        """Refuse a condition, which begins at a token, as a generator or behind one: it is read again as a whole."""
+        self.at = start
+        condition = self.binary(0)
+        span, behind = self.tokens[start].span | self.last.span, self.tokens[start - 2].span.end
+        asked, text = self.source.slice(span), self.source.slice(part.span)
+        called = [token.text for token in self.tokens[max(part.opens - 2, 0) : part.opens + 1]]
+        other = {"sum": "0", "prod": "1"}.get(called[0]) if called[1:] == ["(", "{"] and self.is_at("}") else None
+        value, fix = f"{asked} ? {text} : {other or '0'}", None
+        if other and self._is_number(part.pattern, part.body) and self._is_number(part.pattern, condition):
+            edits = Edit(part.span, value), Edit(Span(behind, span.end), "")
+            fix = Fix(f"write `{value}`", edits)
+        help = f"every index has an element: choose its value, as in `{value}`"
+        message = "a generator bounds indices, and chooses no elements"
+        self.fail(message, code=codes.GENERATOR_RELATION, span=span, help=help, fix=fix)
+
+    def _is_number(self, pattern: Pattern, node: SacExpression) -> bool:
+        """Whether what is said of an element is certainly one number."""
+        if pattern.vector or not all(isinstance(each, Name) for each in pattern.items):
+            return False
+        known = self.known
+        self.known = known | {each.name: 0 for each in pattern.names}
+        rank = self.rank_of(node)
+        self.known = known
+        return rank == 0
 
     def pattern(self) -> Pattern:
         begin = self.token.span
         self.no_round_pattern()
         if not self.is_at("["):
             name = self.name("as a pattern")
-            if not self.accept("="):
+            if self.arrow_words(self.at) or not self.accept("="):
                 return Pattern((name,), True, name.span)
             if not self.is_at("["):
                 self.fail(
@@ -1846,7 +1947,7 @@ class _Parser:
             at += 1
         names = self.tokens[self.at + opens : at]
         behind = at + (opens and self.tokens[at].text == ")")
-        if self.tokens[behind].text != "->" or not names or (not opens and all(each.text != "," for each in names)):
+        if not self.arrow_words(behind) or not names or (not opens and all(each.text != "," for each in names)):
             return
         text = f"[{self.source.slice(names[0].span | names[-1].span)}]"
         place = self.token.span | self.tokens[behind - 1].span
@@ -1862,6 +1963,8 @@ class _Parser:
     def initializer(self) -> ArrayLiteral | None:
         """Read `{1, 2, 3}` of C as `[1, 2, 3]` after a message; `None` where a comprehension stands here."""
         end, depth = self.at, 0
+        if (behind := self.behind_pattern(end + 1)) > end + 1 and self.arrow_words(behind):
+            return None
         while self.tokens[end].kind != "end" and self.tokens[end].text not in (";", "->", "|"):
             depth += (self.tokens[end].text == "{") - (self.tokens[end].text == "}")
             if not depth:
@@ -1910,13 +2013,20 @@ class _Parser:
             self.at += 2
         return self.bound()
 
-    def generator(self, pattern: Pattern) -> Generator:
-        begin = self.token.span
+    def generator_parts(self, pattern: Pattern) -> tuple[list[SacExpression | Dot], list[_Token]]:
+        """The operands of a generator, and the relations between them."""
         parts: list[SacExpression | Dot] = [self.generator_part(pattern)]
         relations: list[_Token] = []
         while self.is_at(*_RELATIONS) and len(relations) < 2:
             relations.append(self.next())
             parts.append(self.generator_part(pattern))
+        return parts, relations
+
+    def generator(self, part: _Part) -> Generator:
+        pattern, start, begin = part.pattern, self.at, self.token.span
+        parts, relations = self.generator_parts(pattern)
+        if self._is_condition(pattern, parts):
+            self.no_condition(part, start)
         if not relations:
             self.fail(
                 "expected `<=` or `<` in the generator",
@@ -1966,10 +2076,7 @@ class _Parser:
         """Generators for one index each, `0 < i < n, 0 <= j < m`, as one for all, after a message that says so."""
         while self.is_at(",", "&&"):
             self.next()
-            parts, relations = [self.generator_part(pattern)], list[_Token]()
-            while self.is_at(*_RELATIONS) and len(relations) < 2:
-                relations.append(self.next())
-                parts.append(self.generator_part(pattern))
+            parts, relations = self.generator_parts(pattern)
             axis = self.axis_of(pattern, parts)
             if axis is None or not relations:
                 break
