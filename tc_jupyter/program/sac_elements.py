@@ -18,6 +18,7 @@ from .integers import index_names
 from .program import Statement
 from .sac_emit import Draft, NotSolvable, zero
 from .sac_helpers import item_or_single, memory_order, read
+from .sac_primitives import INSTEAD_OF_MASK
 from .sac_sizes import (
     ONE,
     ZERO,
@@ -131,7 +132,7 @@ class Elements(Work):
                 codes.TYPE_MISMATCH,
                 span,
                 f"{what} must be integers, and is `{kind_text(found.kind)}`",
-                help="cast with `toi(..)`",
+                help=INSTEAD_OF_MASK if found.kind is DType.BOOL and what == "the index" else "cast with `toi(..)`",
             )
         length = number_of(found.shape[0])
         if length is None:

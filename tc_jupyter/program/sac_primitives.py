@@ -87,6 +87,7 @@ def usage(name: str) -> str:
     return f"`{name}({arguments})`"
 
 
+INSTEAD_OF_MASK = "write `where(mask, a, b)`: how many elements there are depends on no value"
 _POSITION = "`minval({{ [i] -> a[i] == {}(a) ? i : shape(a)[0] }})`, the first position at which `a` is so"
 _OTHER_INTEGERS = {
     **{"int8": ("byte",), "int16": ("s",), "int64": ("ll",)},
@@ -120,9 +121,7 @@ _INSTEAD = {
     "cumprod": "`{ [i] -> prod(take([i + 1], a)) | [i] < shape(a) }`",
     "zip": "`{ [i] -> [a[i], b[i]] }`",
     "enumerate": "`{ [i] -> .. a[i] .. }`, where `i` is the number of the element",
-    **dict.fromkeys(
-        ("filter", "compress", "nonzero"), "`where(mask, a, b)`: how many elements there are depends on no value"
-    ),
+    **dict.fromkeys(("filter", "compress", "nonzero"), INSTEAD_OF_MASK.removeprefix("write ")),
     **dict.fromkeys(("sort", "sorted", "argsort", "unique"), "this in Python: no function here sorts"),
     "norm": "`sqrt(sum(a * a))`",
     **dict.fromkeys(("square", "sqr"), "`a * a`"),

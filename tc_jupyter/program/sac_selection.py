@@ -20,6 +20,7 @@ from .sac_bounds import Constraint
 from .sac_elements import Elements, at_position, holds
 from .sac_emit import Draft, identity, zero
 from .sac_helpers import chained, located, several
+from .sac_primitives import INSTEAD_OF_MASK
 from .sac_sizes import ONE, ZERO, fold, is_nonnegative, simplified, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, alone, arithmetic, compute, convert, kind_text, scalar, storage
@@ -65,7 +66,7 @@ class Selections(Elements):
                 codes.RANK_MISMATCH,
                 written.span,
                 f"a component of an index is a scalar, and this has shape {self.shape_text(index.shape)}",
-                help="a single vector is the whole index: `a[u ++ v]`",
+                help=INSTEAD_OF_MASK if index.kind is DType.BOOL else "a single vector is the whole index: `a[u ++ v]`",
             )
         return self.index_of(index, written, context)
 

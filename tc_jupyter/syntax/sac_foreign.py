@@ -13,7 +13,7 @@ from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
 
 from . import library_names
 from .sac_tree import Dot, SacExpression, Selection, SetExpr, TripleDot, WithLoop, assigned_names, sac_walk
-from .tree import Name
+from .tree import Name, Number
 
 
 class Word(Protocol):
@@ -191,6 +191,15 @@ def function_of(method: str) -> str:
 def is_method(name: str) -> bool:
     """Whether `a.name` is a function here."""
     return name in _OF_ARRAYS
+
+
+def along_axis(function: str, array: str, arguments: Sequence[SacExpression]) -> str | None:
+    """What helps for `sum(a, 0)` and `a.sum(1)`: the combination of the elements along one axis."""
+    if function not in _OF_ALL.values() or len(arguments) != 1:
+        return None
+    axis = arguments[0].value if isinstance(arguments[0], Number) else None
+    index, place = ("i", "i, .") if isinstance(axis, int) and axis == 1 else ("j", "., j")
+    return f"`{function}` combines all elements; along one axis: `{{ [{index}] -> {function}({array}[{place}]) }}`"
 
 
 def closed(source: SourceText, span: Span) -> Span:

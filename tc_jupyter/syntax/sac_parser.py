@@ -157,6 +157,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_QUOTIENT = re.compile(r"[ \t]*(?P<sign>//)[ \t]*-?[\w(.](?![^\n]*\w[ \t]+\w)[^\n;]*;[ \t})]*(?=\n|\Z)")
+"""A comment that ends a statement, as the `// 2;` of `a // 2;` does."""
+
 _BITS = {
     "&": "write `&&` between truth values; there are no operators on bits",
     "|": "write `||` between truth values; there are no operators on bits",
@@ -266,6 +269,7 @@ class _Parser:
         self.aliases: dict[str, SacType | None] = {}
         self.lines: list[SacTypedef | SacImport] = []
         self.spoiled = False  # a pattern of the function is wrong: nothing can be said of its shapes
+        self.divided = False  # a `//` of the function is meant as an operator: what stands behind it was not read
         self.past_block = False  # a refused statement was skipped to its end
         self.known: dict[str, int | None] = {}  # what has a value so far, and its rank where that is certain
         self.writes: dict[int, list[sac_writes.ElementWrite]] = {}  # by the start of a statement that does nothing else
@@ -398,6 +402,7 @@ class _Parser:
     def expect(self, text: str, after: str, help: str | None = None) -> _Token:
         if self.is_at(text):
             return self.next()
+        self.no_quotient()
         self.fail(f"expected `{text}` {after}, found {self.found()}", help=help or f"add `{text}`")
 
     def end_of_value(self, text: str, after: str, help: str | None = None) -> _Token:
@@ -430,6 +435,16 @@ class _Parser:
     ) -> None:
         if len(self.diagnostics) < _MOST_DIAGNOSTICS:
             self.diagnostics.append(Diagnostic(code, span, message, label=label, help=help or None, fix=fix))
+
+    def no_quotient(self) -> None:
+        """Refuse `a // 2;`, whose end is a comment here, where the expression does not go on."""
+        between = Span(self.last.span.end, self.token.span.start)
+        found = _QUOTIENT.match(self.source.text, between.start, between.end)
+        if found is not None:
+            place = Span(found.start("sign"), found.end("sign"))
+            self.divided = self.past_block = True
+            message, help = "`//` begins a comment", "the quotient of integers is `a / b`, cut off toward zero"
+            self.fail(message, span=place, help=help, fix=Fix("write `/`", (Edit(place, "/"),)))
 
     def fail(
         self,
@@ -474,7 +489,7 @@ class _Parser:
 
     def function_or_skip(self) -> list[SacFunction]:
         start = self.at
-        self.spoiled, self.level, self.calls, self.blocks = False, 0, 0, 0
+        self.spoiled, self.divided, self.level, self.calls, self.blocks = False, False, 0, 0, 0
         try:
             if self.is_at(*_LINE_WORDS):
                 self.line()
@@ -634,7 +649,10 @@ class _Parser:
                 broken = True
                 assigns.append(self.skip_statement(start))
         if not self.accept("}"):
-            self.say(codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`")
+            if not self.divided:
+                self.say(
+                    codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`"
+                )
             broken = True
         if not returned and not broken and None not in types:
             self.say(
@@ -1104,6 +1122,7 @@ class _Parser:
     def assign(self) -> Assign | Unpack | BrokenAssign:
         """`x = e`, `x += e`, `x++` or `a, b = f(x)`, without the `;`; after a message also `a[i] = e`."""
         self.refuse_statement(self.token)
+        self.no_round_targets()
         token = self.token
         name = self.name("on the left of `=`")
         if self.is_at(","):
@@ -1227,6 +1246,22 @@ class _Parser:
             self.at += 2
             return "--"
         return None
+
+    def no_round_targets(self) -> None:
+        """Read `(a, b) = f(x)` and `[a, b] = f(x)` without the brackets, after a message."""
+        end = self.behind_pattern(self.at) - 1
+        names, behind = self.tokens[self.at + 1 : end], self.tokens[end + 1 : end + 4]
+        words = [each.kind == "name" for each in names]
+        if not self.is_at("(", "[") or behind[0].text != "=" or words != [True, False] * (len(words) // 2) + [True]:
+            return
+        opening, closing = self.token.span, self.tokens[end].span
+        fix = None
+        if len(words) == 1 or (behind[1].kind == "name" and behind[2].text in ("(", "::")):
+            fix = Fix("leave the brackets out", (Edit(opening, ""), Edit(closing, "")))
+        message, help = "what receives results stands in no brackets", "write `a, b = f(x);`"
+        self.say(codes.SYNTAX_ERROR, opening | closing, message, help=help, fix=fix)
+        del self.tokens[end]
+        self.next()
 
     def unpack(self, first: Name) -> Unpack:
         """`a, b = f(x)`."""
@@ -1383,9 +1418,12 @@ class _Parser:
         if self.level > _DEEPEST:
             self.fail(f"more than {_DEEPEST} brackets are open here", help="give parts of the expression a name")
         self.enter(_CALLS)
+        begin = self.token.span
         condition = self.binary(0)
         node = condition
-        if self.accept("?"):
+        if self.is_at("if"):
+            node = self.choice_behind(condition, begin | self.last.span)
+        elif self.accept("?"):
             then = self.expression()
             self.expect(":", "of `c ? a : b`")
             otherwise = self.expression()
@@ -1594,6 +1632,8 @@ class _Parser:
     def word(self, token: _Token) -> SacExpression:
         if token.text == "with":
             return self.with_loop()
+        if token.text == "if":
+            return self.choice_of_values()
         self.next()
         if token.text in ("true", "false"):
             return Number(token.text, token.text == "true", "bool", token.span)
@@ -1602,7 +1642,7 @@ class _Parser:
         if token.text in ("lambda", "fn", "fun") and (self.token.kind == "name" or self.is_at(":")):
             self.nameless(token.span, sac_foreign.mapped(self.tokens, self.source, self.at - 3))
         name = Name(token.text, token.span)
-        if self.is_at(".") and token.text in library_names.MODULES and self.tokens[self.at + 1].kind == "name":
+        if self.is_at(".") and self._is_module(token):
             return self.of_module(token)
         if self.is_at("::"):
             name = self.qualified(name)
@@ -1636,9 +1676,77 @@ class _Parser:
                 f"`{token.text}` is reserved",
                 code=codes.RESERVED_WORD,
                 span=token.span,
-                help="a cast is written `float(x)`",
+                help="a cast is written `float(x)`" if token.text in BASES else "choose another name",
             )
         return name
+
+    def choice_behind(self, value: SacExpression, place: Span) -> SacExpression:
+        """Read `a if c else b` as `c ? a : b` after a message, at the `if`; anything else there is left."""
+        begin, said, counts = self.at, len(self.diagnostics), (self.level, self.calls)
+        word = self.next().span
+        try:
+            first = self.token.span
+            condition = self.binary(0)
+            asked = self.source.slice(first | self.last.span)
+            self.expect("else", "after the condition")
+            otherwise, other = self.with_text()
+        except _Failed:
+            self.at, (self.level, self.calls) = begin, counts
+            del self.diagnostics[said:]
+            return value
+        span, text = place | self.last.span, f"{asked} ? {self.source.slice(place)} : {other}"
+        help, fix = "a choice of values is `c ? a : b`", Fix(f"write `{text}`", (Edit(span, text),))
+        self.say(codes.SYNTAX_ERROR, word, "`if` stands in no expression", help=help, fix=fix)
+        return Conditional(condition, value, otherwise, span)
+
+    def choice_of_values(self) -> Conditional[SacExpression]:
+        """Read `if (c) a else b` and `if c then a else b`, where a value stands, as `c ? a : b` after a message."""
+        before, begin, said = self.last.text, self.at, len(self.diagnostics)
+        message, help = "`if` stands in no expression", "a choice of values is `c ? a : b`"
+        try:
+            found, text = self.values_of_choice()
+        except _Failed:
+            self.at = begin
+            del self.diagnostics[said:]
+            self.fail(message, help=help)
+        span = self.tokens[begin].span | self.last.span
+        text = text if before in ("->", "=", "return", "(", "[", ",", ":", "?") else f"({text})"
+        self.say(
+            codes.SYNTAX_ERROR,
+            self.tokens[begin].span,
+            message,
+            help=help,
+            fix=Fix(f"write `{text}`", (Edit(span, text),)),
+        )
+        return found
+
+    def values_of_choice(self) -> tuple[Conditional[SacExpression], str]:
+        """The choice at an `if`, and its text as it is written here."""
+        begin = self.next().span
+        bracketed = self._is_bracketed() and self.accept("(")
+        (condition, asked), nodes, texts = self.with_text(), list[SacExpression](), list[str]()
+        if bracketed:
+            self.expect(")", "after the condition")
+        if self.is_at("then", ":"):
+            self.next()
+        for word in ("else", ""):
+            in_braces = self.is_at("{") and not self.arrow_words(self.behind_pattern(self.at + 1)) and self.accept("{")
+            node, text = self.with_text()
+            if in_braces:
+                self.accept(";")
+                self.expect("}", "after the value")
+            if word:
+                self.expect(word, "after the value")
+                self.accept(":")
+            nodes.append(node)
+            texts.append(text)
+        return Conditional(condition, nodes[0], nodes[1], begin | self.last.span), f"{asked} ? {texts[0]} : {texts[1]}"
+
+    def with_text(self) -> tuple[SacExpression, str]:
+        """An expression, and how it is written."""
+        begin = self.token.span
+        node = self.expression()
+        return node, self.source.slice(begin | self.last.span)
 
     def arguments(self, called: _Token) -> list[SacExpression]:
         """The arguments of a call, behind the bracket."""
@@ -1676,6 +1784,14 @@ class _Parser:
         self.say(codes.SYNTAX_ERROR, self.token.span, "no operator and no call has a dot", help=help, fix=fix)
         self.next()
 
+    def _is_module(self, token: _Token) -> bool:
+        """Whether what stands before this dot names a module, and not an array."""
+        if token.text in self.known or self.tokens[self.at + 1].kind != "name":
+            return False
+        behind = [each.text for each in self.tokens[self.at + 2 : self.at + 4]]
+        is_called = behind[:1] == ["("] and behind[1:] != [")"] and sac_foreign.is_method(self.tokens[self.at + 1].text)
+        return is_called or token.text in library_names.MODULES or token.text in MODULES
+
     def of_module(self, module: _Token) -> SacExpression:
         """`np.abs(a)`, at the dot: functions have their plain names."""
         name = self.tokens[self.at + 1]
@@ -1694,11 +1810,15 @@ class _Parser:
     def method(self, node: SacExpression) -> SacExpression:
         """`a.T` and `a.sum()`, at the dot."""
         dot, name = self.next(), self.next()
-        called = self.is_at("(") and self.tokens[self.at + 1].text == ")"
-        self.at += 2 * called
+        arguments = self.arguments(name) if self.accept("(") else []
+        if self.last is not name:
+            self.end_of_value(")", f"after the arguments of `{name.text}`")
         function, end = sac_foreign.function_of(name.text), self.last.span.end
         help, fix = f"functions stand before their argument: `{function}(a)`", None
-        if isinstance(node, Name | Selection | Apply):
+        if arguments:
+            help = sac_foreign.along_axis(function, self.source.slice(node.span), arguments) or help
+            self.spoiled = True  # the result has another shape than that of all elements
+        elif isinstance(node, Name | Selection | Apply):
             start = Span(node.span.start, node.span.start)
             fix = Fix(f"write `{function}(..)`", (Edit(start, f"{function}("), Edit(Span(dot.span.start, end), ")")))
         self.say(codes.SYNTAX_ERROR, dot.span | name.span, f"there is no `.{name.text}`", help=help, fix=fix)
