@@ -11,6 +11,7 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import NO_SPAN, Fix, Span, codes
+from tc_jupyter.syntax.sac_foreign import INSTEAD_OF_MASK
 from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Read, int64, walk
@@ -18,7 +19,6 @@ from .integers import index_names
 from .program import Statement
 from .sac_emit import Draft, NotSolvable, zero
 from .sac_helpers import item_or_single, memory_order, read
-from .sac_primitives import INSTEAD_OF_MASK
 from .sac_sizes import (
     ONE,
     ZERO,

@@ -11,6 +11,7 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import Span, codes
+from tc_jupyter.syntax.sac_foreign import INSTEAD_OF_MASK
 from tc_jupyter.syntax.sac_tree import Apply, Dot, SacExpression, Selection, TripleDot
 from tc_jupyter.syntax.tree import Name
 
@@ -20,7 +21,6 @@ from .sac_bounds import Constraint
 from .sac_elements import Elements, at_position, holds
 from .sac_emit import Draft, identity, zero
 from .sac_helpers import chained, located, several
-from .sac_primitives import INSTEAD_OF_MASK
 from .sac_sizes import ONE, ZERO, fold, is_nonnegative, simplified, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, alone, arithmetic, compute, convert, kind_text, scalar, storage

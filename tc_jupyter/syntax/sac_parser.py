@@ -310,7 +310,7 @@ class _Parser:
 
     def _unknown(self, char: str, span: Span, tokens: list[_Token]) -> None:
         """Tell of a character behind some tokens; one that joins operands has a token that does so, too."""
-        help, fix, before = "comments start with `//`" if char == "#" else "delete it", None, tokens[-1:]
+        help, fix, before = sac_foreign.of_hash(self.source, span) if char == "#" else "delete it", None, tokens[-1:]
         operand = bool(before) and (before[0].kind in ("name", "number") or before[0].text in (")", "]"))
         if char == "@" and operand:
             told = len(self.diagnostics) < _MOST_DIAGNOSTICS
@@ -568,18 +568,34 @@ class _Parser:
         if self.token.text in _MODULE_WORDS:
             help = "delete the line: every function of a cell is known in later cells and in Python"
             self.fail(f"`{self.token.text}` is not part of the language", help=help)
+        self.skip_constant()
         self.check_head()
         types = [self.type()]
         while self.accept(","):
             types.append(self.type())
         name = self.function_name()
         if self.is_at("=", ";"):
-            self.outside(name.name, name.span)
+            self.outside(name.name, name.span, types[0] if self.is_at("=") else None)
         self.expect("(", "after the function name")
         params = self.params()
         signature = begin | self.last.span
         self.expect("{", "before the body of the function")
         return replace(self.body(begin, tuple(types), name, params, signature), inline=inline)
+
+    def skip_constant(self) -> None:
+        """Go behind the `const` of `const int N = 5;`, which is refused at its `=`."""
+        at = self.at
+        while self.tokens[at].text in ("const", "constexpr", "static"):
+            at += 1
+        name = at + 1
+        if self.tokens[at].text in self.types and self.tokens[name].text == "[":
+            name = self.behind_bracket(name)
+        if (
+            self.tokens[at].text in self.types
+            and self.tokens[name].kind == "name"
+            and self.tokens[name + 1].text == "="
+        ):
+            self.at = at
 
     def check_head(self) -> None:
         """See whether a function begins here, and no statement."""
@@ -610,10 +626,16 @@ class _Parser:
             depth += (self.tokens[at].text in ("(", "[")) - (self.tokens[at].text in (")", "]"))
         return at if depth else at + 1
 
-    def outside(self, text: str, span: Span) -> NoReturn:
-        """Refuse what stands between functions."""
+    def outside(self, text: str, span: Span, type_: SacType | None = None) -> NoReturn:
+        """Refuse what stands between functions; one with a type is a constant."""
         help = "a cell holds functions; what calls them is Python, in a cell of its own"
+        if type_ is not None:
+            help = sac_foreign.constant(text, self._value_behind(), type_text(type_))
         self.fail(f"`{text}` stands outside of a function", code=codes.NO_DEF, span=span, help=help)
+
+    def _value_behind(self) -> str:
+        """The text between the `=` at this token and the `;` behind it, on the same line."""
+        return self.source.slice(Span(self.token.span.end, len(self.source.text))).partition("\n")[0].partition(";")[0]
 
     def body(
         self, begin: Span, types: tuple[SacType | None, ...], name: Name, params: tuple[SacParam, ...], signature: Span
@@ -1352,7 +1374,10 @@ class _Parser:
         """What helps where an expression goes on although it is complete."""
         token = self.token
         if token.text == "." and self.tokens[self.at + 1].kind == "name":
-            return f"functions stand before their argument: `{self.tokens[self.at + 1].text}(..)`"
+            name = self.tokens[self.at + 1].text
+            if name in sac_foreign.INSTEAD:
+                return f"there are no methods: write {sac_foreign.INSTEAD[name]}"
+            return f"functions stand before their argument: `{library_names.RENAMED.get(name, name)}(..)`"
         if token.text == "|":
             return _BITS["|"]
         if token.kind in ("name", "number", "text"):
@@ -1493,6 +1518,7 @@ class _Parser:
             if listed:
                 self.next()
             while self.more(bool(indices), "]"):
+                self.no_star()
                 indices.append(self.dot() or self.expression())
             part = (
                 "a part is `take([3], drop([1], a))`, or `{ [i] -> a[i + 1] | [i] < [3] }`" if self.is_at(":") else None
@@ -1502,6 +1528,15 @@ class _Parser:
                 self.expect("]", "after the indices of a selection", help="write `a[[., j]]` or `a[., j]`")
             node = Selection(node, tuple(indices), node.span | self.last.span)
         return node
+
+    def no_star(self) -> None:
+        """Read `*` and `:` for a whole axis of a selection as `.`, after a message."""
+        token = self.token
+        if self.is_at("*", ":") and self.tokens[self.at + 1].text in ("]", ","):
+            fix = Fix("write `.`", (Edit(token.span, "."),))
+            message, help = f"`{token.text}` is no index", "a whole axis is written `.`, as in `a[., 1]`"
+            self.say(codes.SYNTAX_ERROR, token.span, message, help=help, fix=fix)
+            self.tokens[self.at] = _Token("symbol", ".", token.span)
 
     def _has_dot(self) -> bool:
         """Whether a dot behind an operand is that of a method or of an operator."""
@@ -1859,7 +1894,13 @@ class _Parser:
             return Number(text, float(digits), {"f": "float32", "d": "float64"}.get(suffix), token.span)
         if not is_float and suffix in _SUFFIXES:
             return self.integer(token, digits, suffix)
-        if re.fullmatch(r"\d+[A-Za-z_]\w*", text) and suffix not in _SUFFIXES:
+        if re.fullmatch(r"\d+(?:_\d+)+[A-Za-z]*", text):
+            plain = text.replace("_", "")
+            fix = Fix(f"write `{plain}`", (Edit(token.span, plain),))
+            self.say(
+                codes.BAD_NUMBER, token.span, f"`{text}` is not a number", help="digits stand in no groups", fix=fix
+            )
+        elif re.fullmatch(r"\d+[A-Za-z_]\w*", text) and suffix not in _SUFFIXES:
             self.say(
                 codes.DIGIT_NAME,
                 token.span,
