@@ -1998,6 +1998,8 @@ class _Parser:
             at += 2
         if self.tokens[at].kind == "name":
             return at + 1
+        if self.tokens[at].text not in ("[", "("):
+            return at
         end = at + 1
         while self.tokens[end].kind == "name" or self.tokens[end].text in (".", "...", ","):
             end += 1
