@@ -16,7 +16,7 @@ from itertools import chain, count
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
 from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.syntax import library_names, tree
-from tc_jupyter.syntax.sac_foreign import closed, free_indices, has_one_subscript
+from tc_jupyter.syntax.sac_foreign import along_axis, closed, free_indices, has_one_subscript
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -570,12 +570,16 @@ class _Checker:
             )
             return
         near = nearest(node.name, sorted(scope))
-        help = f"did you mean `{near}`?" if near else known_names(scope)
+        help, fix = f"did you mean `{near}`?" if near else known_names(scope), None
+        if node.name in library_names.NOTHING:
+            help = "there is no value for nothing; a float that stands for a missing one is `nan`"
+        elif (truth := node.name.lower()) in ("true", "false"):
+            help, fix = "truth values are `true` and `false`", Fix(f"write `{truth}`", (Edit(node.span, truth),))
         if is_builtin(node.name) or node.name in self.cell.defined:
             help = f"`{node.name}` is a function: call it with `{node.name}(..)`"
         if node.name in self.partly:
             help = f"it has a value on some ways only: assign `{node.name}` before the `if` or the loop, or in both branches"
-        self.say(codes.UNKNOWN_NAME, node.span, f"`{node.name}` is not known", help=help)
+        self.say(codes.UNKNOWN_NAME, node.span, f"`{node.name}` is not known", help=help, fix=fix)
 
     def bounds(self, generator: Generator | None, scope: set[str], used: set[str]) -> None:
         for bound in generator_bounds(generator):
@@ -635,8 +639,12 @@ class _Checker:
             return
         candidates = [*self.cell.functions, *self.cell.known, *builtin_names()]
         help, fix = no_function_help(name, candidates), None
-        renamed = library_names.RENAMED.get(name)
-        if renamed is not None and is_builtin(renamed):
+        plain = name.rpartition("::")[2]
+        number = (library_names.OF_MODULES | library_names.CONSTANTS).get(plain)
+        renamed = library_names.RENAMED.get(plain)
+        if number is not None and not node.arguments:
+            help, fix = "numbers are written out", Fix(f"write `{number}`", (Edit(node.span, number),))
+        elif renamed is not None and is_builtin(renamed):
             fix = Fix(f"write `{renamed}`", (Edit(node.function.span, renamed),))
             help = f"`{renamed}` is what it is called here"
         elif self.passed_function(node, scope) is not None:
@@ -691,12 +699,13 @@ class _Checker:
             return
         wanted = (1,) if word in BASES or word in CASTS else arities(word)
         if given not in wanted:
+            help = along_axis(word, sac_to_text(node.arguments[0]), node.arguments[1:]) if given == 2 else None
             self.say(
                 codes.ARGUMENT_COUNT,
                 node.span,
                 f"`{node.function.name}` takes {' or '.join(map(str, wanted[:-1]))}{' or ' * (len(wanted) > 1)}"
                 f"{several(wanted[-1], 'argument')}, {given} are given",
-                help=usage(node.function.name),
+                help=help or usage(node.function.name),
             )
 
     def homogeneous(self, function: SacFunction) -> None:

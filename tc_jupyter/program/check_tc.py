@@ -1129,22 +1129,30 @@ class _DefChecker:
         start = len(before.removesuffix("along").rstrip())
         return Span(start, last.end) if before.endswith("along") else None
 
+    def without_order(self, node: tree.Comprehension) -> tuple[str, Fix | None]:
+        """What helps where the points of an operator on plain ones are in an order: `along t` behind it, or around it."""
+        own = {target.name for target, _ in node.targets} & tree.names_in((node.value,))
+        is_position = node.operator in extremes.OPERATORS
+        if not is_position and (own or node.blocks):
+            parts = "`M max=! e`, `Z +=! exp(e - M)` and `L = M + log(Z)`"
+            block = f"`along {node.along[0].index.name} in .. {{ .. }}`"
+            return f"of what is carried along it is {parts}, with their indices, in a block {block}", None
+        if own:
+            beyond = "> (M(t-1) else -inf)" if "max" in node.operator else "< (M(t-1) else inf)"
+            carried = f"`P(t) = X(t) {beyond} ? t : (P(t-1) else 0)`"
+            return f"a position that is carried along is a statement of its own, as in {carried}", None
+        fix = None
+        in_any = not is_position or all(each.step > 0 for each in node.along)
+        if not node.blocks and in_any and (written := self.order_span(node)):
+            fix = Fix("leave `along` out", (Edit(written, ""),))
+        why = "of equal values it gives the first one" if is_position else "it is the same in every order"
+        return f"{why}: leave `along` out", fix
+
     def on_plain_operators(self, node: tree.Comprehension) -> None:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         if node.along:
             message = f"the points of `{node.operator}` have no order"
-            own = {target.name for target, _ in node.targets} & tree.names_in((node.value,))
-            help, fix = "of equal values it gives the first one: leave `along` out", None
-            if own:
-                beyond = "> (M(t-1) else -inf)" if "max" in node.operator else "< (M(t-1) else inf)"
-                carried = f"`P(t) = X(t) {beyond} ? t : (P(t-1) else 0)`"
-                help = f"a position that is carried along is a statement of its own, as in {carried}"
-            elif (
-                not node.blocks
-                and all(each.step > 0 for each in node.along)
-                and (written := self.order_span(node)) is not None
-            ):
-                fix = Fix("leave `along` out", (Edit(written, ""),))
+            help, fix = self.without_order(node)
             self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help, fix=fix)
             for target, _ in node.targets:
                 self.unknown_tensor(target.name, target.span)

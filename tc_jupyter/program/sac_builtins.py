@@ -12,6 +12,7 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import Span, codes
+from tc_jupyter.syntax.sac_printer import sac_to_text
 from tc_jupyter.syntax.sac_tree import Apply, SacExpression
 
 from . import bits
@@ -295,7 +296,9 @@ class Builtins(Selections):
         at = tuple(IndexVar(axis) for axis in axes[len(frame) :])
         return Value(element.kind, shape, axes, self.element(element, at, context))
 
-    def frame(self, extents: Sequence[Expr], span: Span, context: Context) -> tuple[Expr, ...]:
+    def frame(
+        self, extents: Sequence[Expr], span: Span, context: Context, help: str = "limit it with `max(.., 0)`"
+    ) -> tuple[Expr, ...]:
         """The extents of a result, refused where one is negative; inside of loops that are empty nothing is, and they are 0."""
         idle = self.out.idle(context.indices)
         found: list[Expr] = []
@@ -313,7 +316,7 @@ class Builtins(Selections):
                 span,
                 f"axis {axis} of the result would have a negative extent",
                 ((f"extent {axis}", extent),),
-                help="extents are at least 0: limit it with `max(.., 0)`",
+                help=f"extents are at least 0: {help}",
             )
         return tuple(found)
 
@@ -342,10 +345,20 @@ class Builtins(Selections):
         make: Callable[[list[Expr]], Expr] = lambda e: fold(Select(e[0], e[1], e[2], e[1].dtype, node.span))  # noqa: E731
         return self.elementwise([mask, left, right], kind, make, node.span, context)
 
+    def rest_help(self, extents: Sequence[int | None], node: Apply[SacExpression]) -> str:
+        """What helps for a negative extent of `reshape`: -1 stands for the rest of the elements in NumPy."""
+        others = [each for each in extents if each != -1]
+        if len(others) != len(extents) - 1 or any(each is not None and each < 1 for each in others):
+            return "limit it with `max(.., 0)`"
+        rest = f" / {'..' if None in others else prod(each for each in others if each)}" if others else ""
+        return f"write `prod(shape({sac_to_text(node.arguments[1])})){rest}` for the -1"
+
     def reshaped(self, wanted: Value, found: Value, node: Apply[SacExpression], context: Context) -> Value:
         """`reshape(shape, a)`: the elements of `a` in their order, in another shape."""
         shape = self.components(wanted, node.arguments[0].span, context, "the shape of `reshape`")
-        shape = self.frame(tuple(self.bound(extent, node.span) for extent in shape), node.span, context)
+        bounds = tuple(self.bound(extent, node.span) for extent in shape)
+        help = self.rest_help([number_of(extent) for extent in bounds], node)
+        shape = self.frame(bounds, node.span, context, help)
         self.check_rank(len(shape), node.span)
         counts = [reduce(mul, extents, ONE) for extents in (shape, found.shape)]
         self.require_equal(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span, codes
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Span, codes
 from tc_jupyter.diagnostics.work import spend
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import type_text
@@ -29,6 +29,7 @@ from tc_jupyter.syntax.sac_tree import (
     assigned_names,
     statement_expressions,
 )
+from tc_jupyter.syntax.tree import Name
 
 from .expr import COMPARISONS, Const, DType, Expr, IndexVar, Read, Size, int64
 from .functions import FUNCTIONS
@@ -405,11 +406,18 @@ class Calls(WithLoops):
         wanted = " or ".join(
             f"({', '.join(type_text(p.type) if p.type else '?' for p in f.params)})" for f in overloads
         )
+        help, fix = f"it is defined for {wanted}", None
+        array = node.arguments[0] if len(operands) == 1 and operands[0].rank else None
+        meant = self.own_function(node.function.name, [replace(operand, shape=()) for operand in operands])
+        if meant is not None and len(meant.types) == 1 and isinstance(array, Name) and array.name != "iv":
+            text = f"{{ iv -> {node.function.name}({array.name}[iv]) }}"
+            help, fix = f"{help}; of each element it is `{text}`", Fix(f"write `{text}`", (Edit(node.span, text),))
         self.refuse(
             codes.DECLARED_TYPE,
             node.span,
             f"no definition of `{node.function.name}` takes ({given})",
-            help=f"it is defined for {wanted}",
+            help=help,
+            fix=fix,
         )
 
     def count(self, node: Apply[SacExpression], wanted: tuple[int, ...]) -> None:

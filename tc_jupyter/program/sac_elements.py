@@ -11,6 +11,7 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import NO_SPAN, Fix, Span, codes
+from tc_jupyter.syntax.sac_foreign import INSTEAD_OF_MASK
 from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Read, int64, walk
@@ -131,7 +132,7 @@ class Elements(Work):
                 codes.TYPE_MISMATCH,
                 span,
                 f"{what} must be integers, and is `{kind_text(found.kind)}`",
-                help="cast with `toi(..)`",
+                help=INSTEAD_OF_MASK if found.kind is DType.BOOL and what == "the index" else "cast with `toi(..)`",
             )
         length = number_of(found.shape[0])
         if length is None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from tc_jupyter.diagnostics import nearest
 from tc_jupyter.syntax import library_names
+from tc_jupyter.syntax.sac_foreign import INSTEAD
 
 from .functions import FUNCTIONS
 
@@ -87,62 +88,12 @@ def usage(name: str) -> str:
     return f"`{name}({arguments})`"
 
 
-_POSITION = "`minval({{ [i] -> a[i] == {}(a) ? i : shape(a)[0] }})`, the first position at which `a` is so"
-_OTHER_INTEGERS = {
-    **{"int8": ("byte",), "int16": ("s",), "int64": ("ll",)},
-    **{"uint8": ("ub",), "uint16": ("us",), "uint32": ("ui",), "uint64": ("ul", "ull")},
-}
-"""Integers to which SaC has conversions that are written as casts here, and how their names end."""
-
-_INSTEAD = {
-    "argmax": _POSITION.format("maxval"),
-    "argmin": _POSITION.format("minval"),
-    **dict.fromkeys(("mean", "average", "avg"), "`sum(a) / tod(prod(shape(a)))`"),
-    **dict.fromkeys(("matmul", "mm", "gemm"), "`{ [i, j] -> sum({ [k] -> a[i, k] * b[k, j] }) }`"),
-    **dict.fromkeys(("dot", "inner", "vdot"), "`sum(a * b)`"),
-    "modarray": "`with { (iv <= jv <= iv) : e; } : modarray(a)` for `a` with `e` at `iv`",
-    "outer": "`{ [i, j] -> a[i] * b[j] }`",
-    **dict.fromkeys(("logsumexp", "lse"), "`maxval(a) + log(sum(exp(a - maxval(a))))`"),
-    **dict.fromkeys(("len", "length"), "`shape(a)[0]`"),
-    **dict.fromkeys(("size", "numel"), "`prod(shape(a))`"),
-    **dict.fromkeys(("ndim", "rank"), "`dim(a)`"),
-    **dict.fromkeys(("range", "arange"), "`iota(n)` for `[0, .., n - 1]`, or `{ [i] -> .. | [i] < [n] }`"),
-    **dict.fromkeys(("zeros", "ones", "full"), "`genarray(shape, e)`, an array of `e`"),
-    **dict.fromkeys(("concat", "concatenate", "cat"), "`a ++ b`"),
-    "roll": "`rotate(axis, n, a)`",
-    **dict.fromkeys(("flip", "flipud"), "`reverse(a)`"),
-    **dict.fromkeys(("clip", "clamp"), "`min(max(a, low), high)`"),
-    "relu6": "`min(max(a, 0.0), 6.0)`",
-    **dict.fromkeys(
-        ("scan", "scanl", "scanl1", "inclusive_scan"), "`{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`"
-    ),
-    "cumsum": "`{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`",
-    "cumprod": "`{ [i] -> prod(take([i + 1], a)) | [i] < shape(a) }`",
-    "zip": "`{ [i] -> [a[i], b[i]] }`",
-    "enumerate": "`{ [i] -> .. a[i] .. }`, where `i` is the number of the element",
-    **dict.fromkeys(
-        ("filter", "compress", "nonzero"), "`where(mask, a, b)`: how many elements there are depends on no value"
-    ),
-    **dict.fromkeys(("sort", "sorted", "argsort", "unique"), "this in Python: no function here sorts"),
-    "norm": "`sqrt(sum(a * a))`",
-    **dict.fromkeys(("square", "sqr"), "`a * a`"),
-    "diff": "`drop([1], a) - drop([-1], a)`",
-    **dict.fromkeys(("map", "vmap", "vectorize", "apply"), "`abs(a)`: functions of numbers take whole arrays"),
-    **dict.fromkeys(
-        ("reduce", "fold", "foldl", "foldr", "accumulate"), "`sum(a)`, `prod(a)`, `minval(a)` or `maxval(a)`"
-    ),
-    **dict.fromkeys(("modulo", "fmod", "remainder"), "`a % b`, or `mod(a, b)` with the sign of `b`"),
-    **{f"to{letters}": f"`{dtype}(..)`" for dtype, names in _OTHER_INTEGERS.items() for letters in names},
-}
-"""Functions of other languages: how their value is written."""
-
-
 def no_function_help(name: str, candidates: Iterable[str]) -> str:
     """What to do about a call of a name that is no function."""
     if name in library_names.TYPES:
         return f"`{name}` is no type here; a cast is written `{library_names.TYPES[name]}(..)`"
-    if name in _INSTEAD:
-        return f"write {_INSTEAD[name]}"
+    if name in INSTEAD:
+        return f"write {INSTEAD[name]}"
     near = nearest(name, candidates)
     return f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does"
 

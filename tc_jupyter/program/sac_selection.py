@@ -11,6 +11,7 @@ from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import Span, codes
+from tc_jupyter.syntax.sac_foreign import INSTEAD_OF_MASK
 from tc_jupyter.syntax.sac_tree import Apply, Dot, SacExpression, Selection, TripleDot
 from tc_jupyter.syntax.tree import Name
 
@@ -65,7 +66,7 @@ class Selections(Elements):
                 codes.RANK_MISMATCH,
                 written.span,
                 f"a component of an index is a scalar, and this has shape {self.shape_text(index.shape)}",
-                help="a single vector is the whole index: `a[u ++ v]`",
+                help=INSTEAD_OF_MASK if index.kind is DType.BOOL else "a single vector is the whole index: `a[u ++ v]`",
             )
         return self.index_of(index, written, context)
 

@@ -13,7 +13,55 @@ from tc_jupyter.diagnostics import Edit, Fix, SourceText, Span
 
 from . import library_names
 from .sac_tree import Dot, SacExpression, Selection, SetExpr, TripleDot, WithLoop, assigned_names, sac_walk
-from .tree import Name
+from .tree import Name, Number
+
+INSTEAD_OF_MASK = "write `where(mask, a, b)`: how many elements there are depends on no value"
+_POSITION = "`minval({{ [i] -> a[i] == {}(a) ? i : shape(a)[0] }})`, the first position at which `a` is so"
+_OTHER_INTEGERS = {
+    **{"int8": ("byte",), "int16": ("s",), "int64": ("ll",)},
+    **{"uint8": ("ub",), "uint16": ("us",), "uint32": ("ui",), "uint64": ("ul", "ull")},
+}
+"""Integers to which SaC has conversions that are written as casts here, and how their names end."""
+
+INSTEAD = {
+    "argmax": _POSITION.format("maxval"),
+    "argmin": _POSITION.format("minval"),
+    **dict.fromkeys(("mean", "average", "avg"), "`sum(a) / tod(prod(shape(a)))`"),
+    **dict.fromkeys(("matmul", "mm", "gemm"), "`{ [i, j] -> sum({ [k] -> a[i, k] * b[k, j] }) }`"),
+    **dict.fromkeys(("dot", "inner", "vdot"), "`sum(a * b)`"),
+    "modarray": "`with { (iv <= jv <= iv) : e; } : modarray(a)` for `a` with `e` at `iv`",
+    "outer": "`{ [i, j] -> a[i] * b[j] }`",
+    **dict.fromkeys(("logsumexp", "lse"), "`maxval(a) + log(sum(exp(a - maxval(a))))`"),
+    **dict.fromkeys(("len", "length"), "`shape(a)[0]`"),
+    **dict.fromkeys(("size", "numel"), "`prod(shape(a))`"),
+    **dict.fromkeys(("ndim", "rank"), "`dim(a)`"),
+    **dict.fromkeys(("range", "arange"), "`iota(n)` for `[0, .., n - 1]`, or `{ [i] -> .. | [i] < [n] }`"),
+    **dict.fromkeys(("zeros", "ones", "full"), "`genarray(shape, e)`, an array of `e`"),
+    **dict.fromkeys(("concat", "concatenate", "cat"), "`a ++ b`"),
+    "roll": "`rotate(axis, n, a)`",
+    **dict.fromkeys(("flip", "flipud"), "`reverse(a)`"),
+    **dict.fromkeys(("clip", "clamp"), "`min(max(a, low), high)`"),
+    "relu6": "`min(max(a, 0.0), 6.0)`",
+    **dict.fromkeys(
+        ("scan", "scanl", "scanl1", "inclusive_scan"), "`{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`"
+    ),
+    "cumsum": "`{ [i] -> sum(take([i + 1], a)) | [i] < shape(a) }`",
+    "cumprod": "`{ [i] -> prod(take([i + 1], a)) | [i] < shape(a) }`",
+    "zip": "`{ [i] -> [a[i], b[i]] }`",
+    "enumerate": "`{ [i] -> .. a[i] .. }`, where `i` is the number of the element",
+    **dict.fromkeys(("filter", "compress", "nonzero"), INSTEAD_OF_MASK.removeprefix("write ")),
+    **dict.fromkeys(("sort", "sorted", "argsort", "unique"), "this in Python: no function here sorts"),
+    "norm": "`sqrt(sum(a * a))`",
+    **dict.fromkeys(("square", "sqr"), "`a * a`"),
+    "diff": "`drop([1], a) - drop([-1], a)`",
+    **dict.fromkeys(("map", "vmap", "vectorize", "apply"), "`abs(a)`: functions of numbers take whole arrays"),
+    **dict.fromkeys(
+        ("reduce", "fold", "foldl", "foldr", "accumulate"), "`sum(a)`, `prod(a)`, `minval(a)` or `maxval(a)`"
+    ),
+    **dict.fromkeys(("modulo", "fmod", "remainder"), "`a % b`, or `mod(a, b)` with the sign of `b`"),
+    **{f"to{letters}": f"`{dtype}(..)`" for dtype, names in _OTHER_INTEGERS.items() for letters in names},
+}
+"""Functions of other languages: how their value is written."""
 
 
 class Word(Protocol):
@@ -191,6 +239,31 @@ def function_of(method: str) -> str:
 def is_method(name: str) -> bool:
     """Whether `a.name` is a function here."""
     return name in _OF_ARRAYS
+
+
+_DEFINED = re.compile(r"#\s*define\s+([A-Za-z_]\w*)[ \t]+([^\n]*)")
+
+
+def of_hash(source: SourceText, span: Span) -> str:
+    """What helps for a `#`, which begins comments elsewhere, and defines constants in C."""
+    found = _DEFINED.match(source.text, span.start)
+    return "comments start with `//`" if found is None else constant(found.group(1), found.group(2).split("//")[0])
+
+
+def constant(name: str, value: str, type_: str | None = None) -> str:
+    """What helps for a constant outside of functions."""
+    value = value.strip()
+    type_ = type_ or ("double" if re.fullmatch(r"\d*\.\d*(?:[eE][-+]?\d+)?", value) else "int")
+    return f"a constant is a function: `inline {type_} {name}() {{ return {value}; }}`, called `{name}()`"
+
+
+def along_axis(function: str, array: str, arguments: Sequence[SacExpression]) -> str | None:
+    """What helps for `sum(a, 0)` and `a.sum(1)`: the combination of the elements along one axis."""
+    if function not in _OF_ALL.values() or len(arguments) != 1:
+        return None
+    axis = arguments[0].value if isinstance(arguments[0], Number) else None
+    index, place = ("i", "i, .") if isinstance(axis, int) and axis == 1 else ("j", "., j")
+    return f"`{function}` combines all elements; along one axis: `{{ [{index}] -> {function}({array}[{place}]) }}`"
 
 
 def closed(source: SourceText, span: Span) -> Span:

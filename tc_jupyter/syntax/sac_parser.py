@@ -157,6 +157,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_QUOTIENT = re.compile(r"[ \t]*(?P<sign>//)[ \t]*-?[\w(.](?![^\n]*\w[ \t]+\w)[^\n;]*;[ \t})]*(?=\n|\Z)")
+"""A comment that ends a statement, as the `// 2;` of `a // 2;` does."""
+
 _BITS = {
     "&": "write `&&` between truth values; there are no operators on bits",
     "|": "write `||` between truth values; there are no operators on bits",
@@ -191,6 +194,16 @@ class _Token:
     kind: str  # `number`, `name`, `symbol`, `text`, `end`
     text: str
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A partition without its generator: its pattern, its body with its place, and the token before it."""
+
+    pattern: Pattern
+    body: SacExpression
+    span: Span
+    opens: int
 
 
 class _Failed(Exception):
@@ -256,6 +269,7 @@ class _Parser:
         self.aliases: dict[str, SacType | None] = {}
         self.lines: list[SacTypedef | SacImport] = []
         self.spoiled = False  # a pattern of the function is wrong: nothing can be said of its shapes
+        self.divided = False  # a `//` of the function is meant as an operator: what stands behind it was not read
         self.past_block = False  # a refused statement was skipped to its end
         self.known: dict[str, int | None] = {}  # what has a value so far, and its rank where that is certain
         self.writes: dict[int, list[sac_writes.ElementWrite]] = {}  # by the start of a statement that does nothing else
@@ -296,7 +310,7 @@ class _Parser:
 
     def _unknown(self, char: str, span: Span, tokens: list[_Token]) -> None:
         """Tell of a character behind some tokens; one that joins operands has a token that does so, too."""
-        help, fix, before = "comments start with `//`" if char == "#" else "delete it", None, tokens[-1:]
+        help, fix, before = sac_foreign.of_hash(self.source, span) if char == "#" else "delete it", None, tokens[-1:]
         operand = bool(before) and (before[0].kind in ("name", "number") or before[0].text in (")", "]"))
         if char == "@" and operand:
             told = len(self.diagnostics) < _MOST_DIAGNOSTICS
@@ -388,6 +402,7 @@ class _Parser:
     def expect(self, text: str, after: str, help: str | None = None) -> _Token:
         if self.is_at(text):
             return self.next()
+        self.no_quotient()
         self.fail(f"expected `{text}` {after}, found {self.found()}", help=help or f"add `{text}`")
 
     def end_of_value(self, text: str, after: str, help: str | None = None) -> _Token:
@@ -420,6 +435,16 @@ class _Parser:
     ) -> None:
         if len(self.diagnostics) < _MOST_DIAGNOSTICS:
             self.diagnostics.append(Diagnostic(code, span, message, label=label, help=help or None, fix=fix))
+
+    def no_quotient(self) -> None:
+        """Refuse `a // 2;`, whose end is a comment here, where the expression does not go on."""
+        between = Span(self.last.span.end, self.token.span.start)
+        found = _QUOTIENT.match(self.source.text, between.start, between.end)
+        if found is not None:
+            place = Span(found.start("sign"), found.end("sign"))
+            self.divided = self.past_block = True
+            message, help = "`//` begins a comment", "the quotient of integers is `a / b`, cut off toward zero"
+            self.fail(message, span=place, help=help, fix=Fix("write `/`", (Edit(place, "/"),)))
 
     def fail(
         self,
@@ -464,7 +489,7 @@ class _Parser:
 
     def function_or_skip(self) -> list[SacFunction]:
         start = self.at
-        self.spoiled, self.level, self.calls, self.blocks = False, 0, 0, 0
+        self.spoiled, self.divided, self.level, self.calls, self.blocks = False, False, 0, 0, 0
         try:
             if self.is_at(*_LINE_WORDS):
                 self.line()
@@ -543,18 +568,34 @@ class _Parser:
         if self.token.text in _MODULE_WORDS:
             help = "delete the line: every function of a cell is known in later cells and in Python"
             self.fail(f"`{self.token.text}` is not part of the language", help=help)
+        self.skip_constant()
         self.check_head()
         types = [self.type()]
         while self.accept(","):
             types.append(self.type())
         name = self.function_name()
         if self.is_at("=", ";"):
-            self.outside(name.name, name.span)
+            self.outside(name.name, name.span, types[0] if self.is_at("=") else None)
         self.expect("(", "after the function name")
         params = self.params()
         signature = begin | self.last.span
         self.expect("{", "before the body of the function")
         return replace(self.body(begin, tuple(types), name, params, signature), inline=inline)
+
+    def skip_constant(self) -> None:
+        """Go behind the `const` of `const int N = 5;`, which is refused at its `=`."""
+        at = self.at
+        while self.tokens[at].text in ("const", "constexpr", "static"):
+            at += 1
+        name = at + 1
+        if self.tokens[at].text in self.types and self.tokens[name].text == "[":
+            name = self.behind_bracket(name)
+        if (
+            self.tokens[at].text in self.types
+            and self.tokens[name].kind == "name"
+            and self.tokens[name + 1].text == "="
+        ):
+            self.at = at
 
     def check_head(self) -> None:
         """See whether a function begins here, and no statement."""
@@ -585,10 +626,16 @@ class _Parser:
             depth += (self.tokens[at].text in ("(", "[")) - (self.tokens[at].text in (")", "]"))
         return at if depth else at + 1
 
-    def outside(self, text: str, span: Span) -> NoReturn:
-        """Refuse what stands between functions."""
+    def outside(self, text: str, span: Span, type_: SacType | None = None) -> NoReturn:
+        """Refuse what stands between functions; one with a type is a constant."""
         help = "a cell holds functions; what calls them is Python, in a cell of its own"
+        if type_ is not None:
+            help = sac_foreign.constant(text, self._value_behind(), type_text(type_))
         self.fail(f"`{text}` stands outside of a function", code=codes.NO_DEF, span=span, help=help)
+
+    def _value_behind(self) -> str:
+        """The text between the `=` at this token and the `;` behind it, on the same line."""
+        return self.source.slice(Span(self.token.span.end, len(self.source.text))).partition("\n")[0].partition(";")[0]
 
     def body(
         self, begin: Span, types: tuple[SacType | None, ...], name: Name, params: tuple[SacParam, ...], signature: Span
@@ -624,7 +671,10 @@ class _Parser:
                 broken = True
                 assigns.append(self.skip_statement(start))
         if not self.accept("}"):
-            self.say(codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`")
+            if not self.divided:
+                self.say(
+                    codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`"
+                )
             broken = True
         if not returned and not broken and None not in types:
             self.say(
@@ -1094,6 +1144,7 @@ class _Parser:
     def assign(self) -> Assign | Unpack | BrokenAssign:
         """`x = e`, `x += e`, `x++` or `a, b = f(x)`, without the `;`; after a message also `a[i] = e`."""
         self.refuse_statement(self.token)
+        self.no_round_targets()
         token = self.token
         name = self.name("on the left of `=`")
         if self.is_at(","):
@@ -1218,6 +1269,22 @@ class _Parser:
             return "--"
         return None
 
+    def no_round_targets(self) -> None:
+        """Read `(a, b) = f(x)` and `[a, b] = f(x)` without the brackets, after a message."""
+        end = self.behind_pattern(self.at) - 1
+        names, behind = self.tokens[self.at + 1 : end], self.tokens[end + 1 : end + 4]
+        words = [each.kind == "name" for each in names]
+        if not self.is_at("(", "[") or behind[0].text != "=" or words != [True, False] * (len(words) // 2) + [True]:
+            return
+        opening, closing = self.token.span, self.tokens[end].span
+        fix = None
+        if len(words) == 1 or (behind[1].kind == "name" and behind[2].text in ("(", "::")):
+            fix = Fix("leave the brackets out", (Edit(opening, ""), Edit(closing, "")))
+        message, help = "what receives results stands in no brackets", "write `a, b = f(x);`"
+        self.say(codes.SYNTAX_ERROR, opening | closing, message, help=help, fix=fix)
+        del self.tokens[end]
+        self.next()
+
     def unpack(self, first: Name) -> Unpack:
         """`a, b = f(x)`."""
         names = [first]
@@ -1307,7 +1374,10 @@ class _Parser:
         """What helps where an expression goes on although it is complete."""
         token = self.token
         if token.text == "." and self.tokens[self.at + 1].kind == "name":
-            return f"functions stand before their argument: `{self.tokens[self.at + 1].text}(..)`"
+            name = self.tokens[self.at + 1].text
+            if name in sac_foreign.INSTEAD:
+                return f"there are no methods: write {sac_foreign.INSTEAD[name]}"
+            return f"functions stand before their argument: `{library_names.RENAMED.get(name, name)}(..)`"
         if token.text == "|":
             return _BITS["|"]
         if token.kind in ("name", "number", "text"):
@@ -1373,9 +1443,12 @@ class _Parser:
         if self.level > _DEEPEST:
             self.fail(f"more than {_DEEPEST} brackets are open here", help="give parts of the expression a name")
         self.enter(_CALLS)
+        begin = self.token.span
         condition = self.binary(0)
         node = condition
-        if self.accept("?"):
+        if self.is_at("if"):
+            node = self.choice_behind(condition, begin | self.last.span)
+        elif self.accept("?"):
             then = self.expression()
             self.expect(":", "of `c ? a : b`")
             otherwise = self.expression()
@@ -1445,6 +1518,7 @@ class _Parser:
             if listed:
                 self.next()
             while self.more(bool(indices), "]"):
+                self.no_star()
                 indices.append(self.dot() or self.expression())
             part = (
                 "a part is `take([3], drop([1], a))`, or `{ [i] -> a[i + 1] | [i] < [3] }`" if self.is_at(":") else None
@@ -1454,6 +1528,15 @@ class _Parser:
                 self.expect("]", "after the indices of a selection", help="write `a[[., j]]` or `a[., j]`")
             node = Selection(node, tuple(indices), node.span | self.last.span)
         return node
+
+    def no_star(self) -> None:
+        """Read `*` and `:` for a whole axis of a selection as `.`, after a message."""
+        token = self.token
+        if self.is_at("*", ":") and self.tokens[self.at + 1].text in ("]", ","):
+            fix = Fix("write `.`", (Edit(token.span, "."),))
+            message, help = f"`{token.text}` is no index", "a whole axis is written `.`, as in `a[., 1]`"
+            self.say(codes.SYNTAX_ERROR, token.span, message, help=help, fix=fix)
+            self.tokens[self.at] = _Token("symbol", ".", token.span)
 
     def _has_dot(self) -> bool:
         """Whether a dot behind an operand is that of a method or of an operator."""
@@ -1584,6 +1667,8 @@ class _Parser:
     def word(self, token: _Token) -> SacExpression:
         if token.text == "with":
             return self.with_loop()
+        if token.text == "if":
+            return self.choice_of_values()
         self.next()
         if token.text in ("true", "false"):
             return Number(token.text, token.text == "true", "bool", token.span)
@@ -1592,7 +1677,7 @@ class _Parser:
         if token.text in ("lambda", "fn", "fun") and (self.token.kind == "name" or self.is_at(":")):
             self.nameless(token.span, sac_foreign.mapped(self.tokens, self.source, self.at - 3))
         name = Name(token.text, token.span)
-        if self.is_at(".") and token.text in library_names.MODULES and self.tokens[self.at + 1].kind == "name":
+        if self.is_at(".") and self._is_module(token):
             return self.of_module(token)
         if self.is_at("::"):
             name = self.qualified(name)
@@ -1626,9 +1711,77 @@ class _Parser:
                 f"`{token.text}` is reserved",
                 code=codes.RESERVED_WORD,
                 span=token.span,
-                help="a cast is written `float(x)`",
+                help="a cast is written `float(x)`" if token.text in BASES else "choose another name",
             )
         return name
+
+    def choice_behind(self, value: SacExpression, place: Span) -> SacExpression:
+        """Read `a if c else b` as `c ? a : b` after a message, at the `if`; anything else there is left."""
+        begin, said, counts = self.at, len(self.diagnostics), (self.level, self.calls)
+        word = self.next().span
+        try:
+            first = self.token.span
+            condition = self.binary(0)
+            asked = self.source.slice(first | self.last.span)
+            self.expect("else", "after the condition")
+            otherwise, other = self.with_text()
+        except _Failed:
+            self.at, (self.level, self.calls) = begin, counts
+            del self.diagnostics[said:]
+            return value
+        span, text = place | self.last.span, f"{asked} ? {self.source.slice(place)} : {other}"
+        help, fix = "a choice of values is `c ? a : b`", Fix(f"write `{text}`", (Edit(span, text),))
+        self.say(codes.SYNTAX_ERROR, word, "`if` stands in no expression", help=help, fix=fix)
+        return Conditional(condition, value, otherwise, span)
+
+    def choice_of_values(self) -> Conditional[SacExpression]:
+        """Read `if (c) a else b` and `if c then a else b`, where a value stands, as `c ? a : b` after a message."""
+        before, begin, said = self.last.text, self.at, len(self.diagnostics)
+        message, help = "`if` stands in no expression", "a choice of values is `c ? a : b`"
+        try:
+            found, text = self.values_of_choice()
+        except _Failed:
+            self.at = begin
+            del self.diagnostics[said:]
+            self.fail(message, help=help)
+        span = self.tokens[begin].span | self.last.span
+        text = text if before in ("->", "=", "return", "(", "[", ",", ":", "?") else f"({text})"
+        self.say(
+            codes.SYNTAX_ERROR,
+            self.tokens[begin].span,
+            message,
+            help=help,
+            fix=Fix(f"write `{text}`", (Edit(span, text),)),
+        )
+        return found
+
+    def values_of_choice(self) -> tuple[Conditional[SacExpression], str]:
+        """The choice at an `if`, and its text as it is written here."""
+        begin = self.next().span
+        bracketed = self._is_bracketed() and self.accept("(")
+        (condition, asked), nodes, texts = self.with_text(), list[SacExpression](), list[str]()
+        if bracketed:
+            self.expect(")", "after the condition")
+        if self.is_at("then", ":"):
+            self.next()
+        for word in ("else", ""):
+            in_braces = self.is_at("{") and not self.arrow_words(self.behind_pattern(self.at + 1)) and self.accept("{")
+            node, text = self.with_text()
+            if in_braces:
+                self.accept(";")
+                self.expect("}", "after the value")
+            if word:
+                self.expect(word, "after the value")
+                self.accept(":")
+            nodes.append(node)
+            texts.append(text)
+        return Conditional(condition, nodes[0], nodes[1], begin | self.last.span), f"{asked} ? {texts[0]} : {texts[1]}"
+
+    def with_text(self) -> tuple[SacExpression, str]:
+        """An expression, and how it is written."""
+        begin = self.token.span
+        node = self.expression()
+        return node, self.source.slice(begin | self.last.span)
 
     def arguments(self, called: _Token) -> list[SacExpression]:
         """The arguments of a call, behind the bracket."""
@@ -1666,6 +1819,14 @@ class _Parser:
         self.say(codes.SYNTAX_ERROR, self.token.span, "no operator and no call has a dot", help=help, fix=fix)
         self.next()
 
+    def _is_module(self, token: _Token) -> bool:
+        """Whether what stands before this dot names a module, and not an array."""
+        if token.text in self.known or self.tokens[self.at + 1].kind != "name":
+            return False
+        behind = [each.text for each in self.tokens[self.at + 2 : self.at + 4]]
+        is_called = behind[:1] == ["("] and behind[1:] != [")"] and sac_foreign.is_method(self.tokens[self.at + 1].text)
+        return is_called or token.text in library_names.MODULES or token.text in MODULES
+
     def of_module(self, module: _Token) -> SacExpression:
         """`np.abs(a)`, at the dot: functions have their plain names."""
         name = self.tokens[self.at + 1]
@@ -1684,11 +1845,15 @@ class _Parser:
     def method(self, node: SacExpression) -> SacExpression:
         """`a.T` and `a.sum()`, at the dot."""
         dot, name = self.next(), self.next()
-        called = self.is_at("(") and self.tokens[self.at + 1].text == ")"
-        self.at += 2 * called
+        arguments = self.arguments(name) if self.accept("(") else []
+        if self.last is not name:
+            self.end_of_value(")", f"after the arguments of `{name.text}`")
         function, end = sac_foreign.function_of(name.text), self.last.span.end
         help, fix = f"functions stand before their argument: `{function}(a)`", None
-        if isinstance(node, Name | Selection | Apply):
+        if arguments:
+            help = sac_foreign.along_axis(function, self.source.slice(node.span), arguments) or help
+            self.spoiled = True  # the result has another shape than that of all elements
+        elif isinstance(node, Name | Selection | Apply):
             start = Span(node.span.start, node.span.start)
             fix = Fix(f"write `{function}(..)`", (Edit(start, f"{function}("), Edit(Span(dot.span.start, end), ")")))
         self.say(codes.SYNTAX_ERROR, dot.span | name.span, f"there is no `.{name.text}`", help=help, fix=fix)
@@ -1729,7 +1894,13 @@ class _Parser:
             return Number(text, float(digits), {"f": "float32", "d": "float64"}.get(suffix), token.span)
         if not is_float and suffix in _SUFFIXES:
             return self.integer(token, digits, suffix)
-        if re.fullmatch(r"\d+[A-Za-z_]\w*", text) and suffix not in _SUFFIXES:
+        if re.fullmatch(r"\d+(?:_\d+)+[A-Za-z]*", text):
+            plain = text.replace("_", "")
+            fix = Fix(f"write `{plain}`", (Edit(token.span, plain),))
+            self.say(
+                codes.BAD_NUMBER, token.span, f"`{text}` is not a number", help="digits stand in no groups", fix=fix
+            )
+        elif re.fullmatch(r"\d+[A-Za-z_]\w*", text) and suffix not in _SUFFIXES:
             self.say(
                 codes.DIGIT_NAME,
                 token.span,
@@ -1790,18 +1961,111 @@ class _Parser:
 
     def partition(self) -> PartitionClause:
         begin = self.token.span
+        opens = self.at - 1
         pattern = self.pattern()
-        self.expect("->", "after the pattern")
+        self.arrow()
+        first = self.token.span
         body = self.expression()
-        generator = self.generator(pattern) if self.accept("|") else None
+        part = _Part(pattern, body, first | self.last.span, opens)
+        generator = self.generator(part) if self.accept("|") else None
+        if generator and self.is_at(",", "&&", "and"):
+            self.condition_behind(part)
         return PartitionClause(pattern, body, generator, begin | self.last.span)
+
+    def arrow(self) -> None:
+        """The `->` behind a pattern; after a message also `:`, `=` or `=>`."""
+        words = 0 if self.is_at("->") else self.arrow_words(self.at)
+        if not words:
+            self.expect("->", "after the pattern")
+            return
+        place = self.token.span | self.tokens[self.at + words - 1].span
+        self.at += words
+        help, fix = "what an element is stands behind `->`", Fix("write `->`", (Edit(place, "->"),))
+        message = f"`{self.source.slice(place)}` cannot stand behind a pattern"
+        self.say(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+    def arrow_words(self, at: int) -> int:
+        """How many tokens stand for the arrow behind a pattern, which is `:`, `=` or `=>` elsewhere; 0: none does."""
+        if self.tokens[at].text != "=":
+            return int(self.tokens[at].text in ("->", ":"))
+        if self.tokens[at + 1].text == ">":
+            return 2
+        return int(self.tokens[at - 1].text in ("]", ")"))
+
+    def behind_pattern(self, at: int) -> int:
+        """The place behind what looks like a pattern; its own place where nothing does."""
+        if [each.text for each in self.tokens[at + 1 : at + 3]] == ["=", "["]:
+            at += 2
+        if self.tokens[at].kind == "name":
+            return at + 1
+        if self.tokens[at].text not in ("[", "("):
+            return at
+        end = at + 1
+        while self.tokens[end].kind == "name" or self.tokens[end].text in (".", "...", ","):
+            end += 1
+        return end + 1 if self.tokens[at].text + self.tokens[end].text in ("[]", "()") else at
+
+    def condition_behind(self, part: _Part) -> None:
+        """Refuse the condition of `| [i] < [n], x[i] > 0`, at the comma; anything else there is left."""
+        at = self.at
+        self.next()
+        start = self.at
+        parts, _ = self.generator_parts(part.pattern)
+        if self._is_condition(part.pattern, parts):
+            self.no_condition(part, start)
+        self.at = at
+
+    def _is_condition(self, pattern: Pattern, parts: Sequence[SacExpression | Dot]) -> bool:
+        """Whether these operands of comparisons ask something of an element, as in `x[i] > 0`, `i % 2 == 0` and `i < j`."""
+        names = {each.name for each in pattern.bound}
+        whole = [part for part in parts if isinstance(part, ArrayLiteral) or _variables(part) in self._vectors(pattern)]
+        used = [
+            part
+            for part in parts
+            if not isinstance(part, Dot)
+            and any(isinstance(each, Name) and each.name in names for each in sac_walk(part))
+        ]
+        computed = [part for part in used if not isinstance(part, Name)]
+        return not whole and (bool(computed) or len({_variables(part) for part in used}) > 1)
+
+    @staticmethod
+    def _vectors(pattern: Pattern) -> list[str]:
+        """The names of a pattern that stand for vectors of indices."""
+        whole = [pattern.whole.name] if pattern.whole is not None else []
+        return whole + [each.name for each in pattern.names if pattern.vector]
+
+    def no_condition(self, part: _Part, start: int) -> NoReturn:
+        """Refuse a condition, which begins at a token, as a generator or behind one: it is read again as a whole."""
+        self.at = start
+        condition = self.binary(0)
+        span, behind = self.tokens[start].span | self.last.span, self.tokens[start - 2].span.end
+        asked, text = self.source.slice(span), self.source.slice(part.span)
+        called = [token.text for token in self.tokens[max(part.opens - 2, 0) : part.opens + 1]]
+        other = {"sum": "0", "prod": "1"}.get(called[0]) if called[1:] == ["(", "{"] and self.is_at("}") else None
+        value, fix = f"{asked} ? {text} : {other or '0'}", None
+        if other and self._is_number(part.pattern, part.body) and self._is_number(part.pattern, condition):
+            edits = Edit(part.span, value), Edit(Span(behind, span.end), "")
+            fix = Fix(f"write `{value}`", edits)
+        help = f"every index has an element: choose its value, as in `{value}`"
+        message = "a generator bounds indices, and chooses no elements"
+        self.fail(message, code=codes.GENERATOR_RELATION, span=span, help=help, fix=fix)
+
+    def _is_number(self, pattern: Pattern, node: SacExpression) -> bool:
+        """Whether what is said of an element is certainly one number."""
+        if pattern.vector or not all(isinstance(each, Name) for each in pattern.items):
+            return False
+        known = self.known
+        self.known = known | {each.name: 0 for each in pattern.names}
+        rank = self.rank_of(node)
+        self.known = known
+        return rank == 0
 
     def pattern(self) -> Pattern:
         begin = self.token.span
         self.no_round_pattern()
         if not self.is_at("["):
             name = self.name("as a pattern")
-            if not self.accept("="):
+            if self.arrow_words(self.at) or not self.accept("="):
                 return Pattern((name,), True, name.span)
             if not self.is_at("["):
                 self.fail(
@@ -1846,7 +2110,7 @@ class _Parser:
             at += 1
         names = self.tokens[self.at + opens : at]
         behind = at + (opens and self.tokens[at].text == ")")
-        if self.tokens[behind].text != "->" or not names or (not opens and all(each.text != "," for each in names)):
+        if not self.arrow_words(behind) or not names or (not opens and all(each.text != "," for each in names)):
             return
         text = f"[{self.source.slice(names[0].span | names[-1].span)}]"
         place = self.token.span | self.tokens[behind - 1].span
@@ -1862,6 +2126,8 @@ class _Parser:
     def initializer(self) -> ArrayLiteral | None:
         """Read `{1, 2, 3}` of C as `[1, 2, 3]` after a message; `None` where a comprehension stands here."""
         end, depth = self.at, 0
+        if (behind := self.behind_pattern(end + 1)) > end + 1 and self.arrow_words(behind):
+            return None
         while self.tokens[end].kind != "end" and self.tokens[end].text not in (";", "->", "|"):
             depth += (self.tokens[end].text == "{") - (self.tokens[end].text == "}")
             if not depth:
@@ -1910,13 +2176,20 @@ class _Parser:
             self.at += 2
         return self.bound()
 
-    def generator(self, pattern: Pattern) -> Generator:
-        begin = self.token.span
+    def generator_parts(self, pattern: Pattern) -> tuple[list[SacExpression | Dot], list[_Token]]:
+        """The operands of a generator, and the relations between them."""
         parts: list[SacExpression | Dot] = [self.generator_part(pattern)]
         relations: list[_Token] = []
         while self.is_at(*_RELATIONS) and len(relations) < 2:
             relations.append(self.next())
             parts.append(self.generator_part(pattern))
+        return parts, relations
+
+    def generator(self, part: _Part) -> Generator:
+        pattern, start, begin = part.pattern, self.at, self.token.span
+        parts, relations = self.generator_parts(pattern)
+        if self._is_condition(pattern, parts):
+            self.no_condition(part, start)
         if not relations:
             self.fail(
                 "expected `<=` or `<` in the generator",
@@ -1966,10 +2239,7 @@ class _Parser:
         """Generators for one index each, `0 < i < n, 0 <= j < m`, as one for all, after a message that says so."""
         while self.is_at(",", "&&"):
             self.next()
-            parts, relations = [self.generator_part(pattern)], list[_Token]()
-            while self.is_at(*_RELATIONS) and len(relations) < 2:
-                relations.append(self.next())
-                parts.append(self.generator_part(pattern))
+            parts, relations = self.generator_parts(pattern)
             axis = self.axis_of(pattern, parts)
             if axis is None or not relations:
                 break
