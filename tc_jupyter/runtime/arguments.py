@@ -14,7 +14,7 @@ import numbers
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
@@ -500,7 +500,10 @@ def _as_number(value: object) -> Number | None:
             except (TypeError, ValueError):
                 return None
             became = (
-                isinstance(found, float) and math.isinf(found) and isinstance(value, numbers.Number) and value != found
+                isinstance(found, float)
+                and math.isinf(found)
+                and isinstance(value, numbers.Number)
+                and cast("Any", value) != found
             )
             return _TOO_LARGE if became else found if isinstance(found, int | float) else None
     return None

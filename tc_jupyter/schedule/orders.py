@@ -59,7 +59,7 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
     if primitive == "compute_inline":
         named = [stage for stage in named if not _is_of_one_step(graph, stage)]
     if primitive == "compute_root":
-        named = [stage for stage in named if stage.statement.block and stage.attach.kind == "with"]
+        named = [stage for stage in named if stage.statement.block and stage.attach.kind in ("with", "inline")]
     ordered = next((stage for stage in named if stage.statement.order), None)
     return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
 
@@ -224,8 +224,9 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
 
 
 def _reader_inside(graph: StageGraph, stage: Stage) -> str | None:
-    """A stage in the loops of one with an order that reads what this one has made before."""
-    inner = (each for each in graph.stages if each is not stage and graph.runs_in(each.name) == stage.name)
+    """A stage in the loops of one with an order, and of no block, that reads what this one has made before."""
+    others = (each for each in graph.stages if each is not stage and not each.statement.block)
+    inner = (each for each in others if graph.runs_in(each.name) == stage.name)
     return next((each.name for each in inner if stage.target in graph.reads(each)), None)
 
 

@@ -2257,6 +2257,11 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
         whole = sorted(dimension for dimension, tile_size in new.layout if tile_size == 0)
         if whole != list(range(rank)) or any(d >= rank for d, _ in new.layout):
             return "the layout does not name every dimension once as a whole", "entries are (dimension, tile or 0)"
+        if any(stage.target in each.statement.tensors_that_decide for each in graph.stages):
+            return (
+                "its elements say where others are, and are looked at in the order of its dimensions",
+                "leave out `layout`",
+            )
     if new.pad and new.scope != "shared" and any(tile for _, tile in new.layout or ()):
         return "a row of tiles has no room behind it", "leave out `pad` or `layout`"
     if new.scope in ("shared", "threads", "fragment") and stage.attach.kind == "root":

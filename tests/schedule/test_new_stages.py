@@ -595,3 +595,30 @@ def test_a_point_that_goes_to_one_place_computes_it_once():
     """The bins are no reason for a copy."""
     f = tc.compile("def f(float(N, M) T) -> (float(50) H) { H(int32(sqrt(T(i, j)) * 25)) +=! T(i, j) }").f
     assert "cache" not in f.source("loops")
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        ("def f(int32(M) A, int32(M) P) -> (int32(M) Y) { Y(P(i)) = A(i) where unique }", "Y"),
+        ("def f(int32(M) A) -> (Y) { Y(i) = 0 where i in 0:M  Y(M-1-i) = A(i) where A(i) > 0 }", "Y#2"),
+    ],
+)
+def test_what_combines_nothing_has_no_partial_results(text, stage):
+    with pytest.raises(tc.CompileError, match="TC403"):
+        tc.compile(text).f.schedule().rfactor(stage, "i")
+
+
+def test_indices_that_a_def_makes_lie_in_the_order_of_their_dimensions():
+    """A call looks at them there: of a layout with tiles or room behind rows some are no elements."""
+    f = tc.compile("def f(int32(M,N) X, int32(9) W) -> (Y) { T(i,j) = (X(i,j) + i) & 7  Y(i,j) = W(T(i,j)) }").f
+    with pytest.raises(tc.CompileError, match="TC410"):
+        f.schedule().storage("T", layout=((1, 0), (0, 0)), pad=8)
+
+
+def test_a_temporary_of_a_block_stays_in_it():
+    f = tc.compile("""def f(int32(M,N) X) -> (U) { along t in 0:M {
+        V(i) = ((U(t-1,i) else 1)*3 + X(t,i)) % 101 where i in 0:N
+        U(t,i) = V(i) - i } }""").f
+    with pytest.raises(tc.CompileError, match="TC407"):
+        f.schedule().compute_inline("V").compute_root("V")
