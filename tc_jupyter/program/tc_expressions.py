@@ -1854,12 +1854,12 @@ def _fold(op: str, left: int, right: int) -> int:
 
 def _kind(value: Typed | None) -> str:
     """What an argument is, for a function that depends on it; empty where that is not known."""
-    if value is None:
+    return _kind_of(None if value is None else value.dtype)
+
+
+def _kind_of(dtype: DType | None) -> str:
+    if dtype is None:
         return ""
-    return _kind_of(value.dtype)
-
-
-def _kind_of(dtype: DType) -> str:
     return "truth" if dtype is BOOL else "float" if dtype.part.is_float else "number"
 
 

@@ -764,10 +764,12 @@ class _Scanner:
         words = set(re.findall(r"[A-Za-z_]\w*", text, re.ASCII)) - KEYWORDS.keys()
         read = set(re.findall(r"([A-Za-z_]\w*)[ \t]*\(", text, re.ASCII)) & words
         made = {word for word in words - known.keys() if word in read or word in self.assigned()}
-        floats = any(known[word][0] not in _INTEGERS for word in words & known.keys()) or _FRACTION.fullmatch(
-            text.strip()
-        )
+        floats = self.has_float(words & known.keys()) or _FRACTION.fullmatch(text.strip())
         return not floats and not (has_floats and made) and not re.search(r"\d\.|\.\d", text)
+
+    def has_float(self, parameters: set[str]) -> bool:
+        """Whether one of some parameters is of floats."""
+        return any(self.declared()[word][0] not in _INTEGERS for word in parameters)
 
     def assigned(self) -> frozenset[str]:
         """The names before a `=` without brackets: lets and numbers."""
@@ -882,7 +884,13 @@ class _Scanner:
             message, code = f"`{written}` is not part of the language", codes.UNKNOWN_CHARACTER
         sign = _SIGN.match(self.text, end)
         start_of = sign.end() if sign and exponent is None else end
-        text = exponent or self.text[start_of : _operand_after(self.text, start_of) or start_of]
+        last = _operand_after(self.text, start_of) or start_of
+        text = exponent or self.text[start_of:last]
+        is_computed = exponent is None and re.match(r"[ \t]*[A-Za-z_(]", text) is not None and self.is_integer(text)
+        if is_computed and (base := self.integer_base(start)) is not None:
+            self.report(code, start, end, message, POWER_HELP, self.rounded_power(base, start, end, last))
+            self.add("ERROR", written, start, end)
+            return end
         if (
             text
             and self.is_integer(text)
@@ -902,6 +910,28 @@ class _Scanner:
         self.report(code, start, end, message, POWER_HELP, self.power(start, end, exponent))
         self.add("ERROR", written, start, end)
         return end
+
+    def integer_base(self, end: int) -> str | None:
+        """The operand before a power as `pow` takes it, if it may be an integer, whose power `^` has a literal exponent."""
+        left = self.operand()
+        base = "" if left is None else self.text[left:end].rstrip()
+        words = set(re.findall(r"[A-Za-z_]\w*", base, re.ASCII)) & self.declared().keys()
+        if not base or self.is_euler() or re.search(r"\d\.|\.\d", base) or self.has_float(words):
+            return None
+        return f"double({base})" if self.is_integer(base) else base
+
+    def rounded_power(self, base: str, start: int, end: int, last: int) -> Fix | None:
+        """`pow(double(a(i)), b(i))` for `a(i) ** b(i)` of integers; `None` where more belongs to the exponent."""
+        left = self.operand()
+        if left is None or re.compile(r"[ \t]*(?:\^|\*\*|[(\[.])").match(self.text, last):
+            return None
+        plain = self.text[left:start].rstrip()
+        base = base.replace(f"(({plain[1:-1]}))", f"({plain[1:-1]})") if plain.startswith("(") else base
+        edits = (
+            Edit(Span(left, left + len(plain)), f"pow({base}"),
+            Edit(Span(left + len(plain), last), f", {self.text[end:last].strip()})"),
+        )
+        return Fix("use `pow`", edits)
 
     def is_euler(self) -> bool:
         """Whether the base of a power is `e`."""
