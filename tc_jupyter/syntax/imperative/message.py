@@ -95,15 +95,15 @@ def _told_of_python(text: str) -> list[tuple[Diagnostic | None, Span]]:
     found = list[tuple[Diagnostic | None, Span]]()
     for match in _PYTHON.finditer(text):
         start = _begin(text, match.start(), _BEFORE_PYTHON)
-        is_sure = _COMPILED.search(text, start, match.start()) is not None
-        if not _PLAIN.fullmatch(match["parameters"]) or not (is_sure or _LOOP.search(match["body"])):
+        is_compiled = _COMPILED.search(text, start, match.start()) is not None
+        if not _PLAIN.fullmatch(match["parameters"]) or not (is_compiled or _LOOP.search(match["body"])):
             continue
         place = Span(start, match.start() + len(match[0].rstrip()))
         try:
             written = "\n".join(map(translated, functions_of_python(text[place.start : place.end]))).rstrip()
         except Beyond as reason:
             message = Diagnostic(codes.NO_DEF, place, _NO_DEF.format("Python"), help=str(reason))
-            found += [(message, place)] if is_sure else []
+            found.append((message, place))
             continue
         found.append((_message(place, "Python", (Edit(place, written),)), place))
     return found
