@@ -8,6 +8,7 @@ Worked example: in a statement of `def f(float(N) X) -> (Y)`, `X(i) * 2` becomes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -1175,6 +1176,8 @@ class ExpressionChecker:
         instead = library_names.instead_of(name, kinds)
         if instead is None:
             return None, None
+        if name == "outer" and (word := self._of_pairs(node)) is not None:
+            return self._pairs(node, word)
         fix = (
             self._product(node)
             or self._reduction(node, name, values)
@@ -1345,6 +1348,32 @@ class ExpressionChecker:
         text = free and library_names.einsum(free, names, statement.target.name)
         place = Span(statement.target.span.start, node.span.end)
         return Fix(f"write `{text}`", (Edit(place, text),)) if text else None
+
+    def _of_pairs(self, node: tree.Apply[tree.Expression]) -> str | None:
+        """The function before `.outer`, as `subtract` in `np.subtract.outer(v, w)`; `None` where it is a product."""
+        words = re.split(r"\s*\.\s*", self.scope.source.slice(node.function.span))
+        word = words[-2] if len(words) > 1 else "numpy"
+        return None if word in library_names.MODULES or word == "linalg" else word
+
+    def _pairs(self, node: tree.Apply[tree.Expression], word: str) -> tuple[str, Fix | None]:
+        """Help and fix for `Y = np.subtract.outer(v, w)`, which is `Y(i, j) = v(i) - w(j)`."""
+        statement, names = self.names.statement, [each.name for each in node.arguments if isinstance(each, tree.Name)]
+        infos = [info for name in names if (info := self.scope.tensors.get(name)) is not None]
+        kinds = [_kind_of(each.dtype) for each in infos]
+        text = library_names.of_pair(word, kinds, TC_FUNCTIONS)
+        help = f"write both indices, as in `C(i, j) = {(text or f'{word}({{0}}, {{1}})').format('A(i)', 'B(j)')}`"
+        whole = statement.indices is None and statement.operator == "=" and statement.value.span == node.span
+        if text is None or not whole or len(infos) != 2 or len(node.arguments) != 2 or statement.clauses:
+            return help, None
+        ranks = [info.rank or 0 for info in infos]
+        free = [each for each in LETTERS if self.scope.taken(each) is None][: sum(ranks)]
+        if not all(ranks) or len(free) < sum(ranks):
+            return help, None
+        parts = free[: ranks[0]], free[ranks[0] :]
+        reads = [f"{name}({', '.join(part)})" for name, part in zip(names, parts, strict=True)]
+        text = f"{statement.target.name}({', '.join(free)}) = {text.format(*reads)}"
+        place = Span(statement.target.span.start, node.span.end)
+        return help, Fix(f"write `{text}`", (Edit(place, text),))
 
     def _over_bits(self, node: tree.Apply[tree.Expression], values: Sequence[Typed | None]) -> Fix | None:
         """`Y(i) +=! X(i) >> b & 1 where b in 0:32` instead of `Y(i) = popcount(X(i))`."""
@@ -1825,9 +1854,13 @@ def _fold(op: str, left: int, right: int) -> int:
 
 def _kind(value: Typed | None) -> str:
     """What an argument is, for a function that depends on it; empty where that is not known."""
-    if value is None:
+    return _kind_of(None if value is None else value.dtype)
+
+
+def _kind_of(dtype: DType | None) -> str:
+    if dtype is None:
         return ""
-    return "truth" if value.dtype is BOOL else "float" if value.dtype.part.is_float else "number"
+    return "truth" if dtype is BOOL else "float" if dtype.part.is_float else "number"
 
 
 def _numeric(name: str, value: Typed, span: Span) -> Typed:

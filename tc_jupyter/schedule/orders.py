@@ -55,7 +55,7 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
         ]
         return (own[0], "a copy would be made before what it copies") if own else None
     if primitive == "cache_write":
-        named = [stage for stage in named if not stage.statement.block or _is_read_in_block(graph, stage)]
+        named = [stage for stage in named if not stage.statement.block or _is_handed_on(graph, stage)]
     if primitive == "compute_inline":
         named = [stage for stage in named if not _is_of_one_step(graph, stage)]
     if primitive == "compute_root":
@@ -64,10 +64,11 @@ def refused(graph: StageGraph, primitive: str, names: tuple[object, ...]) -> tup
     return None if ordered is None or primitive not in _REFUSED else (ordered, _REFUSED[primitive])
 
 
-def _is_read_in_block(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a statement of the block that makes a tensor reads it."""
-    block = stage.statement.block
-    return any(each.statement.block == block and stage.target in graph.reads(each) for each in graph.stages)
+def _is_handed_on(graph: StageGraph, stage: Stage) -> bool:
+    """Whether a statement of the block that makes a tensor reads what another step has made of it."""
+    members = [each for each in graph.stages if each.statement.block == stage.statement.block]
+    reads = [(each, read) for each in members for read in each.statement.reads() if read.tensor == stage.target]
+    return not all(_in_step(graph, read, each) for each, read in reads)
 
 
 def _is_of_one_step(graph: StageGraph, stage: Stage) -> bool:

@@ -6,6 +6,7 @@ Worked example: `for i in range(2, N): Y(i) = X(i)` is read as `Y(i) = X(i) wher
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from .conditional import bound, conditional, runs_so_far, with_clauses
 from .foreign import LEAVING, RANGES, text_of
 from .imperative.bodies import IS_COUNTED, statements_of, without_remarks
 from .imperative.parser import Beyond, Ordered
+from .imperative.steps import LAST, TWICE
 from .mended import mended
 from .recovery import closers, extents, is_command, split_commas, split_statements, starts_statement
 from .threads import of_thread
@@ -109,7 +111,9 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
     in_heads = [token for token in tokens if token.type == "NAME" and _inside(token.start, heads)] if loops else []
     fixed = {number for number, each in enumerate(told) if each.fix is not None}
     carrying = {loop.message: names for loop in loops if (names := _carried(kept, loop, in_heads))}
-    for nest in _nests([loop for loop in loops if loop.ranges]):
+    nests = _nests([loop for loop in loops if loop.ranges])
+    ordered += [each for nest in nests for each in _needing(kept, nest) if nest[0].message not in carrying]
+    for nest in nests:
         if _stays(kept, nest[0], loops, left, ordered):
             continue
         sizes = _extents(tokens, nest[0].start)
@@ -143,6 +147,27 @@ def _stays(
     unknown = [loop.start for loop in loops if not loop.ranges]
     inside = any(place.start <= each < place.end for each in (*unknown, *left))
     return inside or any(each.start <= place.start < each.end for each, _ in ordered)
+
+
+def _needing(kept: list[Token], nest: list[_Loop]) -> Iterator[tuple[Span, str]]:
+    """The head of a loop with the reason, where its turns need each other, or the last one decides."""
+    indices, body = {each.index for loop in nest for each in loop.ranges}, _body(kept, nest[-1])
+    for piece in body:
+        place = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), 0)
+        openings = {close: opening for opening, close in closers(piece).items()}
+        name = openings.get(place - 1, place) - 1
+        if not place or name < 0 or piece[name].type != "NAME":
+            continue
+        over = indices & {token.text for token in piece[place:]} - {token.text for token in piece[name:place]}
+        target, own = piece[name].text, text_of(piece[name:place])
+        found = [k for k, token in enumerate(piece) if k > place and token.text == target]
+        reads = [piece[k : closers(piece).get(k + 1, k) + 1] for k in found]
+        is_elsewhere = any(over & {token.text for token in read} for read in reads)
+        is_used = any(_uses(other, target) for other in body if other is not piece)
+        is_last = piece[place].type == "ASSIGN" and over and not is_used and own not in map(text_of, reads)
+        if is_elsewhere or is_last:
+            reason = TWICE if place - name > 1 else LAST
+            yield Span(nest[0].outside[0].start, nest[-1].start + 1), reason.format(target)
 
 
 def _with_statements(

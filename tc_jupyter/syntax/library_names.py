@@ -679,6 +679,20 @@ def instead_of(name: str, kinds: Sequence[str]) -> Instead | None:
     return (OF_NUMBERS.get(name) if is_number else None) or INSTEAD.get(name)
 
 
+def of_pair(name: str, kinds: Sequence[str], functions: Collection[str]) -> str | None:
+    """A function of two values as a text with `{0}` and `{1}` in their places; `None` where nothing is known of it.
+
+    Worked example: `of_pair("subtract", ["float", "float"], ["max"])` is `{0} - {1}`, and that of `maximum` is `max({0}, {1})`.
+    """
+    plain = RENAMED.get(name, name)
+    if plain in functions:
+        return f"{plain}({{0}}, {{1}})"
+    instead = instead_of(name, kinds)
+    truth_needed = instead is not None and any(kind != "truth" for kind in kinds[: instead.truths])
+    text = None if instead is None or truth_needed else instead.text(["{0}", "{1}"], ["{0}", "{1}"])
+    return text[1:-1] if text is not None and text.startswith("(") else text
+
+
 def depends_on_types(name: str) -> bool:
     """Whether what to write instead of a function depends on its arguments."""
     return name in OF_TRUTHS or name in OF_NUMBERS or name in OF_FLOATS or INSTEAD[name].truths > 0

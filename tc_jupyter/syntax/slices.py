@@ -31,11 +31,17 @@ class Read:
     """`X(a, b:c)`: the places of its brackets, and the tokens of each subscript.
 
     Several that stand at one place are those that `...` stands for; at a place without width, those that NumPy adds to `X[i]`.
+
+    Attributes:
+        chosen: the subscript that is an array of places, as in `X[:, J]`, which is an axis as a slice is.
+        is_unclear: arrays of places stand in it whose axes are not known.
     """
 
     opening: int
     closing: int
     subscripts: tuple[tuple[Token, ...], ...]
+    chosen: int | None = None
+    is_unclear: bool = False
 
     @property
     def slices(self) -> list[tuple[Token, ...]]:
@@ -44,13 +50,18 @@ class Read:
 
     @property
     def axes(self) -> list[tuple[Token, ...]]:
-        """The slices, and each `None`, which makes an axis of extent 1."""
+        """The slices, an array of places, and each `None`, which makes an axis of extent 1."""
         return [self.subscripts[k] for k in self.places]
 
     @property
     def places(self) -> list[int]:
         """Which of the subscripts are `axes`."""
-        return [k for k, each in enumerate(self.subscripts) if is_slice(each) or _is_new_axis(each)]
+        return [k for k, each in enumerate(self.subscripts) if is_slice(each) or _is_new_axis(each) or k == self.chosen]
+
+    @property
+    def has_axes(self) -> bool:
+        """Whether there are slices or an array of places."""
+        return bool(self.slices) or self.chosen is not None
 
     def dimension(self, place: int) -> int:
         """The dimension of the tensor that a subscript is of."""
@@ -76,8 +87,19 @@ def sliced(
     if (comma := next((found for read in reads if (found := _beside_nothing(piece, read))), None)) is not None:
         message, help = "something is missing beside `,`", "write `:` or an index"
         return Diagnostic(codes.SYNTAX_ERROR, comma.span, message, help=help)
-    first = reads[0].axes[0]
+    first = next(
+        (each for read in reads for each in read.axes if read.chosen is None or is_slice(each)), reads[0].axes[0]
+    )
     place = Span(first[0].start, first[-1].end)
+    if any(read.chosen is not None or read.is_unclear for read in reads):
+        place = Span(piece[reads[0].opening - 1].start, piece[reads[0].closing].end)
+        message, help = (
+            "all indices of a tensor are written",
+            "places are read by an index of their own, as in `X(i, J(j))`",
+        )
+        edits = _edits(piece, reads, known, extents)
+        fix = Fix("write indices", tuple(edits)) if edits else None
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
     if all(each[0].start == each[0].end for read in reads for each in read.axes):
         read = reads[0]
         place, message = (
@@ -189,11 +211,42 @@ def _completed(piece: list[Token], found: list[Read], extents: Mapping[tuple[str
     for read in (each for each in found if each.opening > place):
         is_inside = is_sum or any(start < read.opening < end for start, end in called)
         rank = None if is_inside and not _has_dots(read) else ranks.get(piece[read.opening - 1].text)
-        behind.append(_whole(piece, read, rank, ranks))
+        behind.append(_with_places(piece, _whole(piece, read, rank, ranks), ranks))
     axes = max((len(read.axes) for read in behind), default=0)
     axes = max((axes, *(rank for _, rank in whole_arrays(piece, place, extents))))
     rest = (_whole(piece, read, len(_given(read)) + axes if _has_dots(read) else None, ranks) for read in written)
     return [*rest, *behind]
+
+
+def _with_places(piece: list[Token], read: Read, ranks: Mapping[str, int]) -> Read:
+    """A read that says which of its subscripts is an array of places; NumPy leaves the axis of a single one where it stands."""
+    by_data = [k for k, each in enumerate(read.subscripts) if _arrays_in(each, ranks)]
+    is_element = piece[read.opening].type == "LSQB" or (read.slices and piece[read.opening - 1].text in ranks)
+    is_mask = any(_is_mask(read.subscripts[k]) for k in by_data)
+    if not by_data or not is_element or (is_mask and not read.slices):
+        return read
+    is_plain = len(by_data) == 1 and not any(token.type in _OPENING for token in read.subscripts[by_data[0]])
+    is_plain = is_plain and all(ranks[token.text] == 1 for token in _arrays_in(read.subscripts[by_data[0]], ranks))
+    fixed = [k for k, each in enumerate(read.subscripts) if not is_slice(each) and not _is_new_axis(each)]
+    is_together = not read.axes or fixed[-1] - fixed[0] < len(fixed)
+    if is_mask or not is_plain or not is_together:
+        return replace(read, is_unclear=True)
+    return replace(read, chosen=by_data[0])
+
+
+def _is_mask(subscript: tuple[Token, ...]) -> bool:
+    """Whether a subscript is made of truth values, as in `X[X > 0]`."""
+    return any(token.type in ("RELATION", "EQUALITY", "AND", "OR", "BANG", "TILDE") for token in subscript)
+
+
+def _arrays_in(subscript: tuple[Token, ...], ranks: Mapping[str, int]) -> list[Token]:
+    """The arrays without indices in a subscript."""
+    pairs = [] if is_slice(subscript) else pairwise([*subscript, None])
+    return [
+        one
+        for one, after in pairs
+        if one and one.text in ranks and (after is None or after.type not in (*_OPENING, "DIMENSION"))
+    ]
 
 
 def _takes_elements(name: str, ranks: Mapping[str, int]) -> bool:
@@ -227,10 +280,8 @@ def _whole(piece: list[Token], read: Read, rank: int | None, ranks: Mapping[str,
     if sum(map(_has_dots, (replace(read, subscripts=(each,)) for each in read.subscripts))) == 1:
         parts = [_colons(each[0].span, missing) if each[0].type == "DOTS" else [each] for each in read.subscripts]
         return replace(read, subscripts=tuple(itertools.chain(*parts)))
-    inside = pairwise(piece[read.opening + 1 : read.closing + 1])
-    is_chosen = any(
-        one.text in ranks and other.type not in (*_OPENING, "DIMENSION") for one, other in inside
-    )  # by data
+    by_data = [each for each in read.subscripts if _arrays_in(each, ranks)]
+    is_chosen = len(by_data) > 1 or any(map(_is_mask, by_data))
     if piece[read.opening].type != "LSQB" or behind in (*_OPENING, "DOT") or _has_dots(read) or is_chosen:
         return read
     end = piece[read.closing - 1].end
@@ -247,7 +298,7 @@ def _edits(
 ) -> list[Edit] | None:
     """Indices in place of the slices; `None` where that does not say what was meant."""
     place = next((i for i, token in enumerate(piece[:-1]) if token.type in ("ASSIGN", "UPDATE")), None)
-    count = max(len(read.axes) if read.slices else 0 for read in reads)
+    count = max(len(read.axes) if read.has_axes else 0 for read in reads)
     if place is None or piece[0].type != "NAME":
         return None
     axis = _axis(piece, place)
@@ -255,12 +306,17 @@ def _edits(
         if place > 1 or any(read.opening < place for read in reads):
             return None
         piece = [token for token in piece if not axis.place.start <= token.start < axis.place.end]
-    if _has_more_arguments(piece, place):
+    by_data = [read for read in reads if read.chosen is not None]
+    is_nested = any(one.opening < other.opening < one.closing for one in reads for other in reads)
+    is_unclear = is_nested or any(read.is_unclear for read in reads_of(piece, extents))
+    is_elsewhere = by_data and (place != 1 or piece[place].type != "ASSIGN")
+    if is_unclear or is_elsewhere or _has_more_arguments(piece, place):
         return None
     is_left = any(read.opening < place and read.slices for read in reads)
     arrays = whole_arrays(piece, place, extents) if is_left or _is_of_elements(piece, place, extents) else []
     sliced_names = [_sliced_name(piece, read) for read in reads]
-    arrays = [each for each in arrays if each[0] not in sliced_names]
+    places = [token for read in by_data for token in read.subscripts[read.chosen or 0]]
+    arrays = [each for each in arrays if each[0] not in sliced_names and each[0] not in places]
     count = count if is_left else max((count, *(rank for _, rank in arrays)))
     used = {token.text for token in piece}
     names = [letter for letter in LETTERS if letter not in used][:count]
@@ -287,12 +343,16 @@ def _edits(
         tensor = _sliced_name(piece, read)
         if tensor is None:
             return None
-        subscripts = read.places if read.slices else []
+        subscripts = read.places if read.has_axes else []
         edits += _without_new_axes(read)
         texts: dict[int, str] = {}  # what stands in place of each slice
         for name, k in zip(names[count - len(subscripts) :], subscripts, strict=True):
             each = read.subscripts[k]
             if _is_new_axis(each):
+                continue
+            if k == read.chosen:
+                edits += [Edit(Span(e.end, e.end), f"({name})") for e in _arrays_in(each, ranks_of(piece, extents))]
+                begun, ended, read_at = begun | {name}, ended | {name}, read_at | {name}
                 continue
             name = there.get((read.opening, k), name)
             read_at.add(name)
@@ -372,9 +432,12 @@ def _wide(
     piece: list[Token], reads: list[Read], names: list[str], there: Mapping[tuple[int, int], str]
 ) -> Iterator[str]:
     """The indices of slices that select more than one element, over which NumPy repeats those that select one."""
-    for read in (each for each in reads if each.slices and _sliced_name(piece, each) is not None):
+    for read in (each for each in reads if each.has_axes and _sliced_name(piece, each) is not None):
         for name, k in zip(names[len(names) - len(read.places) :], read.places, strict=True):
             extent = {f"{piece[read.opening - 1].text}.{read.dimension(k)}": 1}
+            if k == read.chosen:
+                yield there.get((read.opening, k), name)
+                continue
             chosen = None if _is_new_axis(read.subscripts[k]) else selected(read.subscripts[k], extent)
             if chosen is not None and chosen.count != "1":
                 yield there.get((read.opening, k), name)

@@ -542,8 +542,18 @@ class _Scanner:
         if found and self.combined(word, start, found.end()):
             return found.end()
         if word == "|" and self.text[end : end + 1] == ">":
-            self.pipe(start, end + 1)
-            return end + 1
+            return self.pipe(start, end + 1)
+        if (
+            word == "|"
+            and self.type_of(-1) == "RELATION"
+            and self.tokens[-1].text == "<"
+            and self.tokens[-1].end == start
+        ):
+            self.tokens.pop()
+            help = "a function stands before its argument, as in `exp(X(i))`"
+            self.report(codes.UNKNOWN_CHARACTER, start - 1, end, "there is no operator `<|`", help)
+            self.add("ERROR", "<|", start - 1, end)
+            return end
         if word == "|" and (after := self.absolute(start, end)) is not None:
             return after
         if word == "^" and (group := _GROUP.match(self.text, end)) is not None:
@@ -626,16 +636,46 @@ class _Scanner:
         kind, _ = self.declared().get(value.group(1) if value else "", ("", 0))
         return kind if re.fullmatch("u?int(?:8|16|32|64)?|byte", kind) else None
 
-    def pipe(self, start: int, end: int) -> None:
-        """`X(i) |> exp`."""
-        name, left = re.match(r"[ \t]*([A-Za-z_]\w*)(?![\w(])", self.text[end : end + 80]), self.operand()
-        fix = None
-        if name and left is not None:
-            text = f"{name.group(1)}({self.text[left:start].rstrip()})"
-            fix = Fix(f"write `{text}`", (Edit(Span(left, end + name.end()), text),))
+    def pipe(self, start: int, end: int) -> int:
+        """`A(i) + B(i) |> sqrt |> exp`, whose functions take all that is added before them. Returns where to go on."""
+        chain = _PIPED.match(self.text, start)
+        if self.type_of(-1) == "DOT" and self.tokens[-1].end == start:
+            start = self.tokens.pop().start  # `.|>`
+        names = re.findall(r"\w+", chain.group()) if chain else []
+        fix, left = None, self.piped_from() if names else None
         help = "a function stands before its argument, as in `exp(X(i))`"
+        if chain is not None and left is not None and not _GOES_ON_BEHIND.match(self.text, chain.end()):
+            value = self.text[left:start].rstrip()
+            for name in names:
+                value = f"{name}({value})"
+            fix = Fix(f"write `{value}`", (Edit(Span(left, chain.end()), value),)) if len(value) < 200 else None
+        if names and left is None:
+            help += "; one of a sum is a statement behind it, as in `Y(i) = exp(Y(i))`"
         self.report(codes.UNKNOWN_CHARACTER, start, end, "there is no operator `|>`", help, fix)
         self.add("ERROR", "|>", start, end)
+        return end if fix is None or chain is None else chain.end()
+
+    def piped_from(self) -> int | None:
+        """Where the value begins that a `|>` behind the last token takes; `None` where other languages differ about it.
+
+        Where a statement may combine elements, as in `C[i] := A[i, k] |> sqrt`, the function may be meant of the sum.
+        """
+        own = self.tokens[-200:]
+        place, depth = len(own) - 1, 0
+        while place >= 0 and (depth or own[place].type in _PIPED_TOGETHER):
+            depth += (own[place].type in ("RPAR", "RSQB")) - (own[place].type in ("LPAR", "LSQB"))
+            place -= 1
+        before = own[place].type if 0 <= place < len(own) - 1 else ""
+        if before in ("LPAR", "COMMA"):
+            return own[place + 1].start
+        target = next((k for k in range(place, -1, -1) if own[k].first or own[k].type in ("LBRACE", "RBRACE")), 0)
+        known = {token.text for token in own[target:place]} | self.declared().keys()
+        read = {
+            one.text
+            for one, after in pairwise(own[place:])
+            if one.type == "NAME" and after.type not in ("LPAR", "LSQB")
+        }
+        return own[place + 1].start if before == "ASSIGN" and read <= known else None
 
     def comment(self, word: str, start: int, end: int) -> None:
         self.comments.append(Span(start, end))
@@ -765,10 +805,12 @@ class _Scanner:
         words = set(re.findall(r"[A-Za-z_]\w*", text, re.ASCII)) - KEYWORDS.keys()
         read = set(re.findall(r"([A-Za-z_]\w*)[ \t]*\(", text, re.ASCII)) & words
         made = {word for word in words - known.keys() if word in read or word in self.assigned()}
-        floats = any(known[word][0] not in _INTEGERS for word in words & known.keys()) or _FRACTION.fullmatch(
-            text.strip()
-        )
+        floats = self.has_float(words & known.keys()) or _FRACTION.fullmatch(text.strip())
         return not floats and not (has_floats and made) and not re.search(r"\d\.|\.\d", text)
+
+    def has_float(self, parameters: set[str]) -> bool:
+        """Whether one of some parameters is of floats."""
+        return any(self.declared()[word][0] not in _INTEGERS for word in parameters)
 
     def assigned(self) -> frozenset[str]:
         """The names before a `=` without brackets: lets and numbers."""
@@ -883,7 +925,13 @@ class _Scanner:
             message, code = f"`{written}` is not part of the language", codes.UNKNOWN_CHARACTER
         sign = _SIGN.match(self.text, end)
         start_of = sign.end() if sign and exponent is None else end
-        text = exponent or self.text[start_of : _operand_after(self.text, start_of) or start_of]
+        last = _operand_after(self.text, start_of) or start_of
+        text = exponent or self.text[start_of:last]
+        is_computed = exponent is None and re.match(r"[ \t]*[A-Za-z_(]", text) is not None and self.is_integer(text)
+        if is_computed and (base := self.integer_base(start)) is not None:
+            self.report(code, start, end, message, POWER_HELP, self.rounded_power(base, start, end, last))
+            self.add("ERROR", written, start, end)
+            return end
         if (
             text
             and self.is_integer(text)
@@ -903,6 +951,28 @@ class _Scanner:
         self.report(code, start, end, message, POWER_HELP, self.power(start, end, exponent))
         self.add("ERROR", written, start, end)
         return end
+
+    def integer_base(self, end: int) -> str | None:
+        """The operand before a power as `pow` takes it, if it may be an integer, whose power `^` has a literal exponent."""
+        left = self.operand()
+        base = "" if left is None else self.text[left:end].rstrip()
+        words = set(re.findall(r"[A-Za-z_]\w*", base, re.ASCII)) & self.declared().keys()
+        if not base or self.is_euler() or re.search(r"\d\.|\.\d", base) or self.has_float(words):
+            return None
+        return f"double({base})" if self.is_integer(base) else base
+
+    def rounded_power(self, base: str, start: int, end: int, last: int) -> Fix | None:
+        """`pow(double(a(i)), b(i))` for `a(i) ** b(i)` of integers; `None` where more belongs to the exponent."""
+        left = self.operand()
+        if left is None or re.compile(r"[ \t]*(?:\^|\*\*|[(\[.])").match(self.text, last):
+            return None
+        plain = self.text[left:start].rstrip()
+        base = base.replace(f"(({plain[1:-1]}))", f"({plain[1:-1]})") if plain.startswith("(") else base
+        edits = (
+            Edit(Span(left, left + len(plain)), f"pow({base}"),
+            Edit(Span(left + len(plain), last), f", {self.text[end:last].strip()})"),
+        )
+        return Fix("use `pow`", edits)
 
     def is_euler(self) -> bool:
         """Whether the base of a power is `e`."""
@@ -1057,6 +1127,13 @@ class _Scanner:
 _WORD = re.compile(r"[ \t]*([\w.]*)", re.ASCII)
 _ARRAY_AFTER = re.compile(r"[ \t]*([A-Za-z_]\w*)(?!\w|[ \t]*[(\[.])", re.ASCII)
 _SIGN = re.compile(r"[ \t]*-")
+_PIPED = re.compile(r"(?:\|>[ \t]*[A-Za-z_]\w*(?![\w(.])\s*)*(?<!\s)")
+_GOES_ON_BEHIND = re.compile(r"\s*[-+*/^%<>=!&|?:.(\[]")
+_PIPED_TOGETHER = frozenset(
+    {"NAME", "DIGIT_NAME", "MINMAX", "SCALAR", "INTEGER", "NUMBER", "RPAR", "RSQB", "DOT", "DIMENSION"}
+    | {"MINUS", "FACTOR", "SIGN", "POWER"}
+)
+"""What binds its operands closer than `|>` does, and the operands."""
 
 
 def _is_target(tokens: list[Token], i: int) -> bool:

@@ -30,9 +30,10 @@ _PYTHON = re.compile(
     re.MULTILINE,
 )
 _BEFORE_PYTHON = re.compile(r"(?:from|import)[ \t]|@|[ \t]*$")
-_PLAIN = re.compile(r"\s*(?:\w+\s*(?::[^,]*)?(?:,\s*|$))*")
+_PLAIN = re.compile(r"\s*(?:(?:\*{0,2}\w+|[*/])\s*(?::(?:\[[^\]]*\]|[^,=\[])*)?(?:=[^,]*)?(?:,\s*|$))*")
 _COMPILED = re.compile(r"@[\w.]*(?:jit|vectorize)\b")
-_LOOP = re.compile(r"^[ \t]+for\b", re.MULTILINE)
+_MIXED = re.compile(r"->[ \t]*\(|^[ \t]*\w+[ \t]*\([^()]*\)[ \t]*[-+*/]?=(?!=)", re.MULTILINE)  # halfway to a def
+_LOOP = re.compile(r"^[ \t]+(?:for|while)\b", re.MULTILINE)
 
 
 def of_other_languages(text: str) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -95,15 +96,15 @@ def _told_of_python(text: str) -> list[tuple[Diagnostic | None, Span]]:
     found = list[tuple[Diagnostic | None, Span]]()
     for match in _PYTHON.finditer(text):
         start = _begin(text, match.start(), _BEFORE_PYTHON)
-        is_sure = _COMPILED.search(text, start, match.start()) is not None
-        if not _PLAIN.fullmatch(match["parameters"]) or not (is_sure or _LOOP.search(match["body"])):
+        is_compiled = _COMPILED.search(text, start, match.start()) is not None
+        if not _PLAIN.fullmatch(match["parameters"]) or not (is_compiled or _LOOP.search(match["body"])):
             continue
         place = Span(start, match.start() + len(match[0].rstrip()))
         try:
             written = "\n".join(map(translated, functions_of_python(text[place.start : place.end]))).rstrip()
         except Beyond as reason:
             message = Diagnostic(codes.NO_DEF, place, _NO_DEF.format("Python"), help=str(reason))
-            found += [(message, place)] if is_sure else []
+            found += [(message, place)] if is_compiled or not _MIXED.search(match[0]) else []
             continue
         found.append((_message(place, "Python", (Edit(place, written),)), place))
     return found

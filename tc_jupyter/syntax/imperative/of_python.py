@@ -111,17 +111,19 @@ class _Parser:
                     break
             parameters.append(Parameter(reader.name()))
             if reader.take(":"):
-                self.skip_annotation()
+                self.skip_annotation(",", ")", "=")
+            if reader.take("="):
+                self.skip_annotation(",", ")")
         while reader.word.text != ":":
             reader.place += 1
             if reader.word.kind == "end":
                 raise Beyond(OTHER)
         return Function(name, tuple(parameters), self.block(column), is_kernel)
 
-    def skip_annotation(self) -> None:
-        """Leave `np.ndarray` and the like out."""
+    def skip_annotation(self, *ends: str) -> None:
+        """Leave `np.ndarray`, or a default value, out: a call of a def passes all arguments."""
         depth = 0
-        while depth or self.reader.word.text not in (",", ")"):
+        while depth or self.reader.word.text not in ends:
             depth += (self.reader.word.text in "([") - (self.reader.word.text in ")]")
             self.reader.place += 1
             if self.reader.word.kind == "end":

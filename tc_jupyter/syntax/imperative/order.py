@@ -8,7 +8,7 @@ Worked example: in `for i: { s += x[i]; y[i] = s; }` the number `s` becomes `s(i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
@@ -27,7 +27,7 @@ from tc_jupyter.syntax.tree import (
 from .kinds import values_in
 from .leaves import Head
 from .parser import Ordered, number, put
-from .polynomials import factor_of, names_of, plus, polynomial
+from .polynomials import expression, factor_of, names_of, plus, polynomial
 from .shapes import reads
 from .steps import CARRIED, LAST, TWICE, Step, combined
 
@@ -42,7 +42,7 @@ class _Access:
     operator: str = ""
 
 
-def in_any_order(steps: list[Step], scanned: set[str]) -> None:
+def in_any_order(steps: list[Step], scanned: Container[str]) -> None:
     """Raise `Ordered` where a turn of a loop needs another one, and is no recurrence; of a recurrence, say the order.
 
     Args:
@@ -139,14 +139,14 @@ def _order(one: _Access, other: _Access) -> Head | None:
 # --- what a loop adds up and reads ------------------------------------------------------------------------------------
 
 
-def with_scans(steps: list[Step]) -> tuple[list[Step], set[str]]:
-    """The steps with tensors in the place of numbers that each turn changes and reads, and the names of these."""
-    found = set[str]()
+def with_scans(steps: list[Step]) -> tuple[list[Step], dict[str, Expression]]:
+    """The steps with tensors in the place of numbers that each turn changes and reads, and what these are behind the loops."""
+    found = dict[str, Expression]()
     for name in dict.fromkeys(step.assign.target for step in steps):
         own = [step for step in steps if step.assign.target == name]
         if len(own) == 2 and own[0].assign.operator == "=" and not own[0].filters:
-            scanned = _with_scan(steps, *own)
-            found |= {name} if scanned is not None else set()
+            first, scanned = own[0].assign.value, _with_scan(steps, *own)
+            found |= {name: _last(own[1], first)} if scanned is not None else {}
             steps = scanned or steps
     return steps, found
 
@@ -180,8 +180,19 @@ def _with_scan(steps: list[Step], begin: Step, update: Step) -> list[Step] | Non
     update.assign, update.filters = replace(assign, subscripts=own.arguments, operator="=", value=value), ()
     update.along = (head,) if any(isinstance(node, Bordered) for node in walk(value)) else ()
     rest = [step for step in steps if step is not begin and step is not update]
-    at = min((rest.index(step) for step in users), default=steps.index(begin))
+    at = min((rest.index(step) for step in users), default=place - 1)
     return [*rest[:at], update, *rest[at:]]
+
+
+def _last(update: Step, first: Expression) -> Expression:
+    """What the last turn of the loop leaves, or what was there before if there is no turn."""
+    assign, head = update.assign, update.heads[-1]
+    own = update.ranges[head.index]
+    last = own.lower if head.step < 0 else Binary("-", own.upper, number("1"))
+    terms = polynomial(last)
+    place = last if terms is None else expression(terms)
+    read = Apply(Name(assign.target), (*assign.subscripts[:-1], place))
+    return Bordered(read, first, bracketed=not isinstance(first, Name | Number))
 
 
 _CHANGES = frozenset({"=", "+", "*", "max", "min"})

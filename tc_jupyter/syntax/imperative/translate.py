@@ -92,7 +92,7 @@ class _Translation:
 
     def run(self) -> Def:
         self.steps, scanned = with_scans(self.steps)
-        in_any_order(self.steps, scanned)
+        in_any_order(self.steps, {*scanned, *self.with_last(scanned)})
         self.with_positions()
         self.with_numbers()
         self.with_results()
@@ -104,6 +104,21 @@ class _Translation:
         return self.definition()
 
     # --- what the function gives -------------------------------------------------------------------------------------
+
+    def with_last(self, scanned: Mapping[str, Expression]) -> Iterator[str]:
+        """What is read behind the loop that computes it step by step is a number: the last step, which has another name then."""
+        read = {*names_in(self.found.results), *self.function.results}
+        for name, last in scanned.items():
+            if name not in read:
+                continue
+            new = self.unused(f"{name}2")
+            self.kinds.name(new, name)
+            end = Step(Assign(name, (), "=", last), (), {})
+            for step in (*self.steps, end):
+                _rename(step, name, new)
+            end.assign = replace(end.assign, target=name)
+            self.steps.append(end)
+            yield new
 
     def with_results(self) -> None:
         """The results: what `return` names, and parameters that are written, each a new tensor; those of a def have names."""
