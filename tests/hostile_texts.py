@@ -475,6 +475,12 @@ def constructs() -> dict[str, Construct]:
             lambda n: f"float(N) A{n}", length, "def f(@) -> (Y) { Y(i) = A0(i) }", ", "
         ),
         "results": lambda length: _many(lambda n: f"Y{n}", length, "def f(float(N) A) -> (@) { Y0(i) = A(i) }", ", "),
+        "targets of a reducer": lambda length: _many(
+            lambda n: f"Y{n}",
+            length,
+            "reduce r(float a, float b) = a + b from 0 def f(float(N) X) -> (Y0) { @ r=! X(i) }",
+            ", ",
+        ),
         "dimensions": lambda length: _many(
             lambda n: f"N{n}", length // 3, "def f(float(@) A) -> (Y) { Y(^) = A(^) }", ", "
         ).replace("^", ", ".join(f"i{n}" for n in range(length // 18))),

@@ -19,7 +19,7 @@ const MATH = new Set('math mrow mi mn mo mtext mfrac msub msup mspace'.split(' '
 const DROPPED = new Set('script style iframe object embed template noscript link meta base form input button textarea select foreignobject animate set'.split(' '));
 const ATTRIBUTES = new Set(
   (
-    'colspan rowspan scope open dir lang start align width height datetime ' +
+    'colspan rowspan scope open lang start align width height datetime ' +
     'viewbox x y x1 x2 y1 y2 cx cy r rx ry dx dy d points transform fill stroke stroke-width stroke-dasharray stroke-linecap stroke-linejoin ' +
     'stroke-opacity fill-opacity opacity font-size font-family font-weight text-anchor dominant-baseline preserveaspectratio ' +
     'paint-order'

@@ -56,12 +56,17 @@ def key_of(*parts: str | bytes) -> str:
 
 
 def default_folder() -> Path | None:
-    """The platform's place for caches, or what `TC_JUPYTER_CACHE` says; `None` when it is `off`."""
+    """The platform's place for caches, or what `TC_JUPYTER_CACHE` says; `None` when it is `off`, or nobody's home is known."""
     wanted = os.environ.get(ENVIRONMENT)
     if wanted == "off":
         return None
-    if wanted:
-        return Path(wanted).expanduser()  # `%env` of a notebook leaves `~` as it is
+    try:
+        return Path(wanted).expanduser() if wanted else _of_platform()  # `%env` of a notebook leaves `~` as it is
+    except RuntimeError:
+        return None
+
+
+def _of_platform() -> Path:
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -80,11 +85,7 @@ class DiskCache:
     @staticmethod
     def default() -> DiskCache:
         """The user's cache, or one that keeps nothing if there is no usable folder."""
-        try:
-            folder = default_folder()
-        except RuntimeError:  # no home directory
-            folder = None
-        return DiskCache(folder)
+        return DiskCache(default_folder())
 
     def usable(self) -> bool:
         """Make the folder if needed and check that nobody else can write to it."""

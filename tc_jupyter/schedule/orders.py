@@ -211,11 +211,11 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
         return None
     message = f"the loops of `{stage.name}` do not keep its order"
     help = "loops along other indices may run in any order"
+    if stage.statement.block:
+        return Problem(codes.ILLEGAL_ORDER, f"{message}: the statements of a block are done step by step", help)
     if reader is not None:
         said = f"{message}: `{reader}`, which is computed in them, reads what steps before have made"
         return Problem(codes.ILLEGAL_ORDER, said, "leave the loops of the order outermost")
-    if stage.statement.block:
-        return Problem(codes.ILLEGAL_ORDER, f"{message}: the statements of a block are done step by step", help)
     try:
         witness = _witness(graph, stage)
     except Unknown as unknown:

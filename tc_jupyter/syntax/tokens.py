@@ -357,20 +357,21 @@ class _Scanner:
 
     def is_left_side(self, end: int) -> bool:
         """Whether the tokens before place `end` end with targets that begin a statement."""
-        place = end - 1
-        if place >= 0 and self.tokens[place].type == "RPAR":
-            depth = 0
-            while place >= 0:
-                depth += (self.tokens[place].type == "RPAR") - (self.tokens[place].type == "LPAR")
-                place -= 1
-                if not depth:
-                    break
-        if place < 0 or self.tokens[place].type not in ("NAME", "DIGIT_NAME"):
-            return False
-        before = self.tokens[place - 1].type if place else "LBRACE"
-        if before == "COMMA":
-            return self.is_left_side(place - 1)
-        return before in ("LBRACE", "UNIQUE", "LSQB", *ENDS_EXPRESSION)
+        while True:
+            place = end - 1
+            if place >= 0 and self.tokens[place].type == "RPAR":
+                depth = 0
+                while place >= 0:
+                    depth += (self.tokens[place].type == "RPAR") - (self.tokens[place].type == "LPAR")
+                    place -= 1
+                    if not depth:
+                        break
+            if place < 0 or self.tokens[place].type not in ("NAME", "DIGIT_NAME"):
+                return False
+            before = self.tokens[place - 1].type if place else "LBRACE"
+            if before != "COMMA":
+                return before in ("LBRACE", "UNIQUE", "LSQB", *ENDS_EXPRESSION)
+            end = place - 1
 
     def is_position(self, end: int) -> bool:
         """Whether `at` stands behind what `argmin=!` or `argmax=!` looks at, and is no target of the next statement."""

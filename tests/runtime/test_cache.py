@@ -101,6 +101,8 @@ def test_a_folder_may_begin_at_home(monkeypatch, tmp_path):
 def test_the_environment_chooses_the_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
     assert default_folder() == tmp_path
+    monkeypatch.setenv("TC_JUPYTER_CACHE", "~nobody_has_this_name/x")
+    assert DiskCache.default().folder is None
     monkeypatch.setenv("TC_JUPYTER_CACHE", "off")
     assert default_folder() is None
     monkeypatch.delenv("TC_JUPYTER_CACHE")
