@@ -49,7 +49,6 @@ def test_a_choice_between_what_is_there_reads_without_a_mask():
     """Where lanes choose for themselves a mask saves no work."""
     head = "def f(float(N, M) X, float(M) B, float(M) C) -> (Y) { Y(i) +=! "
     assert not masks(f"{head}{CHOICE.format(at='C(j)')} }}")
-    assert masks(f"{head.replace('C)', 'C, int32(M) J)')}{CHOICE.format(at='C(J(j))')} }}")  # which data says
 
 
 def test_what_was_not_chosen_changes_nothing():
