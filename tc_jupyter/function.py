@@ -672,7 +672,7 @@ class Function:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        definition = self._definition if self._options.derivative is None else self._current()
+        definition = self._current()
         # without its neighbours in the text: what they call may call this function in turn
         options = replace(_alone(self._options, definition.name), derivative=None)
         return _restore, (options, definition.name, *self._scheduled())

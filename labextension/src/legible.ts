@@ -1,6 +1,7 @@
 /**
  * Limits of what a page is given to draw. Chromium takes time that grows with the square of a run of characters that it draws as one,
- * marks over one letter or Thai without a space, and one run may go on through any number of elements.
+ * marks over one letter or Thai without a space, and one run may go on through any number of elements. So does the time in which it
+ * looks for the pairs of brackets where some letter is written from right to left.
  */
 export const OMITTED = 'the rest is left out: too large';
 /** Characters beyond ASCII without one of ASCII between them. */
@@ -9,13 +10,33 @@ const LONGEST_RUN = 200;
 const MOST_FOREIGN = 100_000;
 const FOREIGN = /[^\0-\x7f]+/g;
 const ENDS_FOREIGN = /[^\0-\x7f]$/;
+/** Brackets in all, where a letter is written from right to left. */
+const MOST_BRACKETS = 1000;
+const BRACKET = /[\p{Ps}\p{Pe}]/gu;
+const FROM_RIGHT = /[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufeff]|[\ud802\ud803\ud83a\ud83b][\udc00-\udfff]/g;
 
 /** Texts that follow each other in a page, without what takes the page too long to draw. */
 export class Legible {
   private run = 0;
   private all = 0;
+  private brackets = 0;
+  private isFromRight = false;
 
   of(text: string): string {
+    return this.withPairs(this.withRuns(text));
+  }
+
+  /** A text with so few brackets that their pairs are found soon: behind too many no letter is written from right to left. */
+  private withPairs(text: string): string {
+    let shown = text;
+    if (!this.isFromRight && text.search(FROM_RIGHT) >= 0) {
+      this.isFromRight = this.brackets <= MOST_BRACKETS;
+      shown = this.isFromRight ? text : text.replace(FROM_RIGHT, '');
+    }
+    return shown.replace(BRACKET, found => (++this.brackets > MOST_BRACKETS && this.isFromRight ? '' : found));
+  }
+
+  private withRuns(text: string): string {
     const shown = text.replace(FOREIGN, (found, at: number) => {
       const before = at === 0 ? this.run : 0;
       this.run = before + found.length;

@@ -35,3 +35,15 @@ test('of much data the beginning is read', () => {
   const long = beginning(['x'.repeat(5000)]);
   assert.equal((long.data as string[])[0], `${'x'.repeat(2000)}…`);
 });
+
+test('where letters are written from right to left there are few brackets', () => {
+  const letter = '\u05d0';
+  assert.ok(new Legible().of(letter + '('.repeat(5000)).length < 1100);
+  assert.ok(new Legible().of('('.repeat(5000) + letter).length < 1100);
+  const before = new Legible();
+  assert.equal(before.of('('.repeat(5000)).length, 5000);
+  assert.equal(before.of(letter), '', 'as brackets stand before it');
+  const after = new Legible();
+  after.of(letter);
+  assert.ok(after.of('[{('.repeat(5000)).length < 1100);
+});

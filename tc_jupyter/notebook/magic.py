@@ -162,9 +162,8 @@ class TcMagics(Magics, Configurable):
             print(f"{', '.join(dict.fromkeys(fitting))} of earlier cells: the next call uses what is defined here")
             if "tc_jupyter.runtime.jax_op" in sys.modules:  # JAX has traced calls
                 print("what JAX has compiled uses what was defined before, until `jax.clear_caches()`")
-        for each in callers:
-            if each.stale is not None:
-                print(f"{each.stale.message} (TC615)")
+        for message in dict.fromkeys(each.stale.message for each in callers if each.stale is not None):
+            print(f"{message} (TC615)")
 
     def _bind(self, functions: Mapping[str, Function]) -> None:
         if self.shell is not None:

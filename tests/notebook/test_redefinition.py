@@ -100,10 +100,21 @@ def test_a_caller_that_does_not_fit_says_so(session):
             stale(X, out=np.empty_like(X))
         with pytest.raises(tc.CallError, match="TC615"):
             stale.source("loops")
+        with pytest.raises(tc.CallError, match="TC615"):
+            pickle.dumps(stale)
     session("%tc list")
     assert "stale: `g` calls `f`" in session.out
     session(f("X(i) * 5"))
     np.testing.assert_array_equal(h(X), (5 * X + 1) * 10)
+
+
+def test_what_does_not_fit_is_said_once(session):
+    """Of a function, of the same one with a schedule, and on another engine."""
+    session(f("X(i) * 2"))
+    session(G)
+    session("scheduled = g.with_schedule(g.schedule()); elsewhere = g.on('interpreter')")
+    session(f("X(i) * 2", "double"))
+    assert session.out.count("`g` calls `f`, which was defined again") == 1
 
 
 def test_a_kept_iteration_uses_the_new_def_and_its_shapes(session):
