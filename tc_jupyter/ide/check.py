@@ -18,7 +18,7 @@ from tc_jupyter.syntax.parser import MOST_MESSAGES
 from . import files
 from .cell import KEPT, Json, Known, analysed, cell_of
 from .files import NO_FILES, Files
-from .pieces import Piece, defined_in, pieces_of
+from .pieces import Piece, pieces_of, places_of
 from .words import CONSTANTS, REDUCTIONS, functions, operators, types
 from .words import keywords as words
 
@@ -50,9 +50,8 @@ def check(
     functions = [
         part.moved(each) for part, data in found for each in data["functions"] if each["name"] not in part.called
     ]
-    order = list(dict.fromkeys(one.name for one in defined_in(text, language) if one.kind == "def"))
-    place = {name: number for number, name in enumerate(order)}
-    functions.sort(key=lambda each: place.get(each["name"], len(order)))
+    place = places_of(text, language)
+    functions.sort(key=lambda each: place.get(each["name"], len(text)))
     opened = {name: each for _, data in found for name, each in data.get("open", {}).items()}
     return {**found[0][1], "functions": functions, "diagnostics": said, **({"open": opened} if opened else {})}
 

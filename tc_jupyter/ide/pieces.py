@@ -12,7 +12,7 @@ put in front of all three changes no piece.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -178,10 +178,20 @@ def defined_in(text: str, language: str) -> list[Defined]:
     return [one for each in _chunks(text, language) for one in each.defined]
 
 
+def places_of(text: str, language: str) -> dict[str, int]:
+    """The order of the defs of a text, by name; those that stand inside of one another have the same number."""
+    found = dict[str, int]()
+    for number, each in enumerate(_chunks(text, language)):
+        for one in each.defined:
+            if one.kind == "def":
+                found.setdefault(one.name, number)
+    return found
+
+
 @lru_cache(maxsize=_KEPT)
 def _chunks(text: str, language: str) -> tuple[_Chunk, ...]:
     bare = _bare(text, language)
-    starts = [head.start() for head in _HEADS[language].finditer(bare)]
+    starts = _outer_starts(bare, language)
     if not starts or bare[: starts[0]].strip():
         starts = [0, *starts]
     chunks = [_chunk(bare, Span(*ends), language) for ends in pairwise([*starts, len(bare)])]
@@ -194,6 +204,27 @@ def _chunks(text: str, language: str) -> tuple[_Chunk, ...]:
     needed = [_closure(number, mentioned) for number in range(len(chunks))]
     groups = _groups(needed, not chunks[0].has_def)
     return tuple(replace(each, needed=n, group=g) for each, n, g in zip(chunks, needed, groups, strict=True))
+
+
+def _outer_starts(bare: str, language: str) -> list[int]:
+    """Where defs begin that stand in the braces of no other one."""
+    starts = [head.start() for head in _HEADS[language].finditer(bare)]
+    braces = list(_BRACE.finditer(bare))
+    ends, opened = dict[int, int](), list[int]()  # the place of the `}` of each `{`
+    for brace in braces:
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            ends[opened.pop()] = brace.start()
+    places = [brace.start() for brace in braces]
+    found, end = list[int](), 0
+    for start, following in pairwise([*starts, len(bare)]):
+        if start >= end:
+            found.append(start)
+        first = bisect_left(places, start)
+        if first < len(places) and places[first] < following:
+            end = max(end, ends.get(places[first], 0))
+    return found
 
 
 def _chunk(bare: str, place: Span, language: str) -> _Chunk:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import REDUCTIONS, SCALAR_TYPES, expression_text, in_order, is_own, library_names, tree
+from tc_jupyter.syntax import LETTERS, REDUCTIONS, SCALAR_TYPES, expression_text, in_order, is_own, library_names, tree
 
 from . import complexes, constants, extremes, logsums, orders, updates
 from .accumulations import WrittenOut
@@ -1137,6 +1137,12 @@ class _DefChecker:
             parts = "`M max=! e`, `Z +=! exp(e - M)` and `L = M + log(Z)`"
             block = f"`along {node.along[0].index.name} in .. {{ .. }}`"
             return f"of what is carried along it is {parts}, with their indices, in a block {block}", None
+        if node.blocks:
+            value = node.operator.removeprefix("arg")
+            return (
+                f"write the value with `{value}` in the block, and the position with `{node.operator}` behind the block",
+                None,
+            )
         if own:
             beyond = "> (M(t-1) else -inf)" if "max" in node.operator else "< (M(t-1) else inf)"
             carried = f"`P(t) = X(t) {beyond} ? t : (P(t-1) else 0)`"
@@ -1153,7 +1159,8 @@ class _DefChecker:
         if node.along:
             message = f"the points of `{node.operator}` have no order"
             help, fix = self.without_order(node)
-            self.scope.report(codes.UNSUPPORTED, node.along[0].span, message, help=help, fix=fix)
+            place = node.operator_span if node.blocks else node.along[0].span
+            self.scope.report(codes.UNSUPPORTED, place, message, help=help, fix=fix)
             for target, _ in node.targets:
                 self.unknown_tensor(target.name, target.span)
             return
@@ -3308,6 +3315,11 @@ class _StatementChecker:
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
                 message = f"the statement reads its own target `{item.tensor}` {why}"
                 help, fix = self.behind_what_is_there()
+                if self.computed and item.indices[: self.rank] == tuple(self.subscripts):
+                    message = f"the statement reads `{item.tensor}`, of which it writes elements at computed subscripts"
+                    named = ", ".join(LETTERS[: self.rank])
+                    copy = f"`T({named}) = {item.tensor}({named})`"
+                    help, fix = f"read a copy: {copy} before it, and `T` in the value", None
                 self.scope.report(codes.RECURRENCE, item.span, message, help=help, fix=None if told else fix)
                 told = True
 

@@ -1574,7 +1574,7 @@ class ExpressionChecker:
         fits = info.rank == len(node.arguments) and len(info.dims) == info.rank
         written: list[Expr] = []
         indices = [
-            self._placed(argument, info, dimension, written) if fits else self._subscript(argument)
+            self._placed(argument, info, dimension, written) if fits else self._subscript(self._inside(argument))
             for dimension, argument in enumerate(node.arguments)
         ]
         if not info.written:
@@ -1592,6 +1592,11 @@ class ExpressionChecker:
             return found
         border = Border(self._short_text(node.span), dims, dims, tuple(written))
         return replace(found, expr=_with_border(found.expr, border))
+
+    def _inside(self, node: tree.Expression) -> tree.Expression:
+        """The subscript in `wrap(i + k)`, or itself."""
+        border = self._border(node)
+        return node if border is None else border.arguments[0]
 
     def _border(self, node: tree.Expression) -> tree.Apply[tree.Expression] | None:
         """`wrap(i + k)` as a subscript."""

@@ -13,7 +13,7 @@ Worked example: `Y(i) = (Y(i-1) else 0) + X(i) along i` with `parallel("Y", "i")
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from tc_jupyter.diagnostics import codes
@@ -207,7 +207,7 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
         said = f"`{stage.name}[{bound}]` is inside of steps, after which the blocks of a GPU do not wait for each other"
         return Problem(codes.ILLEGAL_ORDER, said, "bind it to threads, or loops around the steps to blocks")
     reader = _reader_inside(graph, stage)
-    if _is_as_written(stage, set() if reader else _free(stage)):
+    if _is_as_written(stage, _free(stage) if reader is None else _free(stage, _in_its_loops(graph, stage))):
         return None
     message = f"the loops of `{stage.name}` do not keep its order"
     help = "loops along other indices may run in any order"
@@ -224,11 +224,15 @@ def order_problem_of(graph: StageGraph, stage: Stage) -> Problem | None:
     return None if witness is None else Problem(codes.ILLEGAL_ORDER, f"{message}: {witness.text()}", help, witness)
 
 
-def _reader_inside(graph: StageGraph, stage: Stage) -> str | None:
-    """A stage in the loops of one with an order, and of no block, that reads what this one has made before."""
+def _in_its_loops(graph: StageGraph, stage: Stage) -> list[Stage]:
+    """The other stages, of no block, that are computed in the loops of one."""
     others = (each for each in graph.stages if each is not stage and not each.statement.block)
-    inner = (each for each in others if graph.runs_in(each.name) == stage.name)
-    return next((each.name for each in inner if stage.target in graph.reads(each)), None)
+    return [each for each in others if graph.runs_in(each.name) == stage.name]
+
+
+def _reader_inside(graph: StageGraph, stage: Stage) -> str | None:
+    """A stage in the loops of one with an order that reads what this one has made before."""
+    return next((each.name for each in _in_its_loops(graph, stage) if stage.target in graph.reads(each)), None)
 
 
 def _on_grid_in_steps(stage: Stage) -> str | None:
@@ -251,13 +255,31 @@ def waiting_loop(stage: Stage) -> str | None:
     return around[-1] if around else None
 
 
-def _free(stage: Stage) -> set[str]:
-    """The axes of indices that no self read moves in."""
+def _free(stage: Stage, inside: Sequence[Stage] = ()) -> set[str]:
+    """The axes of indices that no self read moves in.
+
+    Args:
+        inside: stages in the loops through which the stage reads itself, too.
+    """
     free = {root.name for root in stage.roots if root.kind == "output"} - moving(stage)
+    if inside:
+        free = {name for name in free if _is_shared(name, [stage, *inside])}
     for relation in stage.relations:
         if free >= set(parents_of(relation)):
             free |= set(children_of(relation))
     return free
+
+
+def _is_shared(name: str, stages: Sequence[Stage]) -> bool:
+    """Whether all stages read what they make of each other at their own value of an index of one name."""
+    outputs = {each.target: [item.name for item in each.statement.output_indices] for each in stages}
+    reads = ((each, read) for each in stages for read in each.statement.reads() if read.tensor in outputs)
+    return all(
+        isinstance(at, IndexVar) and at.name == name and name in outputs[each.target]
+        for each, read in reads
+        for own, at in zip(outputs[read.tensor], read.indices, strict=True)
+        if own == name
+    )
 
 
 def _in_time(stage: Stage) -> list[str]:

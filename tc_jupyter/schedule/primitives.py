@@ -2257,7 +2257,9 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
         whole = sorted(dimension for dimension, tile_size in new.layout if tile_size == 0)
         if whole != list(range(rank)) or any(d >= rank for d, _ in new.layout):
             return "the layout does not name every dimension once as a whole", "entries are (dimension, tile or 0)"
-        looked_at = (each.statement for each in graph.stages if each.statement.left or reads_by_data(each.statement.value))
+        looked_at = (
+            each.statement for each in graph.stages if each.statement.left or reads_by_data(each.statement.value)
+        )
         if any(stage.target in each.tensors_that_decide for each in looked_at):
             return (
                 "its elements say where others are, and are looked at in the order of its dimensions",
