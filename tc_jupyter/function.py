@@ -28,7 +28,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
+from tc_jupyter.compiler import (
+    Analysis,
+    FunctionAnalysis,
+    allowed_codes,
+    analyze,
+    called_beside,
+    called_names,
+    text_of_def,
+)
 from tc_jupyter.compiler.agreement import Judge
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.cost import Counts, cost_of
@@ -419,7 +427,7 @@ class Function:
         used = {name: each for name, each in known.items() if isinstance(each, Function)}
         if isinstance(definition, Definition):
             called = {site.callee.partition(".")[0] for site in definition.program.calls}
-            called |= set(own_operators(alone.text))
+            called |= {*own_operators(alone.text), *called_beside(alone.text, alone.language, self.written_name, known)}
             used = {name: each for name, each in used.items() if each.written_name in called}
         return used | self._beside
 

@@ -3,7 +3,16 @@
 Every stage is kept in the result (`Analysis`, `Build`), so nobody computes one twice.
 """
 
-from .analysis import Analysis, allowed_codes, analyze, callable_values, called_names, reducers_in, text_of_def
+from .analysis import (
+    Analysis,
+    allowed_codes,
+    analyze,
+    callable_values,
+    called_beside,
+    called_names,
+    reducers_in,
+    text_of_def,
+)
 from .function_analysis import FunctionAnalysis, analyze_program
 from .meanings import with_meanings
 
@@ -14,6 +23,7 @@ __all__ = [
     "analyze",
     "analyze_program",
     "callable_values",
+    "called_beside",
     "called_names",
     "reducers_in",
     "text_of_def",

@@ -360,10 +360,20 @@ def called_names(text: str, language: str, names: Iterable[str]) -> tuple[str, .
     return tuple(name for name in names if name in words)
 
 
+def called_beside(text: str, language: str, name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some functions that other defs of a text than the one of a name may call."""
+    others = (text[each.span.start : each.span.end] for each in _defs(text, language) if each.name.name != name)
+    return called_names("\n".join(others), language, names)
+
+
+def _defs(text: str, language: str) -> Sequence[Def | SacFunction]:
+    source = SourceText(text)
+    return parse_tc(source).unit.defs if language == "tc" else parse_sac(source).unit.functions
+
+
 def text_of_def(text: str, language: str, name: str) -> str:
     """A text in which the defs that one of its defs does not need are blanks: every place stays where it was."""
-    source = SourceText(text)
-    defs = parse_tc(source).unit.defs if language == "tc" else parse_sac(source).unit.functions
+    defs = _defs(text, language)
     names = {each.name.name for each in defs}
     operators = (each for each in names if not each.isidentifier())  # which are called without their names
     needed, waiting = set[str](), [name, *operators]

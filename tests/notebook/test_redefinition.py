@@ -41,6 +41,29 @@ def test_callers_use_what_is_defined_last(session):
     np.testing.assert_array_equal(h(X), (4 * X + 1) * 10)
 
 
+@pytest.mark.parametrize(
+    "beside", [G[5:], G[5:].replace("f(X)", "between(X)") + "\ndef between(float(N) X) -> (Y) { Y = f(X) }"]
+)
+def test_callers_through_defs_of_their_own_cell_use_what_is_defined_last(session, beside):
+    session(f("X(i) * 2"))
+    session(f"%%tc\n{beside}\n{H[5:]}")
+    h = session.names["h"]
+    assert h.callees.keys() == {"f"}
+    np.testing.assert_array_equal(h(X), (2 * X + 1) * 10)
+    session(f("X(i) * 3"))
+    assert "`h`" in session.out
+    np.testing.assert_array_equal(h(X), (3 * X + 1) * 10)
+
+
+def test_sac_callers_through_functions_of_their_own_cell_use_what_is_defined_last(session):
+    session("%%sac\ndouble[.] f(double[.] x) { return x * 2.0; }")
+    session("%%sac\ndouble[.] g(double[.] x) { return f(x) + 1.0; }\ndouble[.] h(double[.] x) { return g(x) * 10.0; }")
+    h, x = session.names["h"], X.astype(np.float64)
+    np.testing.assert_array_equal(h(x), (2 * x + 1) * 10)
+    session("%%sac\ndouble[.] f(double[.] x) { return x * 3.0; }")
+    np.testing.assert_array_equal(h(x), (3 * x + 1) * 10)
+
+
 def test_what_jax_has_compiled_stays_and_the_cell_says_so(session):
     jax = pytest.importorskip("jax")
     session(f("X(i) + 2"))
