@@ -54,8 +54,8 @@ def is_of_a_comment(told: Diagnostic) -> bool:
     return told.message.startswith("`#define`")
 
 
-MODULE_CALL = re.compile(rf"\b(?:{'|'.join(sorted(MODULES))})\.\w+ *\(")
-"""`np.sum(...)`: the parser leaves the name to the checker, which says what to write; the editor knows no `.` there."""
+MODULE_CALL = re.compile(rf"\b(?:{'|'.join(sorted(MODULES))})(?:\.\w+)+ *\(")
+"""`np.sum(...)`, `np.subtract.outer(...)`: the parser leaves the name to the checker, which says what to write; the editor knows no `.` there."""
 
 
 def parsed_tc(text: str) -> list[str]:

@@ -123,7 +123,9 @@ def sac_roles(unit: Any) -> dict[int, str]:
             case sac_tree.Pattern():
                 roles |= {name.span.start: "index" for name in node.bound}
             case sac_tree.Apply():
-                roles[node.function.span.start] = "standard" if node.function.name in BASES else "call"
+                module, _, called = node.function.name.rpartition("::")  # `Math` of `Math::sin` is a name of its own
+                start = node.function.span.end - len(called) if module else node.function.span.start
+                roles[start] = "standard" if called in BASES else "call"
             case sac_tree.WithLoop(function=tree.Name() as function):
                 roles[function.span.start] = "call" if function.name.isidentifier() else "operator"
             case _:
