@@ -124,8 +124,14 @@ def _is_none(argument: list[Token]) -> bool:
 
 
 def _operand_start(tokens: list[Token], end: int, openings: dict[int, int]) -> int:
-    """Where the operand that ends before a place starts: `x`, `x(i)` or something in brackets."""
+    """Where the operand that ends before a place starts: `x`, `x(i)`, `np.where(..)` or something in brackets."""
     start = end - 1
-    while start in openings and tokens[openings[start] - 1].type in ("RSQB", "NAME", "MINMAX", "SCALAR"):
-        start = openings[start] - 1
-    return openings.get(start, start)
+    while start in openings and (opening := openings[start]):
+        is_called = tokens[opening - 1].type in ("RSQB", "NAME", "MINMAX", "SCALAR")
+        if not is_called and (opening < 2 or tokens[opening - 2].type != "DOT"):  # `where` of `np.where` is a word too
+            break
+        start = opening - 1
+    start = openings.get(start, start)
+    while start > 1 and tokens[start - 1].type == "DOT" and tokens[start - 2].type == "NAME":
+        start -= 2
+    return start

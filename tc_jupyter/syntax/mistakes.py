@@ -40,7 +40,7 @@ from .library_names import (
 )
 from .made import allocated, filled
 from .recovery import closers, enclosed, split_commas
-from .slices import LETTERS
+from .slices import LETTERS, NEW_AXES
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
 _RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "REDUCE", "CONST", "DEF", "SCALAR", "MINMAX"})
@@ -935,15 +935,20 @@ def suggested_sizes(body: list[Token], taken: set[str]) -> dict[str, list[str]]:
         if not is_read or token.text in found:
             continue
         while opening in pairs and (opening == i + 1 or body[opening].type == "LSQB"):  # `X[i][j]`
-            subscripts += split_commas(body[opening + 1 : pairs[opening]])
+            written = split_commas(body[opening + 1 : pairs[opening]])
+            subscripts += [part for part in written if not part or part[-1].text not in NEW_AXES]
             opening = pairs[opening] + 1
-        keys = [part[0].text if len(part) == 1 else f"{token.text}.{k}" for k, part in enumerate(subscripts)]
+        keys = [part[0].text if _is_name(part) else f"{token.text}.{k}" for k, part in enumerate(subscripts)]
         for key in keys:
             known[key] = known.get(key) or next(letters, "")
         if not all(known[key] for key in keys):
             break
         found[token.text] = [known[key] for key in keys]
     return found
+
+
+def _is_name(part: list[Token]) -> bool:
+    return [token.type for token in part] == ["NAME"]
 
 
 def untyped(name: Token, sizes: list[str], before: list[Token], bracketed: AbstractSet[str]) -> Diagnostic:

@@ -63,7 +63,7 @@ from .recovery import (
     written,
 )
 from .repairs import repaired
-from .slices import sliced
+from .slices import NEW_AXES, sliced
 from .tokens import KEYWORDS, SEMICOLON, Token, is_own, tokenize
 from .tree import (
     JOINING,
@@ -1138,6 +1138,8 @@ def _left_side(value: list[Token], given: set[str]) -> str | None:
         given: words among which are the parameters, which are no indices.
     """
     inside_brackets = enclosed(closers(value))
+    if any(value[i].type == "COLON" or value[i].text in NEW_AXES for i in inside_brackets):
+        return None  # the result has axes that no index names
     inside = [
         token.text
         for i, token in enumerate(value)

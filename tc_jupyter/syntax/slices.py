@@ -77,7 +77,7 @@ def sliced(
         known: words among which are the names of tensors and sizes.
         extents: of parameters, by name and dimension.
     """
-    maybe = any(token.type in ("COLON", "DOTS", "LSQB") or token.text in _NEW_AXES for token in piece)
+    maybe = any(token.type in ("COLON", "DOTS", "LSQB") or token.text in NEW_AXES for token in piece)
     maybe = maybe or any(one.text == "*" and other.type in ("COMMA", *_CLOSING) for one, other in pairwise(piece))
     if not maybe or any(token.type == "ERROR" for token in piece):
         return None
@@ -147,11 +147,12 @@ def _beside_nothing(piece: list[Token], read: Read) -> Token | None:
     return None
 
 
-_NEW_AXES = frozenset({"None", "newaxis"})
+NEW_AXES = frozenset({"None", "newaxis"})
+"""Subscripts of NumPy that name no axis of an array: each makes a new one."""
 
 
 def _is_new_axis(subscript: tuple[Token, ...]) -> bool:
-    return len(subscript) == 1 and subscript[0].text in _NEW_AXES
+    return len(subscript) == 1 and subscript[0].text in NEW_AXES
 
 
 def _is_element(piece: list[Token], read: Read) -> bool:
