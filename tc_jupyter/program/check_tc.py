@@ -3315,7 +3315,7 @@ class _StatementChecker:
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
                 message = f"the statement reads its own target `{item.tensor}` {why}"
                 help, fix = self.behind_what_is_there()
-                if self.computed and item.indices[: self.rank] == tuple(self.subscripts):
+                if self.computed:
                     message = f"the statement reads `{item.tensor}`, of which it writes elements at computed subscripts"
                     named = ", ".join(LETTERS[: self.rank])
                     copy = f"`T({named}) = {item.tensor}({named})`"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy as copied
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -363,8 +364,8 @@ def build_load(machine: State, instruction: Instruction, number: int) -> Operati
         values = found[0] if found else np.zeros((lanes.size, count) if count > 1 else lanes.size, f"u{size}")
         store_rows(machine, values, writers, dtype, lanes)
 
-    used = [k for k in range(count) if instruction.used >> size * k & ((1 << size) - 1)]
-    if len(used) == count:
+    used = _used_pieces(instruction.used, size, count)
+    if used == [(size * k, size) for k in range(count)]:
         return load
 
     def load_used(sel: Lanes | None, lanes: Lanes) -> None:
@@ -375,18 +376,38 @@ def build_load(machine: State, instruction: Instruction, number: int) -> Operati
             return
         count_traffic(checked.site, place, lanes)
         values = np.zeros((lanes.size, count), f"u{size}")
-        element = checked.of_element(size)
-        for k in used:
-
-            def fetch(region: Region, flat: Array, inner: Lanes, positions: Array | None, k: int = k) -> None:
-                element.before_read(region, flat, inner)
-                chosen = slice(None) if positions is None else positions
-                values[chosen, k] = region.rows(size, 1)[flat >> (size.bit_length() - 1)]
-
-            element.each(place + size * k, lanes, fetch)
+        for start, width in used:
+            piece, column = checked.of_element(width), values.view(f"u{width}")[:, start // width]
+            piece.each(place + start, lanes, partial(_fetch_piece, piece, column))
         store_rows(machine, values, writers, dtype, lanes)
 
     return load_used
+
+
+def _fetch_piece(
+    piece: Checked, column: Array, region: Region, flat: Array, lanes: Lanes, positions: Array | None
+) -> None:
+    """Read a piece of what is loaded into a column of it."""
+    piece.before_read(region, flat, lanes)
+    column[slice(None) if positions is None else positions] = region.rows(piece.total, 1)[
+        flat >> (piece.total.bit_length() - 1)
+    ]
+
+
+def _used_pieces(mask: int, size: int, count: int) -> list[tuple[int, int]]:
+    """The bytes of a load that are used: offset and size of pieces that are each aligned and no larger than an element.
+
+    Worked example: of two elements of 4 bytes with the mask 0b00111111 these are `(0, 4)` and `(4, 2)`.
+    """
+    found, start = list[tuple[int, int]](), 0
+    while start < size * count:
+        width = size
+        while width > 1 and (start % width or ~mask >> start & ((1 << width) - 1)):
+            width //= 2
+        if mask >> start & 1:
+            found.append((start, width))
+        start += width
+    return found
 
 
 def _load_parameter(

@@ -219,6 +219,8 @@ USED = """.version 8.3
         (24, 6, "0xfff", 16, {"out-of-bounds"}),
         (28, 6, "4095", 16, {"uninitialised"}),
         (28, 7, "0xfff", 12, {"misaligned"}),
+        (26, 6, "0x3ff", 16, {"uninitialised"}),
+        (26, 6, "0x7ff", 16, {"out-of-bounds", "uninitialised"}),
     ],
 )
 def test_bytes_that_nobody_uses_may_lie_behind_an_array(length, written, mask, place, expected):

@@ -209,3 +209,10 @@ def test_random_programs(text, numbers, data):
 def test_three_hundred_programs(text, numbers, data):
     """The first of those that `python -m tests.campaign --simulate` runs by thousands."""
     through_the_simulator(text, numbers, data)
+
+
+def test_a_load_may_be_widened_into_the_rest_of_the_alignment():
+    """NVRTC reads ten bytes that are aligned to sixteen with one load, and says which of them it uses."""
+    text = "def f(int32(N) B) -> (T) { T(k) min=! int16(B((i*N + 3) % 5) else 1) where k in 0:1, i in 0:5, (k + i) % 3 != 1 }"
+    (value,) = simulated(tc.compile(text, target="cpu").f, [np.arange(67, dtype=np.int32)]) or ()
+    assert value.tolist() == [2]
