@@ -173,6 +173,7 @@ _LETS = {
     "large squares": ("N + 1", "@ * @"),
 }
 _STATEMENTS = {
+    "sliced": lambda n: f"Y{n} = A[{n}:]",
     "statements": lambda n: f"T{n}(i) = A(i + {n})",
     "chained statements": lambda n: f"T{n}(i) = {'A' if n == 0 else f'T{n - 1}'}(i + 1)",
     "widening chain": lambda n: (

@@ -41,6 +41,9 @@ KNOWN = [
     "foreign '[i]' in target",
     "foreign 'f(A)(i) + ' in clause",
     "foreign slices in value",
+    "foreign square reads in value",
+    "foreign square reads in text",
+    "sliced of 10000000",
 ]
 
 

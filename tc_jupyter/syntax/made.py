@@ -40,6 +40,7 @@ def made(statements: Sequence[list[Token]], given: Mapping[tuple[str, int], str]
     """
     found, numbers, decided = Made(), dict[str, int](), {name for name, _ in given}
     known = dict(given)
+    last = {tokens[0].text: number for number, tokens in enumerate(statements) if tokens}
     for number, tokens in enumerate(statements):
         place = next((i for i, token in enumerate(tokens) if token.type in ("ASSIGN", "UPDATE")), 0)
         if not place or tokens[0].type != "NAME" or (name := tokens[0].text) in decided:
@@ -61,9 +62,7 @@ def made(statements: Sequence[list[Token]], given: Mapping[tuple[str, int], str]
             known |= own
         if extents is not None and name in numbers and _has_slices(tokens, place):
             found.filled[name] = numbers[name], _filled(statements[numbers[name]], extents, used)
-        elif extents is not None and _is_part(
-            tokens, place, any(name in [token.text for token in later[:1]] for later in statements[number + 1 :])
-        ):
+        elif extents is not None and _is_part(tokens, place, last[name] > number):
             found.filled[name] = number, _begun(tokens, extents, used)
     return found
 

@@ -45,6 +45,7 @@ from .mistakes import (
 from .nested_defs import before_others
 from .order_ranges import order_with_range
 from .recovery import (
+    MAX_BRACKETS,
     BlockTokens,
     DefTokens,
     ReducerTokens,
@@ -100,8 +101,6 @@ from .tree import (
 from .tree import parts as parts_of
 from .uses import INSTEAD, ONLY_USES, cut
 
-MAX_BRACKETS = 64
-"""Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
 MAX_DEPTH = 150
 """Levels of operators of one expression: a sum of 100 terms has 100, what its terms are made of comes on top."""
 MAX_TOKENS = 20_000

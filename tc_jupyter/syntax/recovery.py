@@ -138,6 +138,8 @@ def _opening(tokens: list[Token], i: int) -> int | None:
     return place if place is not None and tokens[place].type == "LBRACE" else None
 
 
+MAX_BRACKETS = 64
+"""Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
 _MOST_IN_BRACES = 40
 """Tokens in braces that are no body."""
 _MOST_IN_HEAD = 200
@@ -254,9 +256,9 @@ def without_elements(body: list[Token]) -> set[str]:
     """The names that a body uses as whole arrays: `x.shape`, `sum(x, axis=0)`, `len(x)`."""
     found = {one.text for one, other in pairwise(body) if one.type == "NAME" and other.type in ("DOT", "DIMENSION")}
     for opening, closing in closers(body).items():
-        inside = body[opening + 1 : closing]
-        if not opening or len(inside) > _MOST_IN_HEAD:
+        if not opening or closing - opening > _MOST_IN_HEAD:
             continue
+        inside = body[opening + 1 : closing]
         if body[opening - 1].text in _OF_ARRAYS or any(token.text in _OF_ARRAYS for token in inside):
             found |= {token.text for token in inside if token.type == "NAME"}
     return found

@@ -16,7 +16,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, code
 
 from .axes import Axis, axis_of, combines
 from .library_names import FUNCTION_WORDS, OPERATORS, REDUCED, reducing
-from .recovery import closers, split_commas
+from .recovery import MAX_BRACKETS, closers, enclosed, split_commas
 from .sums import Sum, divided, less, summed, text
 from .tokens import Token, tokenize
 
@@ -180,7 +180,13 @@ def _is_star(subscript: tuple[Token, ...]) -> bool:
 def reads_of(piece: list[Token], extents: Mapping[tuple[str, int], str] = _NO_EXTENTS) -> list[Read]:
     """All brackets behind names and values; those of tensors of known rank have a slice for each dimension that is left out."""
     found: list[Read] = []
+    around: list[int] = []  # the closing brackets of those that a place is in
     for opening, closing in sorted(closers(piece).items()):
+        while around and around[-1] < opening:
+            around.pop()
+        around.append(closing)
+        if len(around) > MAX_BRACKETS:  # refused, and each read holds all that it encloses
+            continue
         if opening == 0 or piece[opening - 1].type not in ("NAME", "RPAR", "RSQB"):
             continue
         subscripts: list[tuple[Token, ...]] = []
@@ -202,15 +208,17 @@ def _completed(piece: list[Token], found: list[Read], extents: Mapping[tuple[str
     place = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
     ranks, before = ranks_of(piece, extents), [read for read in found if read.opening < place]
     written = [_whole(piece, read, ranks.get(piece[read.opening - 1].text), ranks) for read in before]
-    called = [
-        (start, end)
-        for start, end in closers(piece).items()
-        if piece[start - 1].type == "NAME" and not _takes_elements(piece[start - 1].text, ranks)
-    ]
+    called = enclosed(
+        {
+            start: end
+            for start, end in closers(piece).items()
+            if piece[start - 1].type == "NAME" and not _takes_elements(piece[start - 1].text, ranks)
+        }
+    )
     is_sum = place < len(piece) and piece[place].type == "UPDATE" and not any(read.slices for read in written)
     behind: list[Read] = []
     for read in (each for each in found if each.opening > place):
-        is_inside = is_sum or any(start < read.opening < end for start, end in called)
+        is_inside = is_sum or read.opening in called
         rank = None if is_inside and not _has_dots(read) else ranks.get(piece[read.opening - 1].text)
         behind.append(_with_places(piece, _whole(piece, read, rank, ranks), ranks))
     axes = max((len(read.axes) for read in behind), default=0)

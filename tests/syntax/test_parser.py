@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import SourceText, Span, codes, render
 from tc_jupyter.syntax import parse_tc, tree
-from tc_jupyter.syntax.parser import MAX_BRACKETS, MAX_DEPTH, MOST_MESSAGES
+from tc_jupyter.syntax.parser import MAX_DEPTH, MOST_MESSAGES
+from tc_jupyter.syntax.recovery import MAX_BRACKETS
 from tests.strategies import drawn
 
 
