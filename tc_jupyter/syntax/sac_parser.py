@@ -166,7 +166,7 @@ _BITS = {
     "^": "write `pow(x, y)` for a power, `!=` between truth values; there are no operators on bits",
     "~": "write `!` before a truth value; there are no operators on bits",
     "<<": "there are no operators on bits: multiply by a power of 2, `a * 2` for `a << 1`",
-    ">>": "there are no operators on bits: divide by a power of 2, `a / 2` for `a >> 1`",
+    ">>": "there are no operators on bits: divide what is not negative by a power of 2, `a / 2` for `a >> 1`",
 }
 """Operators of C, and what to write."""
 
