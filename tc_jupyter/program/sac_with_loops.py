@@ -23,13 +23,13 @@ from tc_jupyter.syntax.sac_tree import (
 )
 from tc_jupyter.syntax.tree import Name
 
-from .expr import DType, Expr, IndexVar, Read, int64
+from .expr import DType, Expr, IndexVar, Read, int64, rewrite, walk
 from .integers import index_names
 from .program import FOLD_LEFT, FOLD_RIGHT
 from .sac_comprehensions import Comprehensions
 from .sac_emit import identity, zero
 from .sac_helpers import component_names, is_zero_like, known_operator, ordered_box, several
-from .sac_sizes import ONE, ZERO, Interval, add, floordiv, maximum, mul, sub
+from .sac_sizes import ONE, ZERO, Interval, add, floordiv, maximum, mul, same, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, arithmetic, compute, convert, kind_text, promote, scalar
 from .sac_work import MOST_PIECES, Context, Env, Part, Refused
@@ -254,7 +254,7 @@ class WithLoops(Comprehensions):
                 help="give all bounds one length",
             )
         (count,) = counts
-        operator, kind, combine = self.fold_operator(node, kind, context)
+        operator, kind, combine = self.fold_operator(node, kind, neutral.shape, context)
         start = self.converted(neutral, kind)
         pieces: list[Piece] = []
         cuts: list[tuple[Interval, ...]] = []
@@ -330,8 +330,14 @@ class WithLoops(Comprehensions):
             help="fold each element: put the fold inside a comprehension",
         )
 
-    def fold_operator(self, node: WithLoop, kind: Kind, context: Context) -> tuple[str, Kind, Expr | None]:
-        """The reduction operator, the type in which it combines, and the combining expression of other functions."""
+    def fold_operator(
+        self, node: WithLoop, kind: Kind, shape: tuple[Expr, ...], context: Context
+    ) -> tuple[str, Kind, Expr | None]:
+        """The reduction operator, the type in which it combines, and the combining expression of other functions.
+
+        Args:
+            shape: of what is combined.
+        """
         assert node.function is not None
         name = node.function.name
         if name in ("&&", "||"):
@@ -344,11 +350,7 @@ class WithLoops(Comprehensions):
                 )
             return ("min" if name == "&&" else "max"), kind, None
         strong = kind if name in ("min", "max") else arithmetic(kind)
-        left, right = (
-            scalar(Read(FOLD_LEFT, (), compute(strong)), strong),
-            scalar(Read(FOLD_RIGHT, (), compute(strong)), strong),
-        )
-        user = self.own_function(name, [left, right])
+        user = self.own_function(name, self.sides(strong, shape))
         if user is None and name in ("+", "*", "min", "max"):
             return name, strong, None
         if user is None:
@@ -356,7 +358,7 @@ class WithLoops(Comprehensions):
                 self.refuse(
                     codes.DECLARED_TYPE,
                     node.function.span,
-                    f"no definition of `{name}` takes two scalars of type `{kind_text(kind)}`",
+                    f"no definition of `{name}` takes two {'arrays' if shape else 'scalars'} of type `{kind_text(kind)}`",
                     help=f"it is defined as {'; '.join(f'`{signature_text(f)}`' for f in self.cell.functions[name])}",
                 )
             near = nearest(name, self.cell.functions)
@@ -366,24 +368,56 @@ class WithLoops(Comprehensions):
                 f"`{name}` cannot be folded with: it is none of `+ * min max && ||` and no function of the cell",
                 help=f"did you mean `{near}`?" if near else "write a function of two scalars in this cell",
             )
-        return self.user_fold(user, strong, node, context)
+        return self.user_fold(user, strong, shape, node)
+
+    def sides(self, kind: Kind, shape: tuple[Expr, ...]) -> tuple[Value, Value]:
+        """What a function that is folded with combines."""
+        axes = self.axes(shape)
+        at = tuple(IndexVar(axis) for axis in axes)
+        left, right = (Value(kind, shape, axes, Read(side, at, compute(kind))) for side in (FOLD_LEFT, FOLD_RIGHT))
+        return left, right
 
     def user_fold(
-        self, user: SacFunction, kind: Kind, node: WithLoop, context: Context
+        self, user: SacFunction, kind: Kind, shape: tuple[Expr, ...], node: WithLoop
     ) -> tuple[str, Kind, Expr | None]:
-        """A fold with a function of the cell on scalars."""
+        """A fold with a function of the cell on scalars, or on arrays that it combines element by element."""
         assert node.function is not None
         type_ = user.types[0]
         kind = DType(BASES[type_.base]) if type_ is not None else kind
-        left, right = Read(FOLD_LEFT, (), compute(kind)), Read(FOLD_RIGHT, (), compute(kind))
         before = len(self.out.drafts)
-        found = self.call(user, [scalar(left, kind), scalar(right, kind)], node.function.span, Context())
-        if found.rank or found.kind is not kind or found.expr is None or len(self.out.drafts) != before:
+        found = self.call(user, self.sides(kind, shape), node.function.span, Context())
+        is_plain = found.kind is kind and len(self.out.drafts) == before
+        fits = found.rank == len(shape) and all(map(same, found.shape, shape))
+        expr = _combining(found) if is_plain and fits else None
+        if expr is None and shape:
+            name = user.name.name
+            self.refuse(
+                codes.SHAPE_MISMATCH,
+                node.function.span,
+                f"a fold combines arrays element by element, and `{name}` needs more than the two elements of a place",
+                help=f"combine them in a loop, `for (i = 0; i < n; i++) {{ r = {name}(r, x[i]); }}`",
+            )
+        if expr is None:
             self.refuse(
                 codes.DECLARED_TYPE,
                 node.function.span,
                 f"`{user.name.name}` must take two scalars and return one of the same type",
                 help="its body may not contain comprehensions",
             )
-        known = known_operator(found.expr, left, right)
-        return (known, kind, None) if known else ("fold", kind, found.expr)
+        left, right = (Read(side, (), compute(kind)) for side in (FOLD_LEFT, FOLD_RIGHT))
+        known = known_operator(expr, left, right)
+        return (known, kind, None) if known else ("fold", kind, expr)
+
+
+def _combining(found: Value) -> Expr | None:
+    """What makes an element of a combined array of the two at its place; `None` if it takes others, or the place itself."""
+    if found.expr is None:
+        return None
+    at = tuple(IndexVar(axis) for axis in found.axes)
+
+    def alone(node: Expr) -> Expr | None:
+        return replace(node, indices=()) if isinstance(node, Read) and node.indices == at else None
+
+    expr = rewrite(found.expr, alone)
+    takes_others = any(isinstance(each, Read) and each.indices for each in walk(expr))
+    return None if takes_others or index_names(expr) & {*found.axes} else expr

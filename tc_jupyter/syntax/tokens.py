@@ -126,7 +126,7 @@ _TOKEN = re.compile(
   | (?P<quote>"""(?s:.*?)(?:"""|\Z)|'{3}(?s:.*?)(?:'{3}|\Z)|"[^"\n]*"?|'[^'\n]*'?)
   | (?P<semicolon>;)
   | (?P<bits>\^\^|[&|^~])
-  | (?P<unknown>[^\sA-Za-z0-9_\#+*/%()\[\]{},:?=<>!.;&|^~"'-]+|[^\S\ \t\r\n\f\v]+)
+  | (?P<unknown>[^\sA-Za-z0-9_\#+*/%()\[\]{},:?=<>!.;&|^~"'-]{1,80}|[^\S\ \t\r\n\f\v]+)  # is read anew behind a letter
     ''',
     re.VERBOSE | re.ASCII,
 )
