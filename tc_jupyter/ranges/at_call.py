@@ -602,6 +602,12 @@ def _given(names: Iterable[str], values: Mapping[str, int]) -> str | None:
     return ", ".join(known) or None
 
 
+def applied_by(bind: Bind, r: IndexRange) -> str | None:
+    """The def that a range counts the steps of, as that of `f^n` does; `None` if it is another range."""
+    block = next(each.block for each in bind.program.statements if each.name == r.statement)
+    return power_of(block) if block.endswith(f"#{r.index}") else None
+
+
 def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diagnostic:
     if r.lower is None or r.upper is None:
         raise AssertionError("a range without ends")
@@ -610,9 +616,8 @@ def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diag
     given = _given((r.lower.names | r.upper.names), values)
     if r.index in statement.computed_indices:
         return _extent_message(bind, statement, r, high - low, given)
-    block = statement.block
-    if block.endswith(f"#{r.index}"):  # of `f^n`, whose steps have this index
-        message = f"`{power_of(block)}` cannot be applied {high} times"
+    if (applied := applied_by(bind, r)) is not None:
+        message = f"`{applied}` cannot be applied {high} times"
         return Diagnostic(codes.NEGATIVE_STEPS, r.span, message, help="0 steps give the arguments back")
     message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
     labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)

@@ -329,6 +329,18 @@ def test_what_a_permutation_breaks_has_the_code_of_the_notebook(tmp_path):
             module.perm(*given)
 
 
+@needs_compiler
+def test_a_negative_number_of_steps_has_the_code_of_the_notebook(tmp_path):
+    """It was told as a range of the def that is applied."""
+    text = "def step(float(N) x) -> (y) { y(i) = x(i) * 2 } def g(float(N) x, int32 n) -> (y) { y = step^n(x) }"
+    module = tc.compile(text, target="cpu")
+    own, X = functions(module, tc.export(module.values(), tmp_path, "steps", "native"))["g"], floats(5)
+    assert_same(own(X, 3), module.g(X, 3))
+    for called, raised in ((own, ValueError), (module.g, CallError)):
+        with pytest.raises(raised, match=r"TC618.*`step` cannot be applied"):
+            called(X, -3)
+
+
 SAC = """
 double[*] smooth(double[*] a) { return { [i, ...] -> (a[i] + a[i + 1]) / 2.0 | [i] < [shape(a)[0] - 1] }; }
 double[.] tail(double[.] a, int n) { return { [i] -> a[i + n] | [i] < [shape(a)[0] - n] }; }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tc_jupyter.compiler.call_numbers import points_of
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.ranges import Bind, Precondition, divided_by, range_text, to_python
-from tc_jupyter.ranges.at_call import Failure
+from tc_jupyter.ranges.at_call import Failure, applied_by
 from tc_jupyter.ranges.data import DataCheck, EndCheck, PointCheck, UniqueCheck
 from tc_jupyter.ranges.preconditions import needed
 
@@ -46,6 +46,10 @@ def of_failure(bind: Bind, failure: Failure) -> Condition:
         return _sized(bind, codes.ZERO_DIVISOR, text, failure.border.extent.names)
     if failure.range is not None and failure.range.lower is not None and failure.range.upper is not None:
         low, high = failure.range.lower, failure.range.upper
+        if (applied := applied_by(bind, failure.range)) is not None:
+            return _sized(
+                bind, codes.NEGATIVE_STEPS, f"`{applied}` cannot be applied `{to_python(high)}` times", high.names
+            )
         text = f"the range of `{failure.range.index}` ends before it starts: `{range_text(failure.range.index, low, high)}`"
         return _sized(bind, codes.NEGATIVE_RANGE_AT_CALL, text, low.names | high.names)
     if failure.equality is not None:
