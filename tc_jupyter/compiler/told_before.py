@@ -39,14 +39,14 @@ def of_earlier_cells(known: Mapping[str, Any] | None) -> Known:
 
 
 def new_at_calls(program: Program, said: Iterable[Diagnostic], known: Known) -> list[Diagnostic]:
-    """The messages without those warnings and notes about a call that its def has of the same tensors, as often or more often."""
+    """The messages without those about a call that its def has of the same tensors, as often or more often."""
     said = list(said)
     repeated = {id(each) for call in program.calls for each in _repeated(call, said, known)}
     return [each for each in said if id(each) not in repeated]
 
 
 def _repeated(call: CallSite, said: Sequence[Diagnostic], known: Known) -> list[Diagnostic]:
-    here = [each for each in said if not each.is_error and each.span == call.span]
+    here = [each for each in said if each.span == call.span]
     before = Counter[_Key]()
     for program, told in known(call.callee) if here else ():
         names = dict(zip(_named(program, len(call.arguments)), call.arguments, strict=False))

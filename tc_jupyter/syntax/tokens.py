@@ -370,7 +370,7 @@ class _Scanner:
                 return False
             before = self.tokens[place - 1].type if place else "LBRACE"
             if before != "COMMA":
-                return before in ("LBRACE", "UNIQUE", "LSQB", *ENDS_EXPRESSION)
+                return before in ("LBRACE", "RBRACE", "UNIQUE", "LSQB", *ENDS_EXPRESSION)
             end = place - 1
 
     def is_position(self, end: int) -> bool:
