@@ -2194,6 +2194,7 @@ class _StatementChecker:
         self.computed: dict[int, Expr | None] = {}
         self.first = True  # nothing has written the target before
         self.is_told = False  # that arrays have no indices
+        self.is_left_known = True
         self.order: orders.Order = ()
         self.carried: DType | None = None  # the type of what a statement reads of the target that it makes
         self.filters: tuple[Expr, ...] = ()
@@ -2228,7 +2229,7 @@ class _StatementChecker:
         known = None not in self.computed.values()
         if value is None or not target or not whole or not known or None in exists or None in filters:
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
-            if target and self.operator == "=" and is_known:
+            if target and self.operator == "=" and is_known and known and self.is_left_known:
                 self.operator_fits(self.written_indices(), False, False)
             self.forget_target()
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
@@ -2524,7 +2525,8 @@ class _StatementChecker:
     def left_name(self, index: tree.Name) -> bool:
         """Whether a left-side index has a name that is free."""
         if index.name[0].isdigit():
-            self.scope.report(codes.DIGIT_NAME, index.span, f"`{index.name}` starts with a digit and is no variable")
+            self.expressions.digit_name(index)
+            self.is_left_known = False
             return False
         taken = self.scope.taken(index.name)
         given = index.span == self.node.target.span  # no text shows it, so that the name of a def is none of its names

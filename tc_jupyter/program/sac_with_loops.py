@@ -262,11 +262,11 @@ class WithLoops(Comprehensions):
             dependent = any(index_names(bound) for interval in part.box for bound in interval)
             alone = dependent or any(g.generator.step is not None for g in node.generators)
             if alone and len(node.generators) > 1:
-                what = "bounds that depend on an outer index" if dependent else "a `step`"
+                what = "bounds that depend on an outer index" if dependent else "`step`"
                 self.refuse(
                     codes.INHOMOGENEOUS,
                     node.span,
-                    f"several generators of a fold have {what}",
+                    f"a fold with several generators takes no {what}",
                     help="use one fold per generator",
                 )
             domain = [part.box] if alone else self.domain(ordered_box(part.box), cuts, MOST_PIECES, node.span)

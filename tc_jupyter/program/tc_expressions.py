@@ -296,7 +296,7 @@ class ExpressionChecker:
             labels = (Label(scope.defs[name], "the def"),)
             return self._mistaken(node, codes.SHADOWING, f"an index cannot have the name of the def `{name}`", labels)
         if name[0].isdigit():
-            return self._digit_name(node)
+            return self.digit_name(node)
         if name in library_names.NOTHING:
             help = "every element has a value; `isnan(x)` says whether it is NaN, and no index stands for a new axis"
             return self._mistaken(node, codes.UNKNOWN_NAME, f"there is no `{name}`", (), help)
@@ -376,7 +376,8 @@ class ExpressionChecker:
         names.counts[node.name] = names.counts.get(node.name, 0) + 1
         return Typed(IndexVar(node.name, node.span), INT64)
 
-    def _digit_name(self, node: tree.Name) -> None:
+    def digit_name(self, node: tree.Name) -> None:
+        """Say that `2i` is no variable."""
         digits = len(node.name) - len(node.name.lstrip("0123456789"))
         number, rest = node.name[:digits], node.name[digits:]
         if rest in ("f", "F"):
@@ -472,7 +473,7 @@ class ExpressionChecker:
     def _unknown_in_bound(self, node: tree.Name) -> None:
         name, scope = node.name, self.scope
         if name[0].isdigit():
-            return self._digit_name(node)
+            return self.digit_name(node)
         if name in self.names.indices or name in self.names.left:
             help = "an index of the left side has the same ends at all points; guard the expression with `? :` instead"
             return self._mistaken(node, codes.WHERE_INDEX, f"{self.bound_is} uses the index `{name}`", (), help)
@@ -1136,7 +1137,7 @@ class ExpressionChecker:
             scope.report(codes.UNSUPPORTED, span, message, help=help if fix else _LATER_SPELLINGS[name], fix=fix)
         elif name[0].isdigit():
             self.names.mistaken.discard(name)
-            self._digit_name(node.function)
+            self.digit_name(node.function)
         else:
             help, fix = self._instead(node, values)
             is_method = "." in name and help is not None
@@ -1571,6 +1572,9 @@ class ExpressionChecker:
             message = f"{self.bound_is} reads `{info.name}`"
             self.scope.report(codes.WHERE_NOT_SIZE, node.span, message, help=self._element_help())
             return None
+        if info.rank == 0 and len(node.arguments) == 1 and not isinstance(node.arguments[0], tree.Name | tree.Number):
+            self._factor(node, info)
+            return None
         fits = info.rank == len(node.arguments) and len(info.dims) == info.rank
         written: list[Expr] = []
         indices = [
@@ -1612,6 +1616,15 @@ class ExpressionChecker:
         subscript = self._subscript(border.arguments[0])
         written += [] if subscript is None else [subscript]
         return subscript and placed(border.function.name, subscript, box_of(info, dimension))
+
+    def _factor(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> None:
+        """`a(X(i) - 1)` of a scalar, which is a product in formulas."""
+        self.value(node.arguments[0])
+        end, labels = node.function.span.end, (Label(info.span, "declared here"),)
+        fix, help = Fix("multiply", (Edit(Span(end, end), " * "),)), "a product is written with `*`"
+        self.scope.report(
+            codes.RANK_MISMATCH, node.span, f"`{info.name}` is a scalar", labels=labels, help=help, fix=fix
+        )
 
     def _wrong_rank(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> None:
         if self._is_row(node):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
@@ -40,7 +41,7 @@ from .library_names import (
 )
 from .made import allocated, filled
 from .recovery import closers, enclosed, split_commas
-from .slices import LETTERS, NEW_AXES
+from .slices import LETTERS, NEW_AXES, ranks_of
 from .tokens import ENDS_EXPRESSION, POSITION_OPERATORS, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
 _RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "UNIQUE", "REDUCE", "CONST", "DEF", "SCALAR", "MINMAX"})
@@ -78,6 +79,7 @@ def refused(
     accepted: AbstractSet[str],
     what: str,
     tensors: AbstractSet[str] = frozenset(),
+    extents: Mapping[tuple[str, int], str] = MappingProxyType({}),
 ) -> Diagnostic | None:
     """The message about token `position` of `piece` (its length: the end came too early); `None` if one was given already.
 
@@ -85,6 +87,7 @@ def refused(
         accepted: terminals that may stand there, `END` for the end of the piece.
         what: what the piece is, for the text: `statement`, `parameter`, `result`.
         tensors: words among which are the names of tensors.
+        extents: of those that have known ones, by name and dimension.
     """
     if any(token.type == "ERROR" for token in piece):
         return None
@@ -141,7 +144,7 @@ def refused(
     if "RPAR" in accepted and opened is not None and ends_inside:
         return _unclosed_bracket(opened, token.span, before.end if before else token.start)
     if what == "statement" and before is not None and _adjacent(before, token):
-        return _missing_operator(piece, position, tensors)
+        return _missing_operator(piece, position, tensors, extents)
     if what == "parameter" and token.text in ("+", "-", "*", "/") and opened is not None:
         help = "a size is a name or a number; the ranges of `X(i + 1)` and the like are inferred"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "a size is no expression", help=help)
@@ -995,7 +998,9 @@ def _adjacent(before: Token, token: Token) -> bool:
     return before.type in ENDS_EXPRESSION and token.type in STARTS_EXPRESSION
 
 
-def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[str]) -> Diagnostic:
+def _missing_operator(
+    piece: list[Token], position: int, tensors: AbstractSet[str], extents: Mapping[tuple[str, int], str]
+) -> Diagnostic:
     before, token = piece[position - 1], piece[position]
     end = operand_end(piece, position)
     word = reducing(before.text)
@@ -1004,6 +1009,8 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
     if before.text == "let":
         return _let(piece, position)
     called = _called(piece, position, tensors)
+    if called is not None and _has_all_indices(piece, position, called, extents):
+        called = None  # `X(i)(1 - X(i))` is a product
     if called is not None and called.text in tensors:
         fix = Fix("write `,`", (Edit(Span(before.start, token.end), ", "),))
         message = "all indices of a tensor stand in one pair of brackets"
@@ -1065,6 +1072,12 @@ def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[st
         help = f"how often a def is applied is a size, an integer scalar or a literal, as in `{name.text}^3(X)`"
         fix = None
     return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)
+
+
+def _has_all_indices(piece: list[Token], position: int, called: Token, extents: Mapping[tuple[str, int], str]) -> bool:
+    """Whether the bracket before a place holds an index for each dimension of a tensor of known rank."""
+    rank = ranks_of([called], extents).get(called.text)
+    return rank is not None and len(split_commas(piece[piece.index(called) + 2 : position - 1])) >= rank
 
 
 def _running(piece: list[Token], position: int, called: Token) -> Fix | None:

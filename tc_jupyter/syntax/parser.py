@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
@@ -220,11 +221,17 @@ def _lark() -> Any:
     )
 
 
-def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset()) -> tuple[Any, Diagnostic | None]:
+def _parse(
+    piece: list[Token],
+    start: str,
+    tensors: AbstractSet[str] = frozenset(),
+    extents: Mapping[tuple[str, int], str] = MappingProxyType({}),
+) -> tuple[Any, Diagnostic | None]:
     """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already.
 
     Args:
         tensors: words among which are the names of tensors.
+        extents: of those that have known ones, by name and dimension.
     """
     from lark import UnexpectedInput  # noqa: PLC0415
 
@@ -238,7 +245,7 @@ def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
         what = {"param": "parameter", "expr": "value"}.get(start, start)
-        return None, refused(piece, position, accepted, what, tensors)
+        return None, refused(piece, position, accepted, what, tensors, extents)
 
 
 class _CellParser:
@@ -843,9 +850,9 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, order_with_range(tokens) or sliced(tokens, self.tensors, self.all_extents)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement", self.tensors)
+                    node, problem = _parse(tokens, "statement", self.tensors, self.all_extents)
                 if problem is None and any(token.stood for token in tokens):
-                    return _parse(in_place(tokens), "statement", self.tensors)[0], tokens
+                    return _parse(in_place(tokens), "statement", self.tensors, self.all_extents)[0], tokens
                 if problem is None:
                     return node, tokens
                 if tokens is not given and len(split_statements(tokens)) > 1:
