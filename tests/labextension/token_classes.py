@@ -118,6 +118,8 @@ def sac_roles(unit: Any) -> dict[int, str]:
                 roles[node.name.span.start] = "definition"
             case sac_tree.Unpack():
                 roles |= {name.span.start: "definition" for name in node.names}
+            case sac_tree.SacType() if node.written:
+                roles[node.span.start] = "standard"  # a type with a name of its own
             case sac_tree.SacTypedef():
                 roles[node.name.span.start] = "standard"
             case sac_tree.Pattern():
