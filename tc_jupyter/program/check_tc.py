@@ -2194,7 +2194,7 @@ class _StatementChecker:
         self.computed: dict[int, Expr | None] = {}
         self.first = True  # nothing has written the target before
         self.is_told = False  # that arrays have no indices
-        self.is_left_known = True
+        self.is_left_known = True  # that no index on the left is misspelt as `2i`
         self.order: orders.Order = ()
         self.carried: DType | None = None  # the type of what a statement reads of the target that it makes
         self.filters: tuple[Expr, ...] = ()
@@ -3314,20 +3314,22 @@ class _StatementChecker:
                 at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices[: self.rank])
                 if at == own and not reduction and not self.initialize and not self.computed:
                     continue
-                why = "at other indices than it writes" if at != own else "while it combines values into it"
-                message = f"the statement reads its own target `{item.tensor}` {why}"
-                help, fix = self.behind_what_is_there()
                 if self.computed:
                     message = f"the statement reads `{item.tensor}`, of which it writes elements at computed subscripts"
                     named = ", ".join(LETTERS[: self.rank])
                     copy = f"`T({named}) = {item.tensor}({named})`"
                     help, fix = f"read a copy: {copy} before it, and `T` in the value", None
+                else:
+                    why = "at other indices than it writes" if at != own else "while it combines values into it"
+                    message = f"the statement reads its own target `{item.tensor}` {why}"
+                    help, fix = self.behind_what_is_there()
                 self.scope.report(codes.RECURRENCE, item.span, message, help=help, fix=None if told else fix)
                 told = True
 
     def behind_what_is_there(self) -> tuple[str, Fix | None]:
         """How a statement goes on from elements that an earlier one wrote: `along i where i in 1:N`."""
-        fix, named = None if self.computed else orders.added(self.node, self.names.left), self.names.left
+        named = self.names.left
+        fix = orders.added(self.node, named)
         extents = [self.extent_text(number) for number in range(len(named))]
         ranges = orders.behind(self.node, named, extents)
         stated = self.statable(extents)

@@ -386,10 +386,10 @@ class WithLoops(Comprehensions):
         kind = DType(BASES[type_.base]) if type_ is not None else kind
         before = len(self.out.drafts)
         found = self.call(user, self.sides(kind, shape), node.function.span, Context())
-        is_plain = found.kind is kind and len(self.out.drafts) == before
         fits = found.rank == len(shape) and all(map(same, found.shape, shape))
-        expr = _combining(found) if is_plain and fits else None
-        if expr is None and shape:
+        is_alone = fits and len(self.out.drafts) == before  # no statements for its body
+        expr = _combining(found) if is_alone and found.kind is kind else None
+        if expr is None and shape and found.kind is kind:
             name = user.name.name
             self.refuse(
                 codes.SHAPE_MISMATCH,
@@ -401,8 +401,8 @@ class WithLoops(Comprehensions):
             self.refuse(
                 codes.DECLARED_TYPE,
                 node.function.span,
-                f"`{user.name.name}` must take two scalars and return one of the same type",
-                help="its body may not contain comprehensions",
+                f"`{user.name.name}` must take two {'arrays' if shape else 'scalars'} and return one of the same type",
+                help=None if shape else "its body may not contain comprehensions",
             )
         left, right = (Read(side, (), compute(kind)) for side in (FOLD_LEFT, FOLD_RIGHT))
         known = known_operator(expr, left, right)
