@@ -384,12 +384,16 @@ class WithLoops(Comprehensions):
         assert node.function is not None
         type_ = user.types[0]
         kind = DType(BASES[type_.base]) if type_ is not None else kind
+        is_closed = type_ is None or all(
+            each.type is not None and BASES[each.type.base] == BASES[type_.base] for each in user.params
+        )
         before = len(self.out.drafts)
         found = self.call(user, self.sides(kind, shape), node.function.span, Context())
         fits = found.rank == len(shape) and all(map(same, found.shape, shape))
         is_alone = fits and len(self.out.drafts) == before  # no statements for its body
-        expr = _combining(found) if is_alone and found.kind is kind else None
-        if expr is None and shape and found.kind is kind:
+        is_closed &= found.kind is kind
+        expr = _combining(found) if is_alone and is_closed else None
+        if expr is None and shape and is_closed:
             name = user.name.name
             self.refuse(
                 codes.SHAPE_MISMATCH,
@@ -402,7 +406,7 @@ class WithLoops(Comprehensions):
                 codes.DECLARED_TYPE,
                 node.function.span,
                 f"`{user.name.name}` must take two {'arrays' if shape else 'scalars'} and return one of the same type",
-                help=None if shape else "its body may not contain comprehensions",
+                help="its body may not contain comprehensions" if is_closed else None,
             )
         left, right = (Read(side, (), compute(kind)) for side in (FOLD_LEFT, FOLD_RIGHT))
         known = known_operator(expr, left, right)
